@@ -1,0 +1,46 @@
+"""The errors that graphret raises; catch `GraphretError` for all of them."""
+
+from __future__ import annotations
+
+
+class GraphretError(Exception):
+    """Base class of every error that graphret raises on purpose."""
+
+
+class InvalidInput(GraphretError, ValueError):
+    """An argument, document or record is malformed; the message names the item and the field."""
+
+
+class MissingDependency(GraphretError, ImportError):
+    """An optional package is absent; the message names the extra that installs it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'")
+
+
+class StorageError(GraphretError):
+    """A folder cannot be read or written as a graphret index."""
+
+
+class NotAnIndex(StorageError):
+    """The folder holds no graphret index."""
+
+
+class NewerVersion(StorageError):
+    """The index was written by a newer graphret than this one."""
+
+
+class CorruptIndex(StorageError):
+    """A file of the index is missing, truncated or altered."""
+
+
+class IndexLocked(StorageError):
+    """Another process is writing the same index."""
+
+
+class ModelError(GraphretError):
+    """A language model or an encoder failed, or answered with what cannot be used."""
+
+
+class RetrievalFailed(GraphretError):
+    """A retriever failed and was told to raise rather than to fall back."""

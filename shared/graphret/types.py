@@ -1,0 +1,253 @@
+"""The nouns of graphret: nodes, edges, and what a retrieval returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from graphret.errors import InvalidInput
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def require_id(value: object, what: str) -> str:
+    """Return `value` if it can be an id, and raise an `InvalidInput` that names `what` if not."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{what}: an id is a non-empty string, not {value!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Something that can be retrieved: a chunk of a document, a segment of a table, a product, a gene.
+
+    Parameters
+    ----------
+    id
+        Unique in its store and stable across rebuilds.
+    labels
+        The kinds of the node; the first is the primary one.
+    name
+        What people call it; two nodes may share a name.
+    text
+        What it says.
+    properties
+        Everything else, as JSON values; the filters of `Where` read these.
+    """
+
+    id: str
+    labels: tuple[str, ...] = ("Node",)
+    name: str = ""
+    text: str = ""
+    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+
+    @property
+    def label(self) -> str:
+        """The primary label."""
+        return self.labels[0] if self.labels else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The node as JSON values."""
+        return {
+            "id": self.id,
+            "labels": list(self.labels),
+            "name": self.name,
+            "text": self.text,
+            "properties": dict(self.properties),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A typed relation between two nodes, with a weight and what is known about it."""
+
+    source: str
+    relation: str
+    target: str
+    weight: float = 1.0
+    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The edge as JSON values."""
+        return {
+            "source": self.source,
+            "relation": self.relation,
+            "target": self.target,
+            "weight": self.weight,
+            "properties": dict(self.properties),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a hit was returned.
+
+    `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
+    ``rank`` (its place in a fused list), ``path``, ``votes`` and ``fill`` (below what the method selected).
+    """
+
+    kind: str
+    source: str | None = None
+    relation: str | None = None
+    weight: float | None = None
+    rank: int | None = None
+    retriever: str | None = None
+    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evidence as JSON values, without the fields that do not apply."""
+        fields = {
+            "kind": self.kind,
+            "source": self.source,
+            "relation": self.relation,
+            "weight": self.weight,
+            "rank": self.rank,
+            "retriever": self.retriever,
+        }
+        out: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
+        if self.properties:
+            out["properties"] = dict(self.properties)
+        return out
+
+    def __str__(self) -> str:
+        if self.kind == "neighbor":
+            about = ", ".join(f"{k}={v}" for k, v in self.properties.items() if v not in (None, "", []))
+            return f"{self.relation} of {self.source}" + (f" ({about})" if about else "")
+        if self.kind == "rank":
+            return f"rank {self.rank} in {self.retriever}"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A node, its score (higher is better, comparable within one retrieval) and the evidence for it."""
+
+    node: Node
+    score: float
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The node's id."""
+        return self.node.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON values, in the shape that ``graphret query --json`` prints."""
+        return {
+            "id": self.node.id,
+            "name": self.node.name,
+            "labels": list(self.node.labels),
+            "score": float(self.score),
+            "text": self.node.text,
+            "evidence": [e.to_dict() for e in self.evidence],
+        }
+
+
+@dataclass(slots=True)
+class Signals:
+    """What a combinator may need to know of a retrieval; `None` where a method cannot say."""
+
+    candidates: int | None = None
+    confidence: float | None = None
+    walked_edges: bool | None = None
+    answer_labels: tuple[str, ...] | None = None
+    risk: str | None = None
+    plan_valid: bool | None = None
+
+
+@dataclass(slots=True)
+class Stage:
+    """One step of a retrieval: its name, how long it took, and what was counted or decided."""
+
+    name: str
+    seconds: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Trace:
+    """What happened during a retrieval, in order."""
+
+    stages: list[Stage] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str, **details: Any) -> Iterator[Stage]:
+        """Time a stage; details can be added to the `Stage` that this yields."""
+        stage = Stage(name, details=dict(details))
+        self.stages.append(stage)
+        start = time.perf_counter()
+        try:
+            yield stage
+        finally:
+            stage.seconds = time.perf_counter() - start
+
+    def note(self, name: str, **details: Any) -> None:
+        """Record something that took no time: a decision, a fallback."""
+        self.stages.append(Stage(name, details=dict(details)))
+
+    def extend(self, other: Trace, prefix: str = "") -> None:
+        """Append the stages of an inner retrieval, their names behind `prefix`."""
+        self.stages.extend(Stage(prefix + s.name, s.seconds, s.details) for s in other.stages)
+
+    @property
+    def fallbacks(self) -> list[Stage]:
+        """The stages that record a degradation."""
+        return [s for s in self.stages if s.name.rsplit("/", 1)[-1] == "fallback"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as JSON values."""
+        return {
+            "stages": [{"name": s.name, "seconds": round(s.seconds, 6), **s.details} for s in self.stages],
+            "seconds": round(sum(s.seconds for s in self.stages if "/" not in s.name), 6),
+        }
+
+
+@dataclass(slots=True)
+class Retrieval:
+    """The answer of a `Retriever`: ranked hits, signals for combinators, and a trace."""
+
+    query: str
+    k: int
+    hits: list[Hit]
+    signals: Signals = field(default_factory=Signals)
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the hits, best first."""
+        return [hit.node.id for hit in self.hits]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The retrieval as JSON values, in the shape that ``graphret query --json`` prints."""
+        return {
+            "query": self.query,
+            "k": self.k,
+            "hits": [hit.to_dict() for hit in self.hits],
+            "trace": self.trace.to_dict(),
+        }
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSchema:
+    """The labels and relations of a graph, with counts.
+
+    Parameters
+    ----------
+    labels
+        How many nodes bear each label.
+    relations
+        How many edges join each ``(source label, relation, target label)``.
+    """
+
+    labels: Mapping[str, int]
+    relations: Mapping[tuple[str, str, str], int]

@@ -1,0 +1,199 @@
+"""`Where`: conditions on the properties of nodes, one meaning on every store and in every adapter."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from graphret.errors import InvalidInput
+from graphret.types import Node
+
+WhereLike: TypeAlias = "Where | Mapping[str, Any] | None"
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
+_JUNCTIONS = ("$and", "$or", "$not")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on a node, or a combination of conditions.
+
+    Written as a mapping: ``{"year": 1999}``, ``{"year": {"$gte": 1990, "$lt": 2000}}``,
+    ``{"$or": [{"label": "Table"}, {"lang": {"$in": ["en", "de"]}}]}``, ``{"$not": {...}}``. Several keys are joined by
+    *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $exists``. The fields ``id``, ``name``, ``text``
+    and ``label`` (any of the labels) are the node's own; every other field is a property, with dots for nested ones.
+
+    A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and ``{"$exists": False}``. Values of
+    kinds that cannot be compared do not match. ``$contains`` asks whether a list holds the value, or a string the
+    substring. Equality with a list property is equality of the whole list.
+
+    Raises
+    ------
+    InvalidInput
+        On an unknown operator, an empty junction or a value that is not JSON.
+    """
+
+    operator: str
+    field: str = ""
+    value: Any = None
+    children: tuple[Where, ...] = ()
+
+    @classmethod
+    def parse(cls, condition: WhereLike) -> Where | None:
+        """Return the condition that a mapping describes, and `None` for `None` or an empty mapping."""
+        if condition is None or isinstance(condition, Where):
+            return condition
+        if not isinstance(condition, Mapping):
+            raise InvalidInput(f"where: a mapping of conditions is expected, not {type(condition).__name__}")
+        parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
+        if not parts:
+            return None
+        return parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
+
+    def __and__(self, other: Where | None) -> Where:
+        return self if other is None else Where("$and", children=(self, other))
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node satisfies the condition."""
+        if self.operator == "$and":
+            return all(child.matches(node) for child in self.children)
+        if self.operator == "$or":
+            return any(child.matches(node) for child in self.children)
+        if self.operator == "$not":
+            return not self.children[0].matches(node)
+        if self.field == "label":
+            return _matches_label(self.operator, self.value, node.labels)
+        found, actual = _lookup(node, self.field)
+        return _compare(self.operator, self.value, found, actual)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The condition as the mapping that `parse` reads."""
+        if self.operator in ("$and", "$or"):
+            return {self.operator: [child.to_dict() for child in self.children]}
+        if self.operator == "$not":
+            return {"$not": self.children[0].to_dict()}
+        value = list(self.value) if self.operator in ("$in", "$nin") else _thaw(self.value)
+        return {self.field: {self.operator: value}}
+
+
+def both(left: Where | None, right: Where | None) -> Where | None:
+    """The condition that holds where both hold; `None` is no condition."""
+    return right if left is None else left & right
+
+
+def _parse_item(key: Any, value: Any) -> Iterable[Where]:
+    if not isinstance(key, str) or not key:
+        raise InvalidInput(f"where: {key!r} is not the name of a field")
+    if key in ("$and", "$or"):
+        if not isinstance(value, (list, tuple)) or not value:
+            raise InvalidInput(f"where: {key} takes a non-empty list of conditions")
+        children = tuple(child for child in map(Where.parse, value) if child is not None)
+        if len(children) != len(value):
+            raise InvalidInput(f"where: {key} holds an empty condition")
+        return [Where(key, children=children)]
+    if key == "$not":
+        child = Where.parse(value)
+        if child is None:
+            raise InvalidInput("where: $not takes a condition")
+        return [Where("$not", children=(child,))]
+    if key.startswith("$"):
+        raise InvalidInput(f"where: unknown operator {key!r}; known are {', '.join(_JUNCTIONS + _OPERATORS)}")
+    if isinstance(value, Mapping):
+        if not value:
+            raise InvalidInput(f"where: the condition on {key!r} is empty")
+        return [_leaf(key, op, operand) for op, operand in value.items()]
+    return [_leaf(key, "$eq", value)]
+
+
+def _leaf(field: str, op: Any, operand: Any) -> Where:
+    if op not in _OPERATORS:
+        raise InvalidInput(f"where: unknown operator {op!r} on {field!r}; known are {', '.join(_OPERATORS)}")
+    if op in ("$in", "$nin"):
+        if isinstance(operand, str) or not isinstance(operand, Iterable):
+            raise InvalidInput(f"where: {op} on {field!r} takes a list")
+        return Where(op, field, tuple(_freeze(field, v) for v in operand))
+    if op == "$exists" and not isinstance(operand, bool):
+        raise InvalidInput(f"where: $exists on {field!r} takes true or false")
+    return Where(op, field, _freeze(field, operand))
+
+
+def _freeze(field: str, value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_freeze(field, v) for v in value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise InvalidInput(f"where: {value!r} on {field!r} is not a JSON value")
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _thaw(value: Any) -> Any:
+    return [_thaw(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _lookup(node: Node, field: str) -> tuple[bool, Any]:
+    if field in ("id", "name", "text"):
+        return True, getattr(node, field)
+    if field in node.properties:
+        value = node.properties[field]
+        return value is not None, value
+    value = node.properties
+    for part in field.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return False, None
+        value = value[part]
+    return value is not None, value
+
+
+def _matches_label(op: str, operand: Any, labels: tuple[str, ...]) -> bool:
+    if op in ("$eq", "$contains"):
+        return operand in labels
+    if op == "$ne":
+        return operand not in labels
+    if op == "$in":
+        return any(label in operand for label in labels)
+    if op == "$nin":
+        return not any(label in operand for label in labels)
+    if op == "$exists":
+        return bool(labels) is operand
+    raise InvalidInput(f"where: {op} does not apply to labels")
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) != isinstance(right, bool):  # JSON's true is not 1
+        return False
+    return bool(left == right)
+
+
+def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
+    actual = _tuples(actual)
+    if op == "$exists":
+        return found is operand
+    if op == "$ne":
+        return not (found and _same(actual, operand))
+    if op == "$nin":
+        return not (found and any(_same(actual, v) for v in operand))
+    if not found:
+        return op == "$eq" and operand is None
+    if op == "$eq":
+        return _same(actual, operand)
+    if op == "$in":
+        return any(_same(actual, v) for v in operand)
+    if op == "$contains":
+        if isinstance(actual, str):
+            return isinstance(operand, str) and operand in actual
+        return isinstance(actual, tuple) and any(_same(v, operand) for v in actual)
+    comparable = isinstance(actual, str) == isinstance(operand, str)
+    if not comparable or isinstance(actual, (bool, tuple)) or isinstance(operand, (bool, tuple)) or operand is None:
+        return False
+    return _ORDER[op](actual, operand)
