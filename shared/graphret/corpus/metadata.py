@@ -1,0 +1,131 @@
+"""What is known about a node besides its text, and the contract of whoever finds it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from graphret.errors import ModelError
+from graphret.types import Node
+
+_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+
+EXTRACTED = "extracted"
+"""The property that lists which of a node's metadata fields an extractor filled, so that it may fill them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Metadata of one chunk, segment or record (SAGE, section 2.1 A); what is empty is unknown.
+
+    Parameters
+    ----------
+    topic
+        What the node is about, in a phrase or a sentence.
+    title
+        A title, for a node that has none.
+    entities
+        Names of what the node mentions, each once, in order of appearance.
+    events
+        What happens in it, one short sentence each.
+    summary
+        A few sentences.
+    description
+        What a table or an object is.
+    column_descriptions
+        For a table: what each column holds, by its header.
+    relationships
+        What the text states, as ``(subject, relation, object)``.
+    """
+
+    topic: str = ""
+    title: str = ""
+    entities: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    summary: str = ""
+    description: str = ""
+    column_descriptions: Mapping[str, str] = field(default=_NO_COLUMNS, hash=False)
+    relationships: tuple[tuple[str, str, str], ...] = ()
+
+    def to_properties(self) -> dict[str, Any]:
+        """The known fields as JSON values, under the names that nodes use for them."""
+        values: dict[str, Any] = {
+            "topic": self.topic,
+            "title": self.title,
+            "entities": list(self.entities),
+            "events": list(self.events),
+            "summary": self.summary,
+            "description": self.description,
+            "column_descriptions": dict(self.column_descriptions),
+            "relationships": [list(triple) for triple in self.relationships],
+        }
+        return {name: value for name, value in values.items() if value}
+
+
+@runtime_checkable
+class MetadataExtractor(Protocol):
+    """Finds out the `Metadata` of nodes; subclass it for the default `aextract`.
+
+    Attributes
+    ----------
+    corpus_wide
+        Whether a node's metadata depends on the other nodes of the call, as it does where the corpus' own titles are
+        looked for; if so, an update that adds nodes may change the metadata of old ones.
+    """
+
+    corpus_wide: bool
+
+    def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
+        """Return the metadata of each node, in their order."""
+        ...
+
+    async def aextract(self, nodes: Sequence[Node]) -> list[Metadata]:
+        """Do as `extract`, awaiting models where there are any."""
+        return self.extract(nodes)
+
+
+def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
+    """Return the nodes with their metadata among their properties.
+
+    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew.
+
+    Raises
+    ------
+    ModelError
+        If the extractor does not answer with one `Metadata` a node.
+    """
+    bare = [without_extracted(node) for node in nodes]
+    return _attach(bare, extractor.extract(bare))
+
+
+async def adescribe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
+    """Do as `describe`, awaiting the extractor."""
+    bare = [without_extracted(node) for node in nodes]
+    return _attach(bare, await extractor.aextract(bare))
+
+
+def without_extracted(node: Node) -> Node:
+    """Return the node as it was before `describe`."""
+    filled = node.properties.get(EXTRACTED)
+    if not filled:
+        return node
+    gone = {*filled, EXTRACTED}
+    name = "" if "title" in gone and node.name == node.properties.get("title") else node.name
+    return replace(node, name=name, properties={k: v for k, v in node.properties.items() if k not in gone})
+
+
+def _attach(nodes: Sequence[Node], metadata: Sequence[Metadata]) -> list[Node]:
+    if len(metadata) != len(nodes):
+        raise ModelError(f"the metadata extractor answered for {len(metadata)} of {len(nodes)} nodes")
+    return [_merge(node, found) for node, found in zip(nodes, metadata, strict=True)]
+
+
+def _merge(node: Node, found: Metadata) -> Node:
+    given = node.properties
+    new = {name: value for name, value in found.to_properties().items() if not given.get(name)}
+    if not new:
+        return node
+    name = node.name or str(new.get("title", ""))
+    return replace(node, name=name, properties={**given, **new, EXTRACTED: sorted(new)})
