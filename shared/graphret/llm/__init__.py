@@ -1,1 +1,20 @@
-"""graphret."""
+"""Language models: the contract, the OpenAI client, and JSON that can be relied on."""
+
+from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Role, Tool, ToolCall, Usage
+from graphret.llm.openai_chat import OpenAIChat
+from graphret.llm.structured import Answer, aask_json, ask_json
+
+__all__ = [
+    "Answer",
+    "ChatError",
+    "ChatModel",
+    "Message",
+    "OpenAIChat",
+    "Reply",
+    "Role",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "aask_json",
+    "ask_json",
+]

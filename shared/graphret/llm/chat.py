@@ -1,0 +1,324 @@
+"""What graphret knows of a language model: messages in, a reply out.
+
+`ChatModel` is the whole contract. `graphret.llm.OpenAIChat` implements it over any OpenAI-compatible endpoint, the
+adapter packages over the models of LlamaIndex and LangChain; anything with the same two methods will do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+from graphret.errors import InvalidInput, ModelError
+
+Role = Literal["system", "user", "assistant", "tool"]
+_ROLES = frozenset(get_args(Role))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's request to run a tool.
+
+    The arguments are model output, so they can be anything: `parsed` is the decoded object, or `None` with the reason
+    in `error`. An agent answers a broken call with `Message.tool(call, call.error)` and lets the model try again.
+
+    Parameters
+    ----------
+    id
+        What the answer to this call refers to.
+    name
+        The tool that the model asks for; it need not be one that was offered.
+    arguments
+        The arguments as the model wrote them; the empty string counts as no arguments.
+
+    Examples
+    --------
+    >>> ToolCall("1", "search", '{"query": "ionic"}').parsed
+    {'query': 'ionic'}
+    >>> ToolCall("1", "search", '["ionic"]').error
+    'the arguments of search are a list, not a JSON object'
+    """
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    parsed: dict[str, Any] | None = field(init=False, compare=False, repr=False)
+    error: str | None = field(init=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        parsed, error = _parse_arguments(self.name, self.arguments)
+        object.__setattr__(self, "parsed", parsed)
+        object.__setattr__(self, "error", error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The call in the format of OpenAI's chat messages."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | None]:
+    if not raw.strip():
+        return {}, None
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        return None, f"the arguments of {name} are not valid JSON: {problem}"
+    if not isinstance(value, dict):
+        return None, f"the arguments of {name} are a {type(value).__name__}, not a JSON object"
+    return value, None
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation; `system`, `user`, `assistant` and `tool` make them.
+
+    Parameters
+    ----------
+    role
+        ``system``, ``user``, ``assistant`` or ``tool``.
+    content
+        The text.
+    tool_calls
+        What an assistant asks to be run.
+    tool_call_id
+        In a ``tool`` message: the id of the call that this answers.
+    name
+        In a ``tool`` message: the tool that ran; elsewhere an optional name of the speaker.
+
+    Raises
+    ------
+    InvalidInput
+        If the role is unknown, calls stand outside an assistant message, or a tool message answers no call.
+    """
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in _ROLES:
+            raise InvalidInput(f"Message.role: {self.role!r} is none of {', '.join(sorted(_ROLES))}")
+        if self.tool_calls and self.role != "assistant":
+            raise InvalidInput(f"Message.tool_calls: only an assistant calls tools, not a {self.role}")
+        if (self.role == "tool") != (self.tool_call_id is not None):
+            raise InvalidInput("Message.tool_call_id: a tool message, and no other, names the call that it answers")
+
+    @classmethod
+    def system(cls, content: str) -> Message:
+        """Instructions to the model."""
+        return cls("system", content)
+
+    @classmethod
+    def user(cls, content: str) -> Message:
+        """What is asked."""
+        return cls("user", content)
+
+    @classmethod
+    def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = ()) -> Message:
+        """What the model said; `Reply.message` makes this of a reply."""
+        return cls("assistant", content, tuple(tool_calls))
+
+    @classmethod
+    def tool(cls, call: ToolCall, content: str) -> Message:
+        """The result of running `call`, or what went wrong."""
+        return cls("tool", content, tool_call_id=call.id, name=call.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message in OpenAI's format, which chat templates and fine-tuning files share."""
+        out: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.tool_calls:
+            out["tool_calls"] = [call.to_dict() for call in self.tool_calls]
+        if self.tool_call_id is not None:
+            out["tool_call_id"] = self.tool_call_id
+        if self.name is not None:
+            out["name"] = self.name
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """The inverse of `to_dict`.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is missing or malformed.
+        """
+        try:
+            calls = tuple(
+                ToolCall(str(c["id"]), str(c["function"]["name"]), str(c["function"]["arguments"]))
+                for c in data.get("tool_calls") or ()
+            )
+            return cls(data["role"], data.get("content") or "", calls, data.get("tool_call_id"), data.get("name"))
+        except (KeyError, TypeError) as problem:
+            raise InvalidInput(f"Message: malformed, {type(problem).__name__}: {problem}") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that a model may ask for.
+
+    Parameters
+    ----------
+    name
+        At most 64 letters, digits, ``_`` and ``-``: what every endpoint accepts.
+    description
+        What it does and when to use it; the model reads this.
+    parameters
+        JSON schema of the arguments, an object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}}, hash=False)
+
+    def __post_init__(self) -> None:
+        plain = self.name.replace("_", "a").replace("-", "a")
+        if not (0 < len(self.name) <= 64 and plain.isascii() and plain.isalnum()):
+            raise InvalidInput(f"Tool.name: {self.name!r} is not 1 to 64 letters, digits, '_' and '-'")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tool in OpenAI's format."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that were read and written; add them up with ``+``. Zero where the endpoint does not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer.
+
+    Parameters
+    ----------
+    text
+        What it said; empty when it only calls tools, or said nothing.
+    tool_calls
+        What it asks to be run.
+    usage
+        Tokens spent on this reply.
+    finish_reason
+        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``.
+    model
+        The model that answered, as the endpoint names it.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+    model: str = ""
+
+    @property
+    def message(self) -> Message:
+        """The reply as a message, to be appended to the conversation."""
+        return Message.assistant(self.text, self.tool_calls)
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A language model that answers a conversation, synchronously and asynchronously.
+
+    Implementations are safe to call from several threads and tasks at once, retry what is worth retrying themselves,
+    and raise `ModelError` (better: `ChatError`) for what remains; they return the model's output unchecked.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name, as traces and cache keys show it."""
+        ...
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Answer a conversation.
+
+        Parameters
+        ----------
+        messages
+            The conversation so far; every tool call in it is answered before the next turn.
+        tools
+            What the model may call.
+        temperature
+            Sampling temperature; the implementation's default where `None`.
+        max_tokens
+            Most tokens to write.
+        json_schema
+            Ask for JSON of this schema. A wish, not a guarantee: a model that cannot enforce it ignores it, so say
+            it in the messages too and validate the answer; `ask_json` does both.
+        timeout
+            Seconds to wait; the implementation's default where `None`.
+
+        Raises
+        ------
+        ModelError
+            If the model cannot be reached, refuses the request, or answers with what is no reply.
+        """
+        ...
+
+    async def achat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit
+    ) -> Reply:
+        """`chat` without blocking the event loop; cancelling the task abandons the request."""
+        ...
+
+
+class ChatError(ModelError):
+    """A chat model failed.
+
+    Attributes
+    ----------
+    model
+        The model's name.
+    reason
+        ``authentication``, ``bad_request``, ``not_found``, ``rate_limit``, ``server``, ``timeout``, ``connection``
+        (unreachable, or cut), or ``invalid_reply`` (it answered with what cannot be used).
+    status
+        The HTTP status, where there was one.
+    usage
+        Tokens that were spent all the same.
+    """
+
+    def __init__(
+        self, message: str, *, model: str, reason: str, status: int | None = None, usage: Usage | None = None
+    ) -> None:
+        shown = f"HTTP {status}, {reason}" if status is not None else reason
+        super().__init__(f"{model}: {shown}: {message}")
+        self.model = model
+        self.reason = reason
+        self.status = status
+        self.usage = usage or Usage()

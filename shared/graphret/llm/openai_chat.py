@@ -1,0 +1,385 @@
+"""Any OpenAI-compatible endpoint as a `ChatModel`: OpenAI itself, vLLM, Ollama, llama.cpp, a gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from graphret.errors import InvalidInput, MissingDependency
+from graphret.llm.chat import ChatError, Message, Reply, Tool
+from graphret.llm.openai_wire import (
+    JSONMode,
+    content_text,
+    response_format,
+    text_delta,
+    token_usage,
+    tool_calls,
+    wire_message,
+    without_secrets,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+_WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
+
+_KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
+_FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
+_REASONS |= {422: "bad_request", 429: "rate_limit"}
+_FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio", "json")
+
+
+class OpenAIChat:
+    """A model behind the chat completions API.
+
+    Calls are retried by the official client: on 408, 409, 429, 5xx, lost connections and time-outs, after the
+    ``Retry-After`` that the endpoint names or an exponential wait. An endpoint that refuses an optional parameter with
+    HTTP 400 (``response_format``, ``temperature``, ``max_tokens``) is asked again without it or with its successor,
+    and the object remembers that.
+
+    One object serves any number of threads, tasks and event loops. It opens no connection before its first call.
+
+    Parameters
+    ----------
+    model
+        The model's name at the endpoint.
+    base_url
+        The endpoint, usually ending in ``/v1``; by default ``OPENAI_BASE_URL``, or OpenAI.
+    api_key
+        By default ``OPENAI_API_KEY``, or ``"none"`` where `base_url` is given and that is not set. Never appears in
+        messages or in ``repr``.
+    timeout
+        Seconds that each attempt may wait for the endpoint to connect, or to send something.
+    max_retries
+        How often an attempt is repeated.
+    temperature
+        Default for calls that name none; `None` leaves it to the endpoint.
+    max_tokens
+        Default for calls that name none; `None` leaves it to the endpoint.
+    json_mode
+        How `json_schema` is handed over at first: by ``schema``, as any JSON ``object``, or ``none``, not at all.
+    parameters
+        More fields of the request body, as they are: ``{"seed": 0, "reasoning_effort": "low"}``.
+    headers
+        More HTTP headers.
+
+    Raises
+    ------
+    MissingDependency
+        On first use, if ``openai`` is not installed.
+
+    Examples
+    --------
+    >>> model = OpenAIChat("qwen3-8b", base_url="http://localhost:8000/v1")
+    >>> model.chat([Message.user("Name one graph database.")]).text  # doctest: +SKIP
+    'Neo4j'
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 60.0,
+        max_retries: int = 3,
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        json_mode: JSONMode = "schema",
+        parameters: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if not model:
+            raise InvalidInput("OpenAIChat.model: a name is needed")
+        if json_mode not in ("schema", "object", "none"):
+            raise InvalidInput(f"OpenAIChat.json_mode: {json_mode!r} is none of schema, object, none")
+        self.name = model
+        self.base_url = base_url
+        self.timeout = timeout
+        self.max_retries = max_retries
+        self.temperature = temperature
+        self.max_tokens = max_tokens
+        self.json_mode: JSONMode = json_mode
+        self.parameters = dict(parameters or {})
+        self.headers = dict(headers or {})
+        self._api_key = api_key
+        self._refused: frozenset[str] = frozenset()
+        self._reset()
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat({self.name!r}, base_url={without_secrets(self.base_url)!r})"
+
+    # Clients -----------------------------------------------------------------------------------------------------
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._sync: OpenAI | None = None
+        # An asynchronous client's connections belong to the event loop that opened them.
+        self._async: list[tuple[asyncio.AbstractEventLoop, AsyncOpenAI]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_sync", "_async")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def _key(self) -> str:
+        key = self._api_key or os.environ.get("OPENAI_API_KEY")
+        if not key and not (self.base_url or os.environ.get("OPENAI_BASE_URL")):
+            raise ChatError("no API key: set OPENAI_API_KEY, or pass api_key", model=self.name, reason="authentication")
+        return key or "none"
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "api_key": self._key(),
+            "base_url": self.base_url,
+            "timeout": self.timeout,
+            "max_retries": self.max_retries,
+            "default_headers": self.headers,
+        }
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._sync is None:
+                self._sync = _openai().OpenAI(**self._options())
+            return self._sync
+
+    def _aclient(self) -> Any:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._async = [(owner, client) for owner, client in self._async if not owner.is_closed()]
+            for owner, client in self._async:
+                if owner is loop:
+                    return client
+            client = cast("AsyncOpenAI", _openai().AsyncOpenAI(**self._options()))
+            self._async.append((loop, client))
+            return client
+
+    def close(self) -> None:
+        """Close the connections of `chat`; a later call opens new ones."""
+        with self._lock:
+            client, self._sync = self._sync, None
+        if client is not None:
+            client.close()
+
+    async def aclose(self) -> None:
+        """Close the connections that `achat` opened in the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            mine = [client for owner, client in self._async if owner is loop]
+            self._async = [pair for pair in self._async if pair[0] is not loop]
+        for client in mine:
+            await client.close()
+
+    # Calls -------------------------------------------------------------------------------------------------------
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        while True:
+            request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
+            try:
+                return self._reply(self._client().chat.completions.create(**request))
+            except Exception as error:
+                if not self._adapt(error, request):
+                    raise self._failure(error) from None
+
+    async def achat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, for each attempt
+    ) -> Reply:
+        """`chat` without blocking the event loop; see `ChatModel.achat`."""
+        while True:
+            request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
+            try:
+                return self._reply(await self._aclient().chat.completions.create(**request))
+            except Exception as error:
+                if not self._adapt(error, request):
+                    raise self._failure(error) from None
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[str]:
+        """Yield the text of a reply as it is written.
+
+        Nothing is retried once text has come.
+
+        Raises
+        ------
+        ChatError
+            As `chat` does; also, with ``reason="connection"``, if the reply breaks off before its end.
+        """
+        while True:
+            request = self._request(messages, None, temperature, max_tokens, None, timeout)
+            try:
+                finished = False
+                with self._client().chat.completions.create(**request, stream=True) as chunks:
+                    for chunk in chunks:
+                        text, last = text_delta(chunk)
+                        finished = finished or last
+                        if text:
+                            yield text
+                break
+            except Exception as error:
+                if not self._adapt(error, request):
+                    raise self._failure(error) from None
+        self._require_end(finished)
+
+    async def astream(
+        self,
+        messages: Sequence[Message],
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, for each attempt
+    ) -> AsyncIterator[str]:
+        """`stream` without blocking the event loop."""
+        while True:
+            request = self._request(messages, None, temperature, max_tokens, None, timeout)
+            try:
+                finished = False
+                async with await self._aclient().chat.completions.create(**request, stream=True) as chunks:
+                    async for chunk in chunks:
+                        text, last = text_delta(chunk)
+                        finished = finished or last
+                        if text:
+                            yield text
+                break
+            except Exception as error:
+                if not self._adapt(error, request):
+                    raise self._failure(error) from None
+        self._require_end(finished)
+
+    # Requests and replies ----------------------------------------------------------------------------------------
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        temperature: float | None,
+        max_tokens: int | None,
+        json_schema: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> dict[str, Any]:
+        temperature = self.temperature if temperature is None else temperature
+        max_tokens = self.max_tokens if max_tokens is None else max_tokens
+        request: dict[str, Any] = {"model": self.name, "messages": [wire_message(message) for message in messages]}
+        if tools:
+            request["tools"] = [tool.to_dict() for tool in tools]
+        if temperature is not None and "temperature" not in self._refused:
+            request["temperature"] = temperature
+        if max_tokens is not None:
+            limit = "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
+            request[limit] = max_tokens
+        if json_schema is not None and self.json_mode != "none":
+            request["response_format"] = response_format(self.json_mode, json_schema)
+        if timeout is not None:
+            request["timeout"] = timeout
+        if self.parameters:
+            request["extra_body"] = self.parameters
+        return request
+
+    def _adapt(self, error: Exception, request: Mapping[str, Any]) -> bool:
+        """Note what optional parameter the endpoint refuses; true if there is a request that does without."""
+        if getattr(error, "status_code", None) not in (400, 422):
+            return False
+        named, text = str(getattr(error, "param", None) or ""), str(error)
+        if "response_format" in request and _FORMAT_REFUSED.search(f"{named} {text}"):
+            # From what was sent: another thread may have stepped down meanwhile.
+            sent: JSONMode = "schema" if request["response_format"]["type"] == "json_schema" else "object"
+            self.json_mode = _WEAKER[sent] if self.json_mode == sent else self.json_mode
+            return True
+        for parameter in ("temperature", "max_tokens"):
+            if parameter in request and (named == parameter or re.search(rf"\b{parameter}\b.*not supp", text)):
+                self._refused |= {parameter}
+                return True
+        return False
+
+    def _reply(self, completion: Any) -> Reply:
+        choices = getattr(completion, "choices", None)
+        if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
+            said = getattr(completion, "error", None) or type(completion).__name__
+            raise self._invalid(f"the endpoint's answer is no chat completion ({said})")
+        choice, message = choices[0], choices[0].message
+        refusal = getattr(message, "refusal", None)
+        return Reply(
+            text=content_text(message.content) or refusal or "",
+            tool_calls=tuple(tool_calls(getattr(message, "tool_calls", None) or ())),
+            usage=token_usage(getattr(completion, "usage", None)),
+            finish_reason="refusal" if refusal else str(choice.finish_reason or "stop"),
+            model=str(getattr(completion, "model", None) or self.name),
+        )
+
+    def _require_end(self, finished: bool) -> None:
+        if not finished:
+            raise ChatError("the stream broke off before its end", model=self.name, reason="connection")
+
+    # Errors ------------------------------------------------------------------------------------------------------
+
+    def _failure(self, error: Exception) -> Exception:
+        """What to raise for `error`: a `ChatError` without secrets, or `error` itself if it is a bug of ours."""
+        family = type(error).__module__.partition(".")[0]
+        if isinstance(error, ChatError) or family not in _FOREIGN:
+            return error
+        kind = type(error).__name__
+        if isinstance(error, json.JSONDecodeError) or kind == "APIResponseValidationError":
+            return self._invalid("the endpoint's answer is not JSON")
+        status = getattr(error, "status_code", None)
+        if status is not None:
+            reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")
+        else:
+            reason = "timeout" if "Timeout" in kind else "connection"
+        return ChatError(self._redacted(self._describe(error)), model=self.name, reason=reason, status=status)
+
+    def _describe(self, error: Exception) -> str:
+        if getattr(error, "status_code", None) is None:
+            cause = error.__cause__ or error
+            where = without_secrets(self.base_url) or "the endpoint"
+            return f"no answer from {where}, retries included ({type(cause).__name__}: {cause})"
+        body = getattr(error, "body", None)
+        text = body.get("message") if isinstance(body, Mapping) else body
+        return str(text or error)
+
+    def _invalid(self, message: str) -> ChatError:
+        return ChatError(self._redacted(message), model=self.name, reason="invalid_reply")
+
+    def _redacted(self, text: str, most: int = 400) -> str:
+        for secret in (self._api_key, os.environ.get("OPENAI_API_KEY")):
+            if secret and len(secret) > 4:
+                text = text.replace(secret, "***")
+        text = _KEY.sub("***", " ".join(text.split()))
+        return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _openai() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        raise MissingDependency("openai", "openai", "OpenAIChat") from error
+    return openai

@@ -1,0 +1,71 @@
+"""The chat completions format of OpenAI: messages to what is sent, and back. Replies may lack any part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from graphret.llm.chat import Message, ToolCall, Usage
+from graphret.llm.schema import strict_schema
+
+#: How a JSON schema is handed over: by schema, as any JSON object, or not at all.
+JSONMode = Literal["schema", "object", "none"]
+
+
+def without_secrets(url: str | None) -> str | None:
+    """The endpoint without user, password and query, which may hold keys."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """A message as it is sent: servers that render arguments into a prompt fail on ones that are not JSON."""
+    out = message.to_dict()
+    for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
+        if call.error is not None or not call.arguments.strip():
+            sent["function"]["arguments"] = json.dumps({"malformed": call.arguments} if call.error else {})
+    if message.tool_calls and not message.content:
+        out["content"] = None
+    return out
+
+
+def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]:
+    if mode == "object":
+        return {"type": "json_object"}
+    strict = strict_schema(schema)
+    described = {"name": "answer", "schema": dict(strict or schema), "strict": strict is not None}
+    return {"type": "json_schema", "json_schema": described}
+
+
+def content_text(content: Any) -> str:
+    """The text of a message, also where an endpoint sends a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    return "".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
+
+
+def tool_calls(calls: Iterable[Any]) -> Iterator[ToolCall]:
+    for position, call in enumerate(calls):
+        function = getattr(call, "function", None)
+        name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments)
+        yield ToolCall(str(getattr(call, "id", None) or f"call_{position}"), str(name or ""), arguments)
+
+
+def token_usage(usage: Any) -> Usage:
+    counts = [getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens")]
+    return Usage(*(count if isinstance(count, int) else 0 for count in counts))
+
+
+def text_delta(chunk: Any) -> tuple[str, bool]:
+    """The text of a streamed piece, and whether the endpoint says that it is the last."""
+    choices = getattr(chunk, "choices", None) or ()
+    if not choices:
+        return "", False
+    return content_text(getattr(choices[0].delta, "content", None)), choices[0].finish_reason is not None

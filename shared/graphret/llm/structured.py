@@ -1,0 +1,260 @@
+"""JSON from a chat model: asked for by schema, found in whatever it answers, validated, and repaired."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+
+from graphret.errors import InvalidInput
+from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Usage
+from graphret.llm.schema import plain_schema
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+#: A reply is searched for JSON up to this many characters,
+MAX_REPLY_CHARS = 1_000_000
+#: and from this many opening brackets.
+MAX_CANDIDATES = 64
+_QUOTED_CHARS = 4_000
+_FENCE = re.compile(r"```[\w+-]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+
+_INSTRUCTION = """\
+Answer with one JSON value and nothing else: no explanation, no code fence. It must be valid against this JSON schema:
+{schema}"""
+
+_REPAIR = """\
+That answer cannot be used: {error}
+Answer again with the corrected JSON value only, valid against the schema."""
+
+
+class Answer(NamedTuple, Generic[T]):
+    """A validated value, the tokens that it took, and the number of replies that were needed (1: no repair)."""
+
+    value: T
+    usage: Usage
+    attempts: int
+
+
+def ask_json(
+    model: ChatModel,
+    messages: Sequence[Message],
+    schema: type[T] | TypeAdapter[T],
+    *,
+    repairs: int = 1,
+    native: bool = True,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    timeout: float | None = None,
+) -> Answer[T]:
+    """Ask a model for a value of a given type.
+
+    The JSON schema is stated in the system message, and also handed to the model as `json_schema` for endpoints that
+    enforce it. JSON is found in the reply even inside code fences or prose. Where it does not validate, the model is
+    shown the error and answers again.
+
+    Parameters
+    ----------
+    model
+        Any `ChatModel`.
+    messages
+        The question.
+    schema
+        What to return: a dataclass, a pydantic model, a ``TypedDict``, ``list[...]``, whatever pydantic's
+        ``TypeAdapter`` takes, or such an adapter (build it once if you ask often).
+    repairs
+        How many further replies to ask for after one that cannot be used.
+    native
+        Hand over `json_schema`; if false, rely on the instruction alone.
+    temperature, max_tokens, timeout
+        As in `ChatModel.chat`, for each request.
+
+    Returns
+    -------
+    Answer
+        ``(value, usage, attempts)``.
+
+    Raises
+    ------
+    ChatError
+        If no reply could be used (``reason="invalid_reply"``), or the model failed. Its `usage` counts all replies.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Person:
+    ...     name: str
+    ...     born: int | None = None
+    >>> value, usage, attempts = ask_json(model, [Message.user("Who wrote Emma?")], Person)  # doctest: +SKIP
+    """
+    dialogue = _Dialogue(model.name, messages, schema, repairs, native)
+    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "timeout": timeout}
+    while True:
+        with dialogue.counting():
+            reply = model.chat(dialogue.messages, json_schema=dialogue.native_schema, **options)
+        if answer := dialogue.read(reply):
+            return answer
+
+
+async def aask_json(
+    model: ChatModel,
+    messages: Sequence[Message],
+    schema: type[T] | TypeAdapter[T],
+    *,
+    repairs: int = 1,
+    native: bool = True,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, as in ChatModel.achat
+) -> Answer[T]:
+    """`ask_json` without blocking the event loop."""
+    dialogue = _Dialogue(model.name, messages, schema, repairs, native)
+    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "timeout": timeout}
+    while True:
+        with dialogue.counting():
+            reply = await model.achat(dialogue.messages, json_schema=dialogue.native_schema, **options)
+        if answer := dialogue.read(reply):
+            return answer
+
+
+class _Dialogue(Generic[T]):
+    """The turns of one structured question: what to send next, and what to make of the reply."""
+
+    def __init__(
+        self, model: str, messages: Sequence[Message], schema: type[T] | TypeAdapter[T], repairs: int, native: bool
+    ) -> None:
+        from pydantic import TypeAdapter
+
+        if not messages:
+            raise InvalidInput("ask_json: messages is empty")
+        self.model = model
+        self.adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+        plain = plain_schema(self.adapter.json_schema())
+        # Endpoints that enforce a schema want an object at its root.
+        self.native_schema: Mapping[str, Any] | None = plain if native and plain.get("type") == "object" else None
+        self.question = _instructed(messages, _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False)))
+        self.messages: list[Message] = self.question
+        self.repairs = repairs
+        self.attempts = 0
+        self.usage = Usage()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Add the tokens of earlier replies to an error."""
+        try:
+            yield
+        except ChatError as error:
+            error.usage += self.usage
+            raise
+
+    def read(self, reply: Reply) -> Answer[T] | None:
+        """Return the answer, or set `messages` to the repair turn; raise when there is none left."""
+        self.attempts += 1
+        self.usage += reply.usage
+        found = parse_json(reply.text, self.adapter)
+        if found.problem is None:
+            return Answer(cast("T", found.value), self.usage, self.attempts)
+        problem = found.problem
+        if reply.finish_reason == "length":
+            problem = f"it was cut off at the token limit; be briefer ({problem})"
+        if self.attempts > self.repairs:
+            raise ChatError(
+                f"no usable JSON after {self.attempts} replies: {problem}",
+                model=self.model,
+                reason="invalid_reply",
+                usage=self.usage,
+            )
+        said = [Message.assistant(reply.text[:_QUOTED_CHARS])] if reply.text.strip() else []
+        self.messages = [*self.question, *said, Message.user(_REPAIR.format(error=problem))]
+        return None
+
+
+def _instructed(messages: Sequence[Message], instruction: str) -> list[Message]:
+    """`messages` with `instruction` at the end of the leading system message, which is made if there is none."""
+    first, *rest = messages
+    if first.role != "system":
+        return [Message.system(instruction), *messages]
+    return [replace(first, content=f"{first.content}\n\n{instruction}"), *rest]
+
+
+class Parsed(NamedTuple, Generic[T]):
+    """What was found in a text: a value, or `None` and the problem."""
+
+    value: T | None
+    problem: str | None = None
+
+
+def parse_json(text: str, adapter: TypeAdapter[T]) -> Parsed[T]:
+    """Find the JSON value in a model's reply and validate it.
+
+    The whole text is tried first, then code fences, then what follows each opening bracket; reasoning in ``<think>``
+    tags is skipped. The first value that validates wins.
+
+    Returns
+    -------
+    Parsed
+        ``(value, None)``, or ``(None, problem)`` with what is wrong with the most promising candidate.
+    """
+    from pydantic import ValidationError
+
+    text = _THOUGHT.sub("", text[:MAX_REPLY_CHARS]).strip()
+    if not text:
+        return Parsed(None, "it is empty")
+    problem = None
+    for found in _candidates(text):
+        try:
+            # Back to a string, because JSON mode is kinder to tuples and dates than Python mode.
+            return Parsed(adapter.validate_json(json.dumps(found)))
+        except ValidationError as error:
+            problem = problem or _explain(error)
+        except RecursionError:
+            problem = problem or "it is nested too deeply"
+    return Parsed(None, problem or f"it is not valid JSON ({_syntax_problem(text)})")
+
+
+def _candidates(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    for piece in (text, *(match.group(1).strip() for match in _FENCE.finditer(text))):
+        try:
+            yield decoder.decode(piece)
+        except (ValueError, RecursionError):
+            continue
+    position = tried = 0
+    while tried < MAX_CANDIDATES and (opening := _OPENING.search(text, position)):
+        tried += 1
+        try:
+            found, position = decoder.raw_decode(text, opening.start())
+            yield found
+        except (ValueError, RecursionError):
+            position = opening.end()
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _syntax_problem(text: str) -> str:
+    opening = _OPENING.search(text)
+    try:
+        json.loads(text[opening.start() :] if opening else text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return "it holds a constant such as NaN"
+
+
+def _explain(error: Any, most: int = 5) -> str:
+    """A validation error in one line, without the values, which may be long."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}" for each in found[:most]]
+    more = f"; and {len(found) - most} more" if len(found) > most else ""
+    return "; ".join(lines) + more
