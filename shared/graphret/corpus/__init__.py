@@ -1,1 +1,31 @@
-"""graphret."""
+"""Documents, tables and records become chunk nodes with metadata (SAGE, section 2.1 A)."""
+
+from graphret.corpus.chunking import Chunker, SemanticChunker, SentenceChunker, breakpoints
+from graphret.corpus.heuristics import HeuristicMetadata
+from graphret.corpus.items import Corpus, Document, Item, Record, Table
+from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe, without_extracted
+from graphret.corpus.nodes import linearize, segment_rows, to_edges, to_nodes
+from graphret.corpus.sentences import split_sentences
+
+__all__ = [
+    "Chunker",
+    "Corpus",
+    "Document",
+    "HeuristicMetadata",
+    "Item",
+    "Metadata",
+    "MetadataExtractor",
+    "Record",
+    "SemanticChunker",
+    "SentenceChunker",
+    "Table",
+    "adescribe",
+    "breakpoints",
+    "describe",
+    "linearize",
+    "segment_rows",
+    "split_sentences",
+    "to_edges",
+    "to_nodes",
+    "without_extracted",
+]

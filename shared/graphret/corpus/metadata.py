@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.errors import ModelError
 from graphret.types import Node
 
-_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 
 EXTRACTED = "extracted"
 """The property that lists which of a node's metadata fields an extractor filled, so that it may fill them again."""
@@ -46,7 +44,7 @@ class Metadata:
     events: tuple[str, ...] = ()
     summary: str = ""
     description: str = ""
-    column_descriptions: Mapping[str, str] = field(default=_NO_COLUMNS, hash=False)
+    column_descriptions: Mapping[str, str] = field(default_factory=dict, hash=False)
     relationships: tuple[tuple[str, str, str], ...] = ()
 
     def to_properties(self) -> dict[str, Any]:

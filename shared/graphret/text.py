@@ -1,0 +1,83 @@
+"""Names and words, normalised in one way for metadata, linking and matching."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+Token = tuple[str, int, int]
+"""A normalised word with its start and end in the text it came from."""
+
+_LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}  # no NFKD form
+_PART_OF_LETTER = (7, 8, 9)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
+_SHAPE = re.compile(r"cz*|[xz]+")
+
+
+def normalize_name(text: str) -> str:
+    """Return a name for comparison: case and accents folded, punctuation to space, whitespace collapsed.
+
+    Examples
+    --------
+    >>> normalize_name("  Beyoncé Knowles-Carter ")
+    'beyonce knowles carter'
+    """
+    return " ".join(text.translate(_FOLD).split())
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the words of a text, each as `normalize_name` makes it, with its place in the text.
+
+    Chinese characters and kana, which are written without spaces, count as a word each.
+    """
+    if text.isascii():
+        return [(m.group().lower(), m.start(), m.end()) for m in _ASCII_WORD.finditer(text)]
+    tokens: list[Token] = []
+    for match in _SHAPE.finditer(text.translate(_SHAPES)):
+        start, end = match.span()
+        tokens.extend((word, start, end) for word in text[start:end].translate(_FOLD).split())
+    return tokens
+
+
+def _fold(character: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    return "".join(map(_fold_decomposed, decomposed))
+
+
+def _fold_decomposed(character: str) -> str:
+    if unicodedata.combining(character) not in (0, *_PART_OF_LETTER) or unicodedata.category(character) == "Cf":
+        return ""
+    if character.isalnum() or unicodedata.category(character)[0] == "M":
+        return _LETTERS.get(character, character)
+    return " "
+
+
+def _is_unspaced(character: str) -> bool:
+    return (
+        "\u3041" <= character <= "\u30ff"
+        or "\u3400" <= character <= "\u9fff"
+        or "\U00020000" <= character <= "\U0003ffff"
+    )
+
+
+class _Folds(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        return self.setdefault(code, _fold(chr(code)))
+
+
+class _Shapes(dict[int, str]):
+    """One letter a character: a space, `z` for what takes no room, `c` for a word by itself, `x` for the rest."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _FOLD[code]
+        if not folded or unicodedata.category(chr(code))[0] == "M":
+            shape = "z"
+        elif folded.isspace():
+            shape = " "
+        else:
+            shape = "c" if _is_unspaced(chr(code)) else "x"
+        return self.setdefault(code, shape)
+
+
+_FOLD = _Folds()
+_SHAPES = _Shapes()
