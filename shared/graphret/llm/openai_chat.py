@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import threading
@@ -32,7 +31,7 @@ _KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S
 _FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
 _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
-_FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio", "json")
+_FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio")
 
 
 class OpenAIChat:
@@ -323,16 +322,16 @@ class OpenAIChat:
 
     def _reply(self, completion: Any) -> Reply:
         choices = getattr(completion, "choices", None)
-        if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
+        if not isinstance(choices, list) or not choices or not hasattr(getattr(choices[0], "message", None), "content"):
             said = getattr(completion, "error", None) or type(completion).__name__
             raise self._invalid(f"the endpoint's answer is no chat completion ({said})")
         choice, message = choices[0], choices[0].message
         refusal = getattr(message, "refusal", None)
         return Reply(
             text=content_text(message.content) or refusal or "",
-            tool_calls=tuple(tool_calls(getattr(message, "tool_calls", None) or ())),
+            tool_calls=tuple(tool_calls(getattr(message, "tool_calls", None))),
             usage=token_usage(getattr(completion, "usage", None)),
-            finish_reason="refusal" if refusal else str(choice.finish_reason or "stop"),
+            finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
             model=str(getattr(completion, "model", None) or self.name),
         )
 
@@ -344,12 +343,13 @@ class OpenAIChat:
 
     def _failure(self, error: Exception) -> Exception:
         """What to raise for `error`: a `ChatError` without secrets, or `error` itself if it is a bug of ours."""
-        family = type(error).__module__.partition(".")[0]
-        if isinstance(error, ChatError) or family not in _FOREIGN:
+        kind, family = type(error).__name__, type(error).__module__.partition(".")[0]
+        if isinstance(error, ChatError):
             return error
-        kind = type(error).__name__
-        if isinstance(error, json.JSONDecodeError) or kind == "APIResponseValidationError":
+        if isinstance(error, ValueError) or kind == "APIResponseValidationError":
             return self._invalid("the endpoint's answer is not JSON")
+        if family not in _FOREIGN:
+            return error
         status = getattr(error, "status_code", None)
         if status is not None:
             reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")

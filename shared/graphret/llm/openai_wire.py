@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -49,8 +49,8 @@ def content_text(content: Any) -> str:
     return "".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 
-def tool_calls(calls: Iterable[Any]) -> Iterator[ToolCall]:
-    for position, call in enumerate(calls):
+def tool_calls(calls: Any) -> Iterator[ToolCall]:
+    for position, call in enumerate(calls if isinstance(calls, list) else ()):
         function = getattr(call, "function", None)
         name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
         if not isinstance(arguments, str):

@@ -1,0 +1,294 @@
+"""The real `openai` client against a real local server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+
+import pytest
+from graphret.errors import InvalidInput, ModelError
+from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, ToolCall, Usage
+from graphret.testing.openai_server import (
+    OpenAIServer,
+    body,
+    cut,
+    empty,
+    slow,
+    status,
+    text,
+    tool_call,
+    tool_calls,
+)
+
+HELLO = [Message.user("hello there")]
+SEARCH = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "default": ""}}}
+
+
+def chat(server: OpenAIServer, **options) -> OpenAIChat:
+    return OpenAIChat("tiny", server.base_url, **{"max_retries": 1, "timeout": 5, **options})
+
+
+def collect(stream, into: list[str]) -> None:
+    for piece in stream:
+        into.append(piece)  # noqa: PERF402 - what came before an error counts
+
+
+async def acollect(stream, into: list[str]) -> None:
+    async for piece in stream:
+        into.append(piece)  # noqa: PERF401
+
+
+def test_is_a_chat_model_and_hides_its_key() -> None:
+    model = OpenAIChat("tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456")
+    assert isinstance(model, ChatModel)
+    assert "hidden" not in repr(model)
+    assert "secret" not in repr(model)
+
+
+def test_reply_and_request() -> None:
+    with OpenAIServer([text("hi")]) as server:
+        reply = chat(server, parameters={"seed": 7}).chat(
+            [Message.system("Be brief."), *HELLO], tools=[SEARCH], max_tokens=9, temperature=0.5
+        )
+    assert (reply.text, reply.usage, reply.finish_reason, reply.model) == ("hi", Usage(4, 1), "stop", "scripted")
+    sent = server.requests[0].body
+    assert {k: sent[k] for k in ("model", "max_tokens", "temperature", "seed")} == {
+        "model": "tiny",
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "seed": 7,
+    }
+    assert sent["tools"] == [SEARCH.to_dict()]
+    assert "response_format" not in sent
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+def test_temperature_is_zero_unless_told() -> None:
+    with OpenAIServer(default="hi") as server:
+        chat(server).chat(HELLO)
+        chat(server, temperature=None).chat(HELLO)
+    assert server.requests[0].body["temperature"] == 0
+    assert "temperature" not in server.requests[1].body
+
+
+async def test_async_is_the_same() -> None:
+    with OpenAIServer([status(500, retry_after=0.01), tool_call("search", {"query": "x"})]) as server:
+        model = chat(server)
+        reply = await model.achat(HELLO, tools=[SEARCH])
+        await model.aclose()
+    assert reply.tool_calls[0].parsed == {"query": "x"}
+    assert len(server.requests) == 2
+
+
+def test_one_object_serves_several_event_loops() -> None:
+    with OpenAIServer(default="hi") as server:
+        model = chat(server)
+        for _ in range(3):
+            assert asyncio.run(model.achat(HELLO)).text == "hi"
+        assert len(model._async) == 1
+
+
+def test_429_waits_as_long_as_it_is_told() -> None:
+    with OpenAIServer([status(429, retry_after=0.3), text("hi")]) as server:
+        assert chat(server).chat(HELLO).text == "hi"
+    assert 0.3 <= server.requests[1].at - server.requests[0].at < 2
+
+
+def test_retries_run_out() -> None:
+    on_fire = status(500, "on fire", retry_after=0.01)
+    with OpenAIServer(default=on_fire) as server, pytest.raises(ChatError, match="HTTP 500, server: on fire") as caught:
+        chat(server, max_retries=2).chat(HELLO)
+    assert len(server.requests) == 3
+    assert (caught.value.model, caught.value.status, caught.value.reason) == ("tiny", 500, "server")
+    assert isinstance(caught.value, ModelError)
+
+
+@pytest.mark.parametrize(("code", "reason"), [(401, "authentication"), (404, "not_found"), (400, "bad_request")])
+def test_what_is_not_worth_a_retry(code: int, reason: str) -> None:
+    key = "my-own-secret-key"
+    leaky = status(code, f"no: {key} and Bearer abcdef and sk-abcdefgh")
+    with OpenAIServer(default=leaky) as server, pytest.raises(ChatError) as caught:
+        chat(server, api_key=key).chat(HELLO)
+    assert len(server.requests) == 1
+    assert caught.value.reason == reason
+    assert str(caught.value) == f"tiny: HTTP {code}, {reason}: no: *** and *** and ***"
+
+
+def test_timeout() -> None:
+    with OpenAIServer(default=slow(30)) as server:
+        start = time.monotonic()
+        with pytest.raises(ChatError) as caught:
+            chat(server, max_retries=0).chat(HELLO, timeout=0.2)
+        assert time.monotonic() - start < 5
+    assert caught.value.reason == "timeout"
+
+
+async def test_cancelling_abandons_the_request() -> None:
+    with OpenAIServer(default=slow(30)) as server:
+        model = chat(server)
+        task = asyncio.create_task(model.achat(HELLO))
+        while not server.in_flight:  # noqa: ASYNC110 - the server runs in a thread
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await model.aclose()
+    assert len(server.requests) == 1
+
+
+def test_nobody_listens() -> None:
+    with OpenAIServer() as server:
+        model = chat(server, max_retries=0)
+    with pytest.raises(ChatError, match=r"no answer from http://127\.0\.0\.1") as caught:
+        model.chat(HELLO)
+    assert caught.value.reason == "connection"
+
+
+def test_a_reply_that_is_cut_is_asked_for_again() -> None:
+    with OpenAIServer([cut(), text("whole")]) as server:
+        assert chat(server).chat(HELLO).text == "whole"
+    with OpenAIServer(default=cut()) as server, pytest.raises(ChatError) as caught:
+        chat(server, max_retries=0).chat(HELLO)
+    assert caught.value.reason == "connection"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        body("<html>gateway</html>", "text/html"),
+        body('{"choices": [{"mess'),
+        body("{}"),
+        body('{"choices": []}'),
+        body('{"choices": [{"index": 0}]}'),
+        body('{"error": {"message": "quota"}}'),
+        body("[]"),
+        body("null"),
+        body(b"\xff\xfe\x00"),
+        body('{"choices": 5}'),
+        body('{"choices": ["x"]}'),
+        body('{"choices": [{"message": "text"}]}'),
+    ],
+)
+def test_a_body_that_is_no_completion(answer) -> None:
+    with OpenAIServer(default=answer) as server, pytest.raises(ChatError) as caught:
+        chat(server).chat(HELLO)
+    assert caught.value.reason == "invalid_reply"
+
+
+def test_an_empty_reply_is_a_reply() -> None:
+    with OpenAIServer([empty(), body('{"choices": [{"message": {}}], "usage": {"prompt_tokens": "x"}}')]) as server:
+        model = chat(server)
+        assert (model.chat(HELLO).text, model.chat(HELLO).text) == ("", "")
+
+
+def test_refusals_and_content_parts() -> None:
+    parts = '{"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"text": "b"}]}}]}'
+    refusal = '{"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]}'
+    with OpenAIServer([body(parts), body(refusal)]) as server:
+        model = chat(server)
+        assert model.chat(HELLO).text == "ab"
+        reply = model.chat(HELLO)
+    assert (reply.text, reply.finish_reason) == ("I will not.", "refusal")
+
+
+def test_tool_calls_with_broken_arguments_can_be_answered() -> None:
+    script = [tool_calls(("search", '{"query": '), ("search", {"query": "x"}), ("finish", "")), text("done")]
+    with OpenAIServer(script) as server:
+        model = chat(server)
+        reply = model.chat(HELLO, tools=[SEARCH])
+        broken, good, bare = reply.tool_calls
+        answers = [Message.tool(call, call.error or "found nothing") for call in reply.tool_calls]
+        assert model.chat([*HELLO, reply.message, *answers], tools=[SEARCH]).text == "done"
+    assert reply.finish_reason == "tool_calls"
+    assert broken.parsed is None
+    assert "not valid JSON" in (broken.error or "")
+    assert (good.parsed, bare.parsed) == ({"query": "x"}, {})
+    sent = [call["function"]["arguments"] for call in server.requests[1].body["messages"][1]["tool_calls"]]
+    assert sent == ['{"malformed": "{\\"query\\": "}', '{"query": "x"}', "{}"]
+
+
+def test_the_server_holds_clients_to_the_protocol() -> None:
+    call = ToolCall("1", "search")
+    with OpenAIServer(default="hi") as server:
+        with pytest.raises(ChatError, match="have no answer"):
+            chat(server).chat([*HELLO, Message.assistant(tool_calls=[call]), *HELLO])
+        with pytest.raises(ChatError, match="must answer"):
+            chat(server).chat([*HELLO, Message.tool(call, "x")])
+        with pytest.raises(ChatError, match="non-empty"):
+            chat(server).chat([])
+
+
+@pytest.mark.parametrize("parameter", ["temperature", "max_tokens"])
+def test_a_refused_parameter_is_dropped_and_remembered(parameter: str) -> None:
+    with OpenAIServer(default="hi", refuses=[parameter]) as server:
+        model = chat(server, max_tokens=5)
+        assert [model.chat(HELLO).text, model.chat(HELLO).text] == ["hi", "hi"]
+    assert len(server.requests) == 3
+    assert server.requests[2].body.get("max_completion_tokens") == (5 if parameter == "max_tokens" else None)
+
+
+def test_json_schema_steps_down_where_it_is_refused() -> None:
+    with OpenAIServer(default="{}", refuses=["response_format"]) as server:
+        model = chat(server)
+        model.chat(HELLO, json_schema=SCHEMA)
+        model.chat(HELLO, json_schema=SCHEMA)
+    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    assert formats == ["json_schema", "json_object", None, None]
+    sent = server.requests[0].body["response_format"]["json_schema"]
+    assert sent["strict"] is True
+    assert sent["schema"]["required"] == ["name"]
+
+
+def test_stream() -> None:
+    with OpenAIServer([status(500, retry_after=0.01), text("one two three")]) as server:
+        assert list(chat(server).stream(HELLO)) == ["one ", "two ", "three"]
+    assert server.requests[1].body["stream"] is True
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+async def test_a_stream_that_breaks_off_is_an_error(quiet: bool) -> None:
+    with OpenAIServer(default=cut("one two three four", quiet=quiet)) as server:
+        model, pieces = chat(server), []
+        with pytest.raises(ChatError) as caught:
+            collect(model.stream(HELLO), pieces)
+        with pytest.raises(ChatError):
+            await acollect(model.astream(HELLO), pieces)
+        await model.aclose()
+    assert pieces == ["one ", "two "] * 2
+    assert caught.value.reason == "connection"
+    assert len(server.requests) == 2
+
+
+def test_a_stream_may_be_left_early() -> None:
+    with OpenAIServer(default="one two three") as server:
+        model = chat(server)
+        assert next(iter(model.stream(HELLO))) == "one "
+        assert model.chat(HELLO).text == "one two three"
+
+
+def test_tool_calls_are_streamed_as_the_official_client_expects() -> None:
+    from openai import OpenAI
+
+    with OpenAIServer([tool_call("search", {"query": "x"})]) as server:
+        client = OpenAI(base_url=server.base_url, api_key="none")
+        assert [model.id for model in client.models.list()] == ["scripted"]
+        with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
+            call = stream.get_final_completion().choices[0].message.tool_calls[0]
+    assert (call.function.name, call.function.arguments) == ("search", '{"query": "x"}')
+
+
+def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ChatError, match="OPENAI_API_KEY"):
+        OpenAIChat("tiny").chat(HELLO)
+    monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
+    with OpenAIServer(default="hi") as server:
+        pickle.loads(pickle.dumps(chat(server))).chat(HELLO)
+    assert server.requests[0].headers["authorization"] == "Bearer from-the-environment"
+    with pytest.raises(InvalidInput, match="json_mode"):
+        OpenAIChat("tiny", json_mode="xml")
+    with pytest.raises(InvalidInput, match="name"):
+        OpenAIChat("")

@@ -1,0 +1,164 @@
+"""JSON out of whatever a model answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import pytest
+from graphret.errors import InvalidInput
+from graphret.llm import ChatError, Message, OpenAIChat, aask_json, ask_json
+from graphret.llm.schema import plain_schema, strict_schema
+from graphret.llm.structured import parse_json
+from graphret.testing.openai_server import Behaviour, OpenAIServer, empty, json_text, status, text
+from pydantic import BaseModel, TypeAdapter
+
+
+@dataclass
+class City:
+    title: str
+    people: int | None = None
+    rivers: list[str] = field(default_factory=list)
+
+
+WHERE = [Message.user("Where is it?")]
+ULM = City("Ulm", 126_000)
+CITY = TypeAdapter(City)
+
+
+def chat(server: OpenAIServer) -> OpenAIChat:
+    return OpenAIChat("tiny", server.base_url, max_retries=0, timeout=5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"title": "Ulm", "people": 126000}',
+        ' \n{"title": "Ulm", "people": 126000}\n',
+        '```json\n{"title": "Ulm", "people": 126000}\n```',
+        '```\n{"title": "Ulm", "people": 126000}',
+        'Sure! Here it is:\n```JSON\n{"title": "Ulm", "people": 126000}\n```\nAnything else?',
+        'The set {x} has it: {"title": "Ulm", "people": 126000} (see [1]).',
+        '<think>Is it {"title": "Bonn"}?</think>{"title": "Ulm", "people": 126000}',
+        '{"note": "not this"} but {"title": "Ulm", "people": 126000}',
+        '{"title": "Ulm", "people": 126000, "unasked": true}',
+    ],
+)
+def test_json_is_found(said: str) -> None:
+    assert parse_json(said, CITY) == (ULM, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("", "empty"),
+        ("I do not know.", "not valid JSON"),
+        ('{"title": "Ulm", "peo', "not valid JSON"),
+        ('{"title": 5}', "title: Input should be a valid string"),
+        ('{"title": "Ulm", "people": NaN}', "not valid JSON"),
+        ("[1, 2]", "the value: "),
+        ('{"title": "\\ud800"}', "surrogate|Invalid JSON|hex escape|valid string"),
+        ('{"title": ' + "[" * 100_000, "."),
+        ('{"title": ' + "9" * 10_000 + "}", "."),
+        ("{" * 300_000, "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_used_is_explained(said: str, problem: str) -> None:
+    start = time.monotonic()
+    value, found = parse_json(said, CITY)
+    assert value is None
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(found)
+    assert len(found or "") < 500
+    assert time.monotonic() - start < 2
+
+
+def test_schema_is_asked_for_twice_over() -> None:
+    with OpenAIServer([json_text({"title": "Ulm", "people": 126_000})]) as server:
+        value, usage, attempts = ask_json(chat(server), [Message.system("Be exact."), *WHERE], City)
+    assert (value, attempts) == (ULM, 1)
+    assert usage.input_tokens > 5
+    sent = server.requests[0].body
+    assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+    assert sent["messages"][0]["content"].startswith("Be exact.\n\nAnswer with one JSON value")
+    assert sent["response_format"]["json_schema"]["strict"] is True
+
+
+def test_malformed_json_is_repaired() -> None:
+    with OpenAIServer([text('{"title": "Ulm", "people": "many"}'), text('{"title": "Ulm"}')]) as server:
+        answer = ask_json(chat(server), WHERE, City)
+    assert (answer.value, answer.attempts) == (City("Ulm"), 2)
+    roles = [message["role"] for message in server.requests[1].messages]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert "people: Input should be a valid integer" in server.requests[1].messages[3]["content"]
+    assert answer.usage.output_tokens == 4 + 2
+
+
+async def test_async_repairs_too_even_an_empty_or_truncated_reply() -> None:
+    script = [empty(), text('{"title": "U', finish_reason="length"), json_text({"title": "Ulm"})]
+    with OpenAIServer(script) as server:
+        model = chat(server)
+        answer = await aask_json(model, WHERE, City, repairs=2)
+        await model.aclose()
+    assert (answer.value, answer.attempts) == (City("Ulm"), 3)
+    assert [message["role"] for message in server.requests[1].messages] == ["system", "user", "user"]
+    assert "token limit" in server.requests[2].messages[-1]["content"]
+
+
+def test_repairs_run_out() -> None:
+    with OpenAIServer(default="no idea") as server, pytest.raises(ChatError, match="after 2 replies") as caught:
+        ask_json(chat(server), WHERE, City)
+    assert caught.value.reason == "invalid_reply"
+    assert caught.value.usage.output_tokens == 4
+    assert len(server.requests) == 2
+
+
+def test_a_failing_model_still_counts_what_it_cost() -> None:
+    with OpenAIServer([text("no idea"), status(500)]) as server, pytest.raises(ChatError) as caught:
+        ask_json(chat(server), WHERE, City)
+    assert (caught.value.status, caught.value.usage.output_tokens) == (500, 2)
+
+
+def test_any_type_will_do_and_native_can_be_off() -> None:
+    class Model(BaseModel):
+        x: int
+
+    with OpenAIServer([text("[1, 2]"), text('{"x": 3}'), text('{"x": 4}')]) as server:
+        model = chat(server)
+        assert ask_json(model, WHERE, list[int]).value == [1, 2]
+        assert ask_json(model, WHERE, Model).value == Model(x=3)
+        assert ask_json(model, WHERE, TypeAdapter(dict[str, int]), native=False).value == {"x": 4}
+    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    assert formats == [None, "json_schema", None]
+    with pytest.raises(InvalidInput, match="empty"):
+        ask_json(model, [], City)
+
+
+async def test_many_at_once_do_not_mix() -> None:
+    def echo(request) -> Behaviour:
+        return json_text({"title": request.messages[-1]["content"]})
+
+    with OpenAIServer(echo) as server:
+        model = chat(server)
+        asked = [aask_json(model, [Message.user(f"city {i}")], CITY) for i in range(20)]
+        answers = await asyncio.gather(*asked)
+        await model.aclose()
+    assert [answer.value.title for answer in answers] == [f"city {i}" for i in range(20)]
+
+
+def test_schemas_are_short_and_strict_where_they_can_be() -> None:
+    plain = plain_schema(TypeAdapter(list[City]).json_schema())
+    assert plain["$defs"]["City"]["properties"]["title"] == {"type": "string"}
+    city = plain_schema(CITY.json_schema())
+    assert strict_schema(city) == {
+        **city,
+        "additionalProperties": False,
+        "required": ["title", "people", "rivers"],
+    }
+    assert strict_schema(plain) is None
+    for open_type in (dict[str, int], list[int]):
+        assert strict_schema({"type": "object", "properties": {"x": TypeAdapter(open_type).json_schema()}}) is None or (
+            open_type == list[int]
+        )
+    assert strict_schema({"type": "object", "properties": {"x": {}}}) is None
