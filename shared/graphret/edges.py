@@ -50,7 +50,7 @@ class EdgeTable:
         weight: NDArray[np.float32],
         source_part: NDArray[np.int32],
         target_part: NDArray[np.int32],
-        properties: Sequence[Mapping[str, Any]],
+        properties: Records,
         *,
         adjacency: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None,
     ) -> None:
@@ -69,9 +69,7 @@ class EdgeTable:
     def empty(cls, n_nodes: int) -> EdgeTable:
         """A table with no edges."""
         none = np.empty(0, dtype=np.int32)
-        return cls(
-            n_nodes, none, none, none.astype(np.int16), [], none.astype(np.float32), none, none, Records.of([])
-        )
+        return cls(n_nodes, none, none, none.astype(np.int16), [], none.astype(np.float32), none, none, Records.of([]))
 
     @classmethod
     def build(
@@ -123,23 +121,25 @@ class EdgeTable:
                 raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: the relation must be a non-empty string")
             if isinstance(edge.weight, bool) or not np.isfinite(edge.weight):
                 raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: the weight must be a finite number")
-            parts = tuple(edge.properties.get(key, NO_PART) for key in _PART_KEYS)
-            distinct[edge.source, edge.target, edge.relation, parts] = edge
+            rows = tuple(edge.properties.get(key, NO_PART) for key in _PART_KEYS)
+            distinct[edge.source, edge.target, edge.relation, rows] = edge
         chosen = list(distinct.values())
         ends = [nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])]
         for edge, i, j in zip(chosen, *(end.tolist() for end in ends), strict=True):
             if i < 0 or j < 0:
-                raise InvalidInput(
-                    f"edge {edge.source!r} to {edge.target!r}: there is no node {edge.source if i < 0 else edge.target!r}"
-                )
+                absent = edge.source if i < 0 else edge.target
+                raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: there is no node {absent!r}")
         relations = sorted({e.relation for e in chosen})
+        parts = [np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in _PART_KEYS]
         return cls.build(
             len(nodes),
-            *ends,
+            ends[0],
+            ends[1],
             np.asarray([relations.index(e.relation) for e in chosen], dtype=np.int16),
             relations,
             np.asarray([e.weight for e in chosen], dtype=np.float32),
-            *(np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in _PART_KEYS),
+            parts[0],
+            parts[1],
             properties=[{k: v for k, v in e.properties.items() if k not in _PART_KEYS} for e in chosen],
         )
 
@@ -226,7 +226,7 @@ class EdgeTable:
             self.weight[kept],
             self.source_part[kept],
             self.target_part[kept],
-            Records.of(self.properties[int(i)] for i in kept),
+            Records.of(self.properties.take(kept)),
         )
 
     def parts(self) -> Parts:
@@ -242,11 +242,10 @@ class EdgeTable:
             "in_indptr",
             "in_order",
         )
-        properties = self.properties if isinstance(self.properties, Records) else Records.of(self.properties)
         return Parts(
             arrays={name: getattr(self, name) for name in names},
             strings={},
-            records={"properties": properties},
+            records={"properties": self.properties},
             meta={"n_nodes": self.n_nodes, "relations": self.relations},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,12 +39,12 @@ class NodeTable(Sequence[Node]):
 
     def __init__(
         self,
-        ids: Sequence[str],
-        names: Sequence[str],
-        texts: Sequence[str],
+        ids: Strings,
+        names: Strings,
+        texts: Strings,
         labels: NDArray[np.int32],
         label_sets: Sequence[tuple[str, ...]],
-        properties: Sequence[Mapping[str, Any]],
+        properties: Records,
     ) -> None:
         self.ids = ids
         self.names = names
@@ -65,7 +66,7 @@ class NodeTable(Sequence[Node]):
             When an id is not a string or comes twice, or a text, a name or a property is not what it must be.
         """
         ordered = sorted(_checked(nodes), key=lambda node: node.id)
-        for one, other in zip(ordered, ordered[1:], strict=False):
+        for one, other in itertools.pairwise(ordered):
             if one.id == other.id:
                 raise InvalidInput(f"node {one.id!r}: the id comes twice")
         sets: dict[tuple[str, ...], int] = {}
@@ -118,10 +119,12 @@ class NodeTable(Sequence[Node]):
         """Return the table of the nodes at `positions`, which must be ascending."""
         chosen = np.asarray(positions, dtype=np.int64)
         return NodeTable(
-            *(Strings.of(column[int(i)] for i in chosen) for column in (self.ids, self.names, self.texts)),
-            labels=self.labels[chosen],
-            label_sets=self.label_sets,
-            properties=Records.of(self.properties[int(i)] for i in chosen),
+            Strings.of(self.ids.take(chosen)),
+            Strings.of(self.names.take(chosen)),
+            Strings.of(self.texts.take(chosen)),
+            self.labels[chosen],
+            self.label_sets,
+            Records.of(self.properties.take(chosen)),
         )
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
@@ -161,9 +164,9 @@ class NodeTable(Sequence[Node]):
 
     def _evaluate(self, where: Where) -> NDArray[np.bool_]:
         if where.operator == "$and":
-            return np.logical_and.reduce([self._evaluate(child) for child in where.children])
+            return np.asarray(np.all([self._evaluate(child) for child in where.children], axis=0))
         if where.operator == "$or":
-            return np.logical_or.reduce([self._evaluate(child) for child in where.children])
+            return np.asarray(np.any([self._evaluate(child) for child in where.children], axis=0))
         if where.operator == "$not":
             return ~self._evaluate(where.children[0])
         if where.field == "label":  # few distinct sets of labels, many nodes
@@ -184,8 +187,8 @@ class NodeTable(Sequence[Node]):
         """The table as it is saved."""
         return Parts(
             arrays={"labels": self.labels},
-            strings={name: _strings(getattr(self, name)) for name in ("ids", "names", "texts")},
-            records={"properties": _records(self.properties)},
+            strings={name: getattr(self, name) for name in ("ids", "names", "texts")},
+            records={"properties": self.properties},
             meta={"label_sets": [list(labels) for labels in self.label_sets]},
         )
 
@@ -213,11 +216,3 @@ def _checked(nodes: Iterable[Node]) -> Iterator[Node]:
         if not isinstance(node.properties, Mapping):
             raise InvalidInput(f"node {node.id!r}: the properties must be a mapping")
         yield node
-
-
-def _strings(column: Sequence[str]) -> Strings:
-    return column if isinstance(column, Strings) else Strings.of(column)
-
-
-def _records(column: Sequence[Any]) -> Records:
-    return column if isinstance(column, Records) else Records.of(column)

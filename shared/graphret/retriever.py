@@ -1,0 +1,327 @@
+"""The `Retriever` contract and the combinators that join retrievers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from graphret import fusion
+from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.search.index import require_k
+from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.where import Where, WhereLike
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A step of a retrieval: put a query to another retriever. Failures come back as values, not as exceptions."""
+
+    retriever: Retriever
+    query: str
+    k: int
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compute(Generic[T]):
+    """A step of a retrieval: plain work on the processor, which an async caller moves off the event loop."""
+
+    work: Callable[[], T]
+
+
+#: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
+Steps: TypeAlias = Generator[Any, Any, Retrieval]
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores hits against a query."""
+
+    name: str
+
+    def scores(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
+        """Return a score for each hit, higher for better."""
+        ...
+
+
+class Retriever:
+    """Finds nodes for a query, with evidence for each.
+
+    A plain retriever overrides `_retrieve`; one that asks others overrides `_steps`, and is written once for both
+    `retrieve` and `aretrieve`.
+    """
+
+    name: str = ""
+
+    def retrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
+        """Return the `k` best nodes that satisfy `where`: exactly `k` where that many qualify.
+
+        Raises
+        ------
+        InvalidInput
+            When the query is not a string, `k` is below 1 or the filter is malformed.
+        """
+        return _run(self._steps(*_checked(query, k, where)))
+
+    async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
+        """Do what `retrieve` does without blocking the event loop."""
+        return await _arun(self._steps(*_checked(query, k, where)))
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
+        return result
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        raise NotImplementedError(f"{type(self).__name__} overrides neither _retrieve nor _steps")
+
+    def __str__(self) -> str:
+        return self.name or type(self).__name__
+
+
+def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
+    if not isinstance(query, str):
+        raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+    return query, require_k(k), Where.parse(where)
+
+
+def _run(steps: Steps) -> Retrieval:
+    result: Any = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as done:
+            answer: Retrieval = done.value
+            return answer
+        result = [_do(one) for one in step] if isinstance(step, list) else _do(step)
+
+
+def _do(step: Any) -> Any:
+    if isinstance(step, Compute):
+        return step.work()
+    try:
+        return step.retriever.retrieve(step.query, step.k, step.where)
+    except Exception as error:
+        return error
+
+
+async def _arun(steps: Steps) -> Retrieval:
+    result: Any = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as done:
+            answer: Retrieval = done.value
+            return answer
+        result = await asyncio.gather(*map(_ado, step)) if isinstance(step, list) else await _ado(step)
+
+
+async def _ado(step: Any) -> Any:
+    if isinstance(step, Compute):
+        return await asyncio.to_thread(step.work)
+    try:
+        return await step.retriever.aretrieve(step.query, step.k, step.where)
+    except Exception as error:
+        return error
+
+
+def answered(result: Any, retriever: Retriever, on_failure: str, trace: Trace) -> Retrieval | None:
+    """Return what a retriever answered; where it failed, note the fallback and return `None`, or raise.
+
+    Raises
+    ------
+    InvalidInput
+        Always, since the caller's mistake is no failure of the retriever.
+    RetrievalFailed
+        When `on_failure` is ``"raise"``.
+    """
+    if isinstance(result, Retrieval):
+        return result
+    if isinstance(result, InvalidInput):
+        raise result
+    if on_failure == "raise":
+        raise RetrievalFailed(f"{retriever} failed: {result}") from result
+    trace.note("fallback", failed=str(retriever), error=f"{type(result).__name__}: {result}")
+    return None
+
+
+def require_on_failure(value: str) -> str:
+    """Return `value` if it is ``"fallback"`` or ``"raise"``."""
+    if value not in ("fallback", "raise"):
+        raise InvalidInput(f"on_failure: 'fallback' or 'raise' is expected, not {value!r}")
+    return value
+
+
+class Fuse(Retriever):
+    """Ask several retrievers at once and fuse their rankings by reciprocal ranks.
+
+    Parameters
+    ----------
+    retrievers
+        Who is asked.
+    weights
+        How much each counts; 1 by default.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
+    depth
+        How many hits each is asked for, at least; never fewer than `k`.
+    on_failure
+        ``"fallback"`` goes on with those that answered, ``"raise"`` does not.
+    """
+
+    name = "fuse"
+
+    def __init__(
+        self,
+        retrievers: Sequence[Retriever],
+        *,
+        weights: Sequence[float] | None = None,
+        rrf_k: float = 60.0,
+        depth: int = 50,
+        on_failure: str = "fallback",
+    ) -> None:
+        if not retrievers:
+            raise InvalidInput("retrievers: there are none to fuse")
+        self.retrievers = list(retrievers)
+        self.weights = fusion.require_weights(weights, len(self.retrievers))
+        self.rrf_k = rrf_k
+        self.depth = depth
+        self.on_failure = require_on_failure(on_failure)
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
+            results = yield [Ask(r, query, max(k, self.depth), where) for r in self.retrievers]
+        lists: list[Sequence[Hit]] = []
+        signals = Signals()
+        for retriever, result in zip(self.retrievers, results, strict=True):
+            answer = answered(result, retriever, self.on_failure, trace)
+            lists.append(answer.hits if answer else [])
+            if answer:
+                trace.extend(answer.trace, f"{retriever}/")
+        if not any(lists) and all(isinstance(r, Exception) for r in results):
+            raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
+        with trace.stage("fuse"):
+            names = [str(r) for r in self.retrievers]
+            hits = fusion.reciprocal_rank(lists, weights=self.weights, rrf_k=self.rrf_k, names=names)
+        signals.candidates = len(hits)
+        return Retrieval(query, k, hits[:k], signals, trace)
+
+
+class Rerank(Retriever):
+    """Let a reranker order what another retriever found.
+
+    Parameters
+    ----------
+    inner, reranker
+        Who finds, and who orders.
+    depth
+        How many hits are scored, at least; never fewer than `k`.
+    on_failure
+        ``"fallback"`` keeps the order of `inner` when the reranker fails, ``"raise"`` does not.
+    """
+
+    name = "rerank"
+
+    def __init__(self, inner: Retriever, reranker: Reranker, *, depth: int = 50, on_failure: str = "fallback") -> None:
+        self.inner = inner
+        self.reranker = reranker
+        self.depth = depth
+        self.on_failure = require_on_failure(on_failure)
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        result = yield Ask(self.inner, query, max(k, self.depth), where)
+        if isinstance(result, Exception):
+            raise result
+        trace = Trace()
+        trace.extend(result.trace, f"{self.inner}/")
+        with trace.stage("rerank", reranker=self.reranker.name, scored=len(result.hits)):
+            outcome = yield Compute(lambda: _attempt(lambda: rerank(self.reranker, query, result.hits)))
+        if isinstance(outcome, Exception):
+            if self.on_failure == "raise" or isinstance(outcome, InvalidInput):
+                raise RetrievalFailed(f"{self.reranker.name} failed: {outcome}") from outcome
+            trace.note("fallback", failed=self.reranker.name, error=f"{type(outcome).__name__}: {outcome}")
+            outcome = result.hits
+        return Retrieval(query, k, outcome[:k], result.signals, trace)
+
+
+def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits in the order of a reranker's scores, ties by id, with their earlier rank as evidence."""
+    if not hits:
+        return []
+    scores = [float(score) for score in reranker.scores(query, hits)]
+    if len(scores) != len(hits):
+        raise GraphretError(f"{reranker.name}: {len(scores)} scores for {len(hits)} hits")
+    if any(score != score for score in scores):
+        raise GraphretError(f"{reranker.name}: a score is not a number")
+    ranked = [
+        Hit(hit.node, score, (*hit.evidence, Evidence("rank", rank=rank, retriever="before reranking")))
+        for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1)
+    ]
+    return sorted(ranked, key=lambda hit: (-hit.score, hit.id))
+
+
+def _attempt(work: Callable[[], T]) -> T | Exception:
+    try:
+        return work()
+    except Exception as error:
+        return error
+
+
+class Fallback(Retriever):
+    """Ask a second retriever where the first fails, finds nothing, or leaves places free.
+
+    Parameters
+    ----------
+    first, second
+        Who is asked first, and who stands in.
+    fill
+        Whether the second fills the places below what the first found.
+    """
+
+    name = "fallback"
+
+    def __init__(self, first: Retriever, second: Retriever, *, fill: bool = True) -> None:
+        self.first = first
+        self.second = second
+        self.fill = fill
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        result = yield Ask(self.first, query, k, where)
+        answer = answered(result, self.first, "fallback", trace)
+        if answer:
+            trace.extend(answer.trace, f"{self.first}/")
+            if len(answer.hits) >= k or (answer.hits and not self.fill):
+                return Retrieval(query, k, answer.hits[:k], answer.signals, trace)
+            trace.note("fallback", reason="too few hits", found=len(answer.hits))
+        result = yield Ask(self.second, query, k, where)
+        if isinstance(result, Exception):
+            if answer and answer.hits:
+                trace.note("fallback", failed=str(self.second), error=f"{type(result).__name__}: {result}")
+                return Retrieval(query, k, answer.hits, answer.signals, trace)
+            raise result
+        trace.extend(result.trace, f"{self.second}/")
+        hits = filled(answer.hits if answer else [], result.hits, k)
+        return Retrieval(query, k, hits, answer.signals if answer and answer.hits else result.signals, trace)
+
+
+def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
+    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill``.
+
+    The scores of what is added keep its order and stay at or below the last score of `hits`.
+    """
+    if not hits:
+        return list(others[:k])
+    seen = {hit.id for hit in hits}
+    out = list(hits[:k])
+    floor = out[-1].score
+    for hit in others:
+        if len(out) >= k:
+            break
+        if hit.id not in seen:
+            out.append(Hit(hit.node, min(hit.score, floor), (*hit.evidence, Evidence("fill"))))
+    return out

@@ -1,0 +1,312 @@
+"""BM25 over fields, with the weight of each term in each node and in each part of a node."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.search.analysis import Analyzer
+from graphret.search.counts import FieldCounts
+from graphret.search.fields import NodeText
+from graphret.search.index import ArrayIndex
+from graphret.storage import Bundle, Parts
+from graphret.types import Node
+
+#: How strongly the length of a field damps its counts, by field.
+FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "header": 0.3, "rows": 0.5}
+BACKENDS = ("bm25s", "rank_bm25")
+
+
+@dataclass(frozen=True)
+class BM25Settings:
+    """Parameters of BM25F (Robertson and Zaragoza 2009, section 3.6).
+
+    Parameters
+    ----------
+    k1
+        Saturation of a term's count.
+    b
+        Length normalisation of fields that `field_b` does not name.
+    field_b
+        Length normalisation by field.
+    backend
+        What scores: ``bm25s``, or ``rank_bm25``, the slower reference.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    field_b: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_B))
+    backend: str = "bm25s"
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise InvalidInput(f"backend: one of {', '.join(BACKENDS)} is expected, not {self.backend!r}")
+        if self.k1 <= 0 or not all(0 <= b <= 1 for b in (self.b, *self.field_b.values())):
+            raise InvalidInput("BM25: k1 must be positive, and every b between 0 and 1")
+
+
+class BM25Index(ArrayIndex):
+    """Lexical search over weighted fields.
+
+    The weight of term t in a document is ``idf(t) · tf / (k1 + tf)``, where
+    ``tf = Σ_f weight_f · count_f / (1 − b_f + b_f · length_f / mean length_f)`` runs over the fields in which the
+    document has text, and ``idf(t) = ln(1 + (N − df + ½) / (df + ½))``, as Lucene has it. With one field of weight 1
+    this is plain BM25. Each distinct term of a query counts once.
+
+    The parts of a node (the rows of a table) have weights of their own: a part is the node with only that part of its
+    divided field.
+
+    Parameters
+    ----------
+    table
+        The nodes.
+    counts
+        The counts of their terms.
+    text, analyzer, settings
+        How nodes become fields, fields terms and terms scores.
+    """
+
+    def __init__(
+        self,
+        table: NodeTable,
+        counts: FieldCounts,
+        text: NodeText,
+        analyzer: Analyzer,
+        settings: BM25Settings,
+        *,
+        weights: tuple[sp.csr_matrix, sp.csr_matrix] | None = None,
+    ) -> None:
+        super().__init__(table)
+        self.counts = counts
+        self.text = text
+        self.analyzer = analyzer
+        self.settings = settings
+        self.node_weights, self.part_weights = weights or self._weigh()
+        self._scorer: Any = None
+        self._build_lock = threading.Lock()
+        self._local = threading.local()
+
+    @classmethod
+    def build(
+        cls,
+        nodes: NodeTable | Iterable[Node],
+        *,
+        text: NodeText | None = None,
+        analyzer: Analyzer | None = None,
+        settings: BM25Settings | None = None,
+    ) -> BM25Index:
+        """Index nodes."""
+        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        text, analyzer = text or NodeText(), analyzer or Analyzer()
+        counts = FieldCounts.of([text.fields(node) for node in table], analyzer)
+        return cls(table, counts, text, analyzer, settings or BM25Settings())
+
+    def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        idf = self._idf()
+
+        def weigh(of_parts: bool) -> sp.csr_matrix:
+            total: sp.csr_matrix | None = None
+            for name in self.counts.fields:
+                counts = self.counts.matrix(name, of_parts=of_parts)
+                lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+                present = lengths > 0
+                if not present.any():
+                    continue
+                b = self.settings.field_b.get(name, self.settings.b)
+                norm = 1.0 - b + b * lengths / lengths[present].mean()
+                scale = np.zeros_like(norm)
+                np.divide(self.text.weights.get(name, 1.0), norm, out=scale, where=present & (norm > 0))
+                scaled = sp.csr_matrix(
+                    (counts.data * np.repeat(scale, np.diff(counts.indptr)), counts.indices, counts.indptr),
+                    shape=counts.shape,
+                )
+                total = scaled if total is None else total + scaled
+            n = self.counts.n_parts if of_parts else self.counts.n_nodes
+            if total is None:
+                return sp.csr_matrix((n, len(self.counts.vocabulary)), dtype=np.float32)
+            total = total.tocsr()
+            tf = total.data
+            weights = (idf[total.indices] * tf / (self.settings.k1 + tf)).astype(np.float32)
+            return sp.csr_matrix((weights, total.indices, total.indptr), shape=total.shape)
+
+        return weigh(False), weigh(True)
+
+    def _idf(self) -> NDArray[np.float64]:
+        df = self.counts.document_frequencies()
+        return np.log1p((self.counts.n_nodes - df + 0.5) / (df + 0.5))
+
+    # -- search
+
+    def term_ids(self, query: str) -> NDArray[np.int64]:
+        """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
+        positions = self.counts.vocabulary.positions
+        known = (positions.get(term) for term in dict.fromkeys(self.analyzer(query)))
+        return np.asarray([i for i in known if i is not None], dtype=np.int64)
+
+    def _scores(self, query: str) -> NDArray[np.float32]:
+        terms = self.term_ids(query)
+        if not len(terms) or not len(self.table):
+            return np.zeros(len(self.table), dtype=np.float32)
+        if self._scorer is None:
+            with self._build_lock:
+                if self._scorer is None:
+                    self._scorer = _SCORERS[self.settings.backend](self)
+        return np.asarray(self._scorer(terms), dtype=np.float32)
+
+    def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
+        return self._gather(self.node_weights, self.term_ids(query), positions)
+
+    def part_term_weights(
+        self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """Return the weights of the query's terms in one part of each node, ``(p, t)``.
+
+        Parameters
+        ----------
+        positions, parts
+            The nodes, and the part of each, counted from 0 within it, ``(p,)``.
+        """
+        starts = self.counts.part_indptr[positions]
+        if ((parts < 0) | (starts + parts >= self.counts.part_indptr[np.asarray(positions) + 1])).any():
+            raise InvalidInput("parts: a node has no such part")
+        return self._gather(self.part_weights, self.term_ids(query), starts + parts)
+
+    def has_parts(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes are divided into parts."""
+        indptr = self.counts.part_indptr
+        return np.asarray(indptr[np.asarray(positions) + 1] > indptr[positions])
+
+    def _gather(self, matrix: sp.csr_matrix, terms: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        out = np.zeros((len(rows), len(terms)), dtype=np.float32)
+        if not len(rows) or not len(terms):
+            return out
+        # A slot for each term of the vocabulary, zero but for the query's: one lookup an entry, no sort.
+        slots = getattr(self._local, "slots", None)
+        if slots is None or len(slots) < matrix.shape[1]:
+            slots = self._local.slots = np.zeros(matrix.shape[1], dtype=np.int16)
+        slots[terms] = np.arange(1, len(terms) + 1)
+        try:
+            starts = matrix.indptr[rows].astype(np.int64)
+            lengths = matrix.indptr[np.asarray(rows) + 1] - starts
+            ends = np.cumsum(lengths)
+            entries = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
+            found = slots[matrix.indices[entries]]
+            hit = np.flatnonzero(found)
+            row = np.repeat(np.arange(len(rows)), lengths)[hit]
+            out[row, found[hit] - 1] = matrix.data[entries[hit]]
+        finally:
+            slots[terms] = 0
+        return out
+
+    # -- change
+
+    def changed(self, table: NodeTable, fresh: Collection[str]) -> BM25Index:
+        """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
+        again = set(fresh)
+        old = self.table.find([i if i not in again else "" for i in table.ids])
+        new = [self.text.fields(table[int(i)]) for i in np.flatnonzero(old < 0)]
+        return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
+
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
+        """Return the index of the nodes at `positions`, with the statistics of those nodes alone."""
+        return BM25Index(table, self.counts.take(positions), self.text, self.analyzer, self.settings)
+
+    # -- on disk
+
+    def parts(self) -> Parts:
+        """The index as it is saved, without its table."""
+        parts = Parts(
+            meta={
+                "text": {
+                    "weights": dict(self.text.weights),
+                    "properties": list(self.text.properties),
+                    "max_chars": self.text.max_chars,
+                },
+                "analyzer": self.analyzer.to_dict(),
+                "settings": {
+                    "k1": self.settings.k1,
+                    "b": self.settings.b,
+                    "field_b": dict(self.settings.field_b),
+                    "backend": self.settings.backend,
+                },
+            }
+        )
+        parts.add("counts", self.counts.parts())
+        for name, matrix in (("nodes", self.node_weights), ("parts", self.part_weights)):
+            for array in ("data", "indices", "indptr"):
+                parts.arrays[f"{name}_{array}"] = getattr(matrix, array)
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
+        """Open a saved index; its arrays stay on disk until they are read."""
+        counts = FieldCounts.from_bundle(bundle.sub("counts"))
+        width = len(counts.vocabulary)
+
+        def matrix(name: str, rows: int) -> sp.csr_matrix:
+            arrays = tuple(np.asarray(bundle.array(f"{name}_{array}")) for array in ("data", "indices", "indptr"))
+            return sp.csr_matrix(arrays, shape=(rows, width), copy=False)
+
+        meta = bundle.meta
+        text = NodeText(meta["text"]["weights"], tuple(meta["text"]["properties"]), meta["text"]["max_chars"])
+        weights = matrix("nodes", counts.n_nodes), matrix("parts", counts.n_parts)
+        settings = BM25Settings(**meta["settings"])
+        return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)
+
+
+class _Bm25s:
+    """bm25s as the scorer, given our weights in the layout of its eager index."""
+
+    def __init__(self, index: BM25Index) -> None:
+        import bm25s
+
+        by_term = index.node_weights.tocsc()
+        self._engine = bm25s.BM25(method="lucene", k1=index.settings.k1, b=index.settings.b)
+        self._engine.scores = {
+            "data": by_term.data,
+            "indices": by_term.indices,
+            "indptr": by_term.indptr,
+            "num_docs": len(index.table),
+        }
+        self._engine.nonoccurrence_array = None
+
+    def __call__(self, terms: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.asarray(self._engine.get_scores_from_ids(terms), dtype=np.float32)
+
+
+class _RankBm25:
+    """rank_bm25's Okapi as the scorer; the fields' normalisation is in the counts that it is given, so its b is 0."""
+
+    def __init__(self, index: BM25Index) -> None:
+        from rank_bm25 import BM25Okapi
+
+        idf = index._idf()
+        weights = index.node_weights
+        share = weights.data / idf[weights.indices]  # tf / (k1 + tf)
+        counts = index.settings.k1 * share / (1.0 - share)
+
+        class Okapi(BM25Okapi):  # type: ignore[misc]
+            def _calc_idf(self, nd: Mapping[int, int]) -> None:
+                self.idf = {term: float(idf[term]) for term in nd}
+
+        self._engine = Okapi([[0]] * len(index.table), k1=index.settings.k1, b=0.0)
+        self._engine.idf = dict(enumerate(idf.tolist()))
+        rows = np.split(np.arange(weights.nnz), weights.indptr[1:-1])
+        self._engine.doc_freqs = [
+            dict(zip(weights.indices[row].tolist(), counts[row].tolist(), strict=True)) for row in rows
+        ]
+
+    def __call__(self, terms: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.asarray(self._engine.get_scores(terms.tolist()), dtype=np.float32)
+
+
+_SCORERS = {"bm25s": _Bm25s, "rank_bm25": _RankBm25}

@@ -1,0 +1,54 @@
+"""Lexical and dense scores in one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.search.bm25 import BM25Index
+from graphret.search.dense import DenseIndex
+from graphret.search.index import ArrayIndex, min_max
+
+
+class HybridIndex(ArrayIndex):
+    """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index (SAGE, appendix E: 0.6 and 0.4).
+
+    Parameters
+    ----------
+    lexical, dense
+        Indexes of the same nodes; without a dense one the score is the scaled BM25.
+    alpha
+        Share of BM25.
+    """
+
+    def __init__(self, lexical: BM25Index, dense: DenseIndex | None = None, *, alpha: float = 0.6) -> None:
+        super().__init__(lexical.table)
+        if not 0 <= alpha <= 1:
+            raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+        if dense is not None and dense.table.ids is not lexical.table.ids:
+            raise InvalidInput("the lexical and the dense index must share one table of nodes")
+        self.lexical = lexical
+        self.dense = dense
+        self.alpha = alpha
+
+    def _scores(self, query: str) -> NDArray[np.float32]:
+        lexical = min_max(self.lexical.scores(query))
+        if self.dense is None:
+            return np.array(lexical)
+        dense = min_max(self.dense.scores(query))
+        return np.asarray(self.alpha * lexical + (1.0 - self.alpha) * dense, dtype=np.float32)
+
+    def changed(self, table: NodeTable, fresh: Collection[str]) -> HybridIndex:
+        """Return the index of another table, reading only the nodes that are new or in `fresh`."""
+        again = list(fresh)
+        dense = self.dense.changed(table, again) if self.dense else None
+        return HybridIndex(self.lexical.changed(table, again), dense, alpha=self.alpha)
+
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> HybridIndex:
+        """Return the index of the nodes at `positions` alone."""
+        dense = self.dense.induced(table, positions) if self.dense else None
+        return HybridIndex(self.lexical.induced(table, positions), dense, alpha=self.alpha)

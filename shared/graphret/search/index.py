@@ -1,0 +1,216 @@
+"""The contract of text indexes, and what those held in memory share."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Protocol, Self, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.types import Node
+from graphret.where import Where, WhereLike
+
+_QUERIES_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a search found: ids and their scores, best first, ties by id."""
+
+    ids: list[str]
+    scores: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@runtime_checkable
+class TextIndex(Protocol):
+    """Finds nodes by text. Every call takes one query or a batch of them."""
+
+    @overload
+    def search(
+        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches: ...
+    @overload
+    def search(
+        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> list[Matches]: ...
+    def search(
+        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches | list[Matches]:
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
+        ...
+
+    @overload
+    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
+    @overload
+    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
+    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order."""
+        ...
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Add nodes, or replace those of the same id."""
+        ...
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away; unknown ids are ignored."""
+        ...
+
+    def view(self, where: WhereLike) -> TextIndex:
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        ...
+
+
+class ArrayIndex(ABC):
+    """A text index over a `NodeTable` that scores every node of it at once.
+
+    A subclass gives `_scores`, `changed` and `induced`. A search sees one state, whatever is upserted meanwhile.
+    """
+
+    table: NodeTable
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self._recent: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def _scores(self, query: str) -> NDArray[np.float32]:
+        """Score every node, ``(n,)``."""
+
+    @abstractmethod
+    def changed(self, table: NodeTable, fresh: Collection[str]) -> Self:
+        """Return the index of another table, reading only the nodes that are new or in `fresh`."""
+
+    @abstractmethod
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        """Return the index of the nodes at `positions` alone, statistics included; `table` holds just them."""
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Add nodes, or replace those of the same id."""
+        fresh = list(nodes)
+        self._adopt(self.changed(self.table.changed(fresh), [node.id for node in fresh]))
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away; unknown ids are ignored."""
+        self._adopt(self.changed(self.table.changed((), list(ids)), ()))
+
+    def _adopt(self, other: Self) -> None:
+        self.__dict__ = dict(other.__dict__)  # one assignment, so that a search sees the old state or the new
+
+    def view(self, where: WhereLike) -> Self:
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        mask = self.table.mask(Where.parse(where))
+        if mask is None:
+            return self
+        positions = np.flatnonzero(mask)
+        return self.induced(self.table.take(positions), positions)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        if not isinstance(query, str):
+            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        with self._lock:
+            known = self._recent.get(query)
+            if known is not None:
+                self._recent.move_to_end(query)
+                return known
+        scores = self._scores(query)
+        scores.flags.writeable = False
+        with self._lock:
+            self._recent[query] = scores
+            while len(self._recent) > _QUERIES_KEPT:
+                self._recent.popitem(last=False)
+        return scores
+
+    def forget(self) -> None:
+        """Drop the remembered scores of recent queries."""
+        with self._lock:
+            self._recent.clear()
+
+    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first."""
+        return top_k(self.scores(query), k, mask)
+
+    @overload
+    def search(
+        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches: ...
+    @overload
+    def search(
+        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> list[Matches]: ...
+    def search(
+        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches | list[Matches]:
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+
+        Raises
+        ------
+        InvalidInput
+            When `k` is below 1, a query is not a string or the filter is malformed.
+        """
+        require_k(k)
+        if not isinstance(query, str):
+            return [self.search(one, k, labels=labels, where=where) for one in query]
+        state = copy(self)
+        found = state.top(query, k, state.table.mask(Where.parse(where), labels))
+        return Matches(state.table.ids.take(found), state.score_at(query, found))
+
+    @overload
+    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
+    @overload
+    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
+    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+        if not isinstance(query, str):
+            return [self.score(one, ids) for one in query]
+        state = copy(self)
+        return state.score_at(query, state.table.positions(ids))
+
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of the nodes at `positions`, ``(p,)``."""
+        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+
+
+def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Return the positions of the `k` highest scores among those in `mask`, best first, ties by position."""
+    allowed = None if mask is None else np.flatnonzero(mask)
+    values = scores if allowed is None else scores[allowed]
+    if k < len(values):
+        floor = np.partition(values, len(values) - k)[len(values) - k]
+        above = np.flatnonzero(values > floor)
+        level = np.flatnonzero(values == floor)[: k - len(above)]
+        kept = np.concatenate([above, level])
+        kept.sort()
+    else:
+        kept = np.arange(len(values))
+    order = kept[np.argsort(-values[kept], kind="stable")]
+    return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
+
+
+def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale scores to 0 … 1; scores that are all alike become 0."""
+    if not len(scores):
+        return scores
+    low, high = float(scores.min()), float(scores.max())
+    if high <= low:
+        return np.zeros_like(scores)
+    return np.asarray((scores - low) / (high - low), dtype=np.float32)
+
+
+def require_k(k: int) -> int:
+    """Return `k`, and raise an `InvalidInput` when it is not a whole number of at least 1."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInput(f"k: a whole number of at least 1 is expected, not {k!r}")
+    return int(k)
