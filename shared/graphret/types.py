@@ -6,12 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from graphret.errors import InvalidInput
-
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def require_id(value: object, what: str) -> str:
@@ -43,7 +40,7 @@ class Node:
     labels: tuple[str, ...] = ("Node",)
     name: str = ""
     text: str = ""
-    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+    properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def label(self) -> str:
@@ -69,7 +66,7 @@ class Edge:
     relation: str
     target: str
     weight: float = 1.0
-    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+    properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The edge as JSON values."""
@@ -96,7 +93,7 @@ class Evidence:
     weight: float | None = None
     rank: int | None = None
     retriever: str | None = None
-    properties: Mapping[str, Any] = field(default=_EMPTY, hash=False)
+    properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
