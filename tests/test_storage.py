@@ -140,6 +140,8 @@ def test_columns_longer_than_a_block() -> None:
     column = Strings.of(values)
     assert column.tolist() == values
     assert column[20_000:30_000].take([0, 9_999]) == [values[20_000], values[29_999]]
+    for step in (-7, 2**63):
+        assert list(column[::step]) == values[::step]
 
 
 @pytest.mark.parametrize("bad", ["\ud800", 7, None, b"bytes"])

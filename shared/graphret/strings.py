@@ -116,7 +116,7 @@ class Column(Sequence[T]):
             stop = max(start, stop)
             first, last = int(self.offsets[start]), int(self.offsets[stop])
             return type(self)(self.blob[first:last], self.offsets[start : stop + 1] - first)
-        at = np.arange(start, stop, step)
+        at = np.fromiter(range(start, stop, step), np.int64)  # a step may be any Python integer
         begins, ends = self.offsets[at], self.offsets[at + 1]
         offsets = np.zeros(len(at) + 1, np.int64)
         np.cumsum(ends - begins, out=offsets[1:])
