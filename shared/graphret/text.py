@@ -10,7 +10,7 @@ Token = tuple[str, int, int]
 
 _LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}  # no NFKD form
 _PART_OF_LETTER = (7, 8, 9)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SHAPE = re.compile(r"cz*|[xz]+")
 
 
@@ -31,7 +31,7 @@ def tokenize(text: str) -> list[Token]:
     Chinese characters and kana, which are written without spaces, count as a word each.
     """
     if text.isascii():
-        return [(m.group().lower(), m.start(), m.end()) for m in _ASCII_WORD.finditer(text)]
+        return [(m[0], m.start(), m.end()) for m in _ASCII_WORD.finditer(text.lower())]
     tokens: list[Token] = []
     for match in _SHAPE.finditer(text.translate(_SHAPES)):
         start, end = match.span()

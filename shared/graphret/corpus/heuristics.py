@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.corpus.metadata import Metadata, MetadataExtractor
-from graphret.corpus.sentences import split_sentences
+from graphret.corpus.sentences import iter_sentences
 from graphret.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
@@ -26,10 +26,10 @@ _STOP = _words(
     "my mine who whom whose which what when where why how there here in on at by for from with without of to into onto "
     "upon after before during since while until although though however as if because but and or nor so then than also "
     "such both all any some many most more much few each every other another one two three four five six seven eight "
-    "nine ten first second third no not yes is are was were be been being has have had do does did will would can could "
-    "may might must shall should up down out over under between among about against within throughout through despite "
-    "according later earlier following prior currently originally initially eventually finally once only just even "
-    "still yet never often usually sometimes several various new old unlike like based born see n t s"
+    "nine ten first second third no not yes is are was were be been being has have had do does did will would can "
+    "could may might must shall should up down out over under between among about against within throughout through "
+    "despite according later earlier following prior currently originally initially eventually finally once only just "
+    "even still yet never often usually sometimes several various new old unlike like based born see n t s"
 )
 _NO_NAME = _words("yes no none unknown tba tbd tbc n a na various total null nan true false did not")
 _CONNECTORS = _words("of the de la le les von van der den du del della di da dos al el bin ibn und for")
@@ -129,9 +129,15 @@ class _Names:
     def mentions(self, text: str) -> list[str]:
         """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""
         tokens = tokenize(text)
-        found = [(start, end, self._names[i]) for i, start, end in self._known(text, tokens)]
-        spans = {(start, end) for start, end, _ in found}
-        found += [(start, end, text[start:end]) for start, end in _phrases(text, tokens) if (start, end) not in spans]
+        phrases = list(_phrases(text, tokens))
+        inside = {i for start, end in phrases for i in range(start, end)}
+        known = [
+            (start, end, self._names[i])
+            for i, start, end in self._known(text, tokens)
+            if not (self._single[i] and start in inside and (start, end) not in phrases)
+        ]
+        spans = {(start, end) for start, end, _ in known}
+        found = known + [(start, end, text[start:end]) for start, end in phrases if (start, end) not in spans]
         return [name for _, _, name in sorted(found)]
 
     def of_cell(self, cell: str) -> Iterator[str]:
@@ -166,7 +172,7 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     i = 0
     while i < len(tokens):
         word, start, _ = tokens[i]
-        if word in _STOP or not text[start].isupper():
+        if not text[start].isupper() or word in _STOP:
             i += 1
             continue
         last = _last_of_phrase(text, tokens, i)
@@ -239,10 +245,8 @@ def _title_of(node: Node) -> str:
 
 def _lead(text: str, max_words: int) -> str:
     head = text[:_LEAD_CHARS]
-    spans = split_sentences(head)
-    if not spans:
-        return ""
-    words = _BRACKETS.sub(" ", head[slice(*spans[0])]).split()
+    start, end = next(iter_sentences(head), (0, 0))
+    words = _BRACKETS.sub(" ", head[start:end]).split()
     return " ".join(words[:max_words]).rstrip(" .,;:")
 
 

@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 from graphret.errors import ModelError
 from graphret.types import Node
 
-
 EXTRACTED = "extracted"
 """The property that lists which of a node's metadata fields an extractor filled, so that it may fill them again."""
 

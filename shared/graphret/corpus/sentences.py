@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""
@@ -55,16 +56,19 @@ def split_sentences(text: str) -> list[Span]:
     initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``). Everything that is
     not whitespace lies in exactly one sentence.
     """
-    spans: list[Span] = []
+    return list(iter_sentences(text))
+
+
+def iter_sentences(text: str) -> Iterator[Span]:
+    """Yield what `split_sentences` returns."""
     start = 0
     for match in _END.finditer(text):
         end = match.end()
         if (match["stop"] and not _ends(text, match)) or not may_cut(text, _skip_space(text, end)):
             continue
-        _append(spans, text, start, end)
+        yield from _stripped(text, start, end)
         start = end
-    _append(spans, text, start, len(text))
-    return spans
+    yield from _stripped(text, start, len(text))
 
 
 def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
@@ -77,10 +81,9 @@ def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
     pieces: list[Span] = []
     while end - start > max_chars:
         cut = _cut(text, start, end, max_chars)
-        _append(pieces, text, start, cut)
+        pieces += _stripped(text, start, cut)
         start = cut
-    _append(pieces, text, start, end)
-    return pieces
+    return [*pieces, *_stripped(text, start, end)]
 
 
 def may_cut(text: str, index: int) -> bool:
@@ -117,11 +120,11 @@ def _skip_space(text: str, index: int) -> int:
     return index
 
 
-def _append(spans: list[Span], text: str, start: int, end: int) -> None:
+def _stripped(text: str, start: int, end: int) -> list[Span]:
+    """Return the piece without the whitespace around it, and nothing if there is nothing else."""
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
-    if left < len(piece):
-        spans.append((start + left, start + len(piece.rstrip())))
+    return [(start + left, start + len(piece.rstrip()))] if left < len(piece) else []
 
 
 def _cut(text: str, start: int, end: int, max_chars: int) -> int:
