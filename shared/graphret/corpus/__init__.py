@@ -5,6 +5,7 @@ from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe, without_extracted
 from graphret.corpus.nodes import linearize, segment_rows, to_edges, to_nodes
+from graphret.corpus.readers import parse_item, read
 from graphret.corpus.sentences import split_sentences
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "breakpoints",
     "describe",
     "linearize",
+    "parse_item",
+    "read",
     "segment_rows",
     "split_sentences",
     "to_edges",

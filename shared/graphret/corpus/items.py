@@ -98,6 +98,7 @@ class Table:
         header = _checked_row(self.header, what, "header")
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
+        _require_unicode("".join(header), f"{what}: 'header'")
         object.__setattr__(self, "header", header)
         object.__setattr__(self, "rows", _checked_rows(self.rows, header, what))
         object.__setattr__(self, "column_descriptions", _checked_columns(self.column_descriptions, header, what))
@@ -238,12 +239,16 @@ def checked_metadata(metadata: object, what: str, name: str = "metadata", *, res
             raise InvalidInput(f"{what}: {name!r} has the key {key!r}, which is not a string")
         if reserved and (key in _RESERVED or key.startswith(_RESERVED_PREFIXES)):
             raise InvalidInput(f"{what}: the key {key!r} of {name!r} is reserved for graphret; rename it")
+        _require_unicode(key, f"{what}: a key of {name!r}")
         copy[key] = _json(value, f"{what}: {name}.{key}")
     return copy
 
 
 def _json(value: Any, where: str) -> Any:
-    if value is None or isinstance(value, (str, bool, int)):
+    if isinstance(value, str):
+        _require_unicode(value, where)
+        return value
+    if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
@@ -261,6 +266,7 @@ def _checked_rows(rows: object, header: tuple[str, ...], what: str) -> tuple[tup
     for number, row in enumerate(checked):
         if len(row) != len(header):
             raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
+        _require_unicode("".join(row), f"{what}: row {number}")
     return checked
 
 
@@ -318,6 +324,14 @@ def _require_strings(what: str, **fields: object) -> None:
     for name, value in fields.items():
         if not isinstance(value, str):
             raise InvalidInput(f"{what}: {name!r} is a string, not {_kind(value)}")
+        _require_unicode(value, f"{what}: {name!r}")
+
+
+def _require_unicode(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{where} has half a surrogate pair at {error.start}, which is no text") from error
 
 
 def _what(kind: str, id_: object, title: object) -> str:
