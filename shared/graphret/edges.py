@@ -179,6 +179,15 @@ class EdgeTable:
             raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
         return np.unique(np.concatenate(found))
 
+    def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
+        found, which = [], []
+        for indptr, order in ((self.out_indptr, None), (self.in_indptr, self.in_order)):
+            at = _ranges(indptr, positions)
+            found.append(at if order is None else order[at])
+            which.append(np.repeat(np.arange(len(positions)), indptr[np.asarray(positions) + 1] - indptr[positions]))
+        return np.concatenate(found), np.concatenate(which)
+
     def degrees(self) -> NDArray[np.int64]:
         """How many edges touch each node, ``(n_nodes,)``."""
         return np.diff(self.out_indptr) + np.diff(self.in_indptr)

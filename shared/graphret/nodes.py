@@ -17,6 +17,7 @@ from graphret.types import Node, require_id
 from graphret.where import Where
 
 _MASKS_KEPT = 32
+_VIEWS_KEPT = 8
 
 
 class NodeTable(Sequence[Node]):
@@ -54,6 +55,7 @@ class NodeTable(Sequence[Node]):
         self.properties = properties
         self._positions: dict[str, int] | None = None
         self._masks: OrderedDict[Where, NDArray[np.bool_]] = OrderedDict()
+        self._restricted: OrderedDict[Where, tuple[NodeTable, NDArray[np.int64]]] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
@@ -173,6 +175,25 @@ class NodeTable(Sequence[Node]):
             fits = [where.matches(Node("-", labels)) for labels in self.label_sets]
             return np.asarray(fits, dtype=bool)[self.labels]
         return np.fromiter((where.matches(node) for node in self), dtype=bool, count=len(self))
+
+    def restricted(self, where: Where | None) -> tuple[NodeTable, NDArray[np.int64]] | None:
+        """Return the table of the nodes that satisfy `where` and their positions here; `None` if all do.
+
+        The same condition gives the same table, so that a store and an index cut to it still share one.
+        """
+        mask = self.mask(where)
+        if where is None or mask is None:
+            return None
+        with self._lock:
+            known = self._restricted.get(where)
+        if known is None:
+            positions = np.flatnonzero(mask)
+            known = self.take(positions), positions
+            with self._lock:
+                known = self._restricted.setdefault(where, known)
+                while len(self._restricted) > _VIEWS_KEPT:
+                    self._restricted.popitem(last=False)
+        return known
 
     def label_counts(self) -> Counter[str]:
         """How many nodes bear each label."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
-from graphret.search.index import require_k
+from graphret.search.index import ArrayIndex, require_k
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where, WhereLike
 
@@ -153,6 +154,35 @@ def require_on_failure(value: str) -> str:
     if value not in ("fallback", "raise"):
         raise InvalidInput(f"on_failure: 'fallback' or 'raise' is expected, not {value!r}")
     return value
+
+
+class IndexRetriever(Retriever):
+    """A text index as a retriever: flat search.
+
+    Parameters
+    ----------
+    index
+        What is searched.
+    name
+        What evidence and traces call it.
+    """
+
+    def __init__(self, index: ArrayIndex, *, name: str = "search") -> None:
+        self.index = index
+        self.name = name
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        trace = Trace()
+        index = copy(self.index)  # one state throughout
+        with trace.stage("search", index=type(index).__name__) as stage:
+            found = index.top(query, k, index.table.mask(where))
+            scores = index.score_at(query, found)
+            stage.details["found"] = len(found)
+        hits = [
+            Hit(index.table[position], score, (Evidence("seed", rank=rank, retriever=self.name),))
+            for rank, (position, score) in enumerate(zip(found.tolist(), scores.tolist(), strict=True), start=1)
+        ]
+        return Retrieval(query, k, hits, Signals(candidates=len(index.table), walked_edges=False), trace)
 
 
 class Fuse(Retriever):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-
-_WORD = re.compile(r"[^\W_]+")
+from graphret.text import tokenize
 
 
 @lru_cache(maxsize=8)
@@ -56,7 +53,7 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
-        return [term for term in map(self._term, _words(text)) if term]
+        return [term for term in map(self._term, (word for word, _, _ in tokenize(text))) if term]
 
     def _term(self, word: str) -> str:
         term = self._cache.get(word)
@@ -70,12 +67,6 @@ class Analyzer:
     def to_dict(self) -> dict[str, str]:
         """The settings, as they are saved with an index."""
         return {"language": self.language, "stopwords": self.stopwords}
-
-
-def _words(text: str) -> list[str]:
-    if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return _WORD.findall(text.lower())
 
 
 class Vocabulary:

@@ -42,6 +42,21 @@ class HybridIndex(ArrayIndex):
         dense = min_max(self.dense.scores(query))
         return np.asarray(self.alpha * lexical + (1.0 - self.alpha) * dense, dtype=np.float32)
 
+    @property
+    def lexical_share(self) -> float:
+        """The share of BM25 in the score: `alpha`, or 1 without a dense index."""
+        return self.alpha if self.dense else 1.0
+
+    def near_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros without a dense index."""
+        if self.dense is None:
+            return np.zeros(len(positions), dtype=np.float32)
+        scores = self.dense.scores(query)
+        low, high = float(scores.min(initial=1.0)), float(scores.max(initial=-1.0))
+        if high <= low:
+            return np.zeros(len(positions), dtype=np.float32)
+        return np.asarray((self.dense.score_at(query, positions) - low) / (high - low), dtype=np.float32)
+
     def changed(self, table: NodeTable, fresh: Collection[str]) -> HybridIndex:
         """Return the index of another table, reading only the nodes that are new or in `fresh`."""
         again = list(fresh)

@@ -110,11 +110,9 @@ class ArrayIndex(ABC):
 
     def view(self, where: WhereLike) -> Self:
         """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
-        mask = self.table.mask(Where.parse(where))
-        if mask is None:
-            return self
-        positions = np.flatnonzero(mask)
-        return self.induced(self.table.take(positions), positions)
+        state = copy(self)
+        restricted = state.table.restricted(Where.parse(where))
+        return state if restricted is None else state.induced(*restricted)
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""

@@ -30,11 +30,8 @@ class Graph:
 
     def induced(self, where: WhereLike) -> Graph:
         """Return the graph of the nodes that satisfy `where` and the edges among them."""
-        mask = self.nodes.mask(Where.parse(where))
-        if mask is None:
-            return self
-        positions = np.flatnonzero(mask)
-        return Graph(self.nodes.take(positions), self.edges.induced(positions))
+        restricted = self.nodes.restricted(Where.parse(where))
+        return self if restricted is None else Graph(restricted[0], self.edges.induced(restricted[1]))
 
 
 class MemoryStore:

@@ -1,0 +1,160 @@
+"""`Expand`: seeds from any retriever, and what a graph connects them to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphret.expansion.coverage import Coverage
+from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
+from graphret.nodes import NodeTable
+from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
+from graphret.search.bm25 import BM25Index
+from graphret.search.hybrid import HybridIndex
+from graphret.search.index import min_max
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import Graph, MemoryStore
+from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.where import Where
+
+
+class Expand(Retriever):
+    """Ask a retriever for seeds, walk one hop from them and rank what is found (SAGE, section 2.2 B).
+
+    Parameters
+    ----------
+    seeds
+        Who finds the seeds; `None` for a search of `index`.
+    store
+        The graph.
+    index
+        A text index over the same nodes.
+    ranking
+        How seeds and neighbours become one list.
+    on_failure
+        ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
+
+    Notes
+    -----
+    `where` limits what is returned; the walk passes through the rest. To limit what may be read at all, expand over
+    views: ``Expand(None, store.view(where), index.view(where))``.
+    """
+
+    def __init__(
+        self,
+        seeds: Retriever | None,
+        store: GraphStore,
+        index: HybridIndex | BM25Index,
+        *,
+        ranking: Ranking | None = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        self.store = store
+        self.index = HybridIndex(index) if isinstance(index, BM25Index) else index
+        self._search = IndexRetriever(self.index)
+        self.seeds = seeds or self._search
+        self.ranking = ranking or Coverage()
+        self.on_failure = require_on_failure(on_failure)
+        self.name = f"expand({self.seeds}, {self.ranking.name})"
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        wanted = self.ranking.n_seeds(k)
+        own_seeds = self.seeds is self._search
+        with trace.stage("seeds", retriever=str(self.seeds), asked=wanted):
+            asks = [Ask(self.seeds, query, wanted)]
+            if where is not None:  # so that k nodes which qualify are among the candidates
+                asks.append(Ask(self.seeds, query, k, where))
+            results = yield asks
+        answers = [a for r in results if (a := answered(r, self.seeds, self.on_failure, trace)) is not None]
+        if len(answers) < len(asks):
+            own_seeds = True
+            answers = yield [Ask(self._search, ask.query, ask.k, ask.where) for ask in asks]
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+        hits = list({hit.id: hit for answer in answers for hit in answer.hits}.values())
+        trace.extend(answers[0].trace, f"{self.seeds}/")
+        result: Retrieval = yield Compute(lambda: self._expanded(query, k, where, hits, own_seeds, trace))
+        return result
+
+    def _expanded(
+        self, query: str, k: int, where: Where | None, seeds: Sequence[Hit], own_seeds: bool, trace: Trace
+    ) -> Retrieval:
+        with trace.stage("expand", ranking=self.ranking.name, seeds=len(seeds)) as stage:
+            frontier = self._frontier(query, seeds, own_seeds)
+            ranked = self.ranking.rank(frontier, k)
+            stage.details.update(ranked.details)
+            hits = _hits(frontier, ranked, k, where)
+        if len(hits) < k:
+            with trace.stage("fill", missing=k - len(hits)):
+                hits = self._filled(query, k, where, hits)
+        walked = bool((ranked.via != NONE).any())
+        return Retrieval(query, k, hits, Signals(candidates=len(ranked.positions), walked_edges=walked), trace)
+
+    def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
+        if isinstance(self.store, MemoryStore) and self.store.graph.nodes is self.index.table:
+            graph, index = self.store.graph, self.index
+        else:
+            graph, index = self._around(seeds)
+        found = graph.nodes.find(hit.id for hit in seeds)
+        here = found >= 0
+        if own_seeds:
+            return Frontier(query, graph, index, found[here])
+        scores = min_max(np.asarray([hit.score for hit in seeds], dtype=np.float32))
+        if not scores.any():
+            scores[:] = 1.0
+        return Frontier(query, graph, index, found[here], scores[here])
+
+    def _around(self, seeds: Sequence[Hit]) -> tuple[Graph, HybridIndex]:
+        """Copy what two hops reach from a store that is not in this process, and index it."""
+        edges = self.store.neighbors([hit.id for hit in seeds])
+        ids = dict.fromkeys([hit.id for hit in seeds] + [end for e in edges for end in (e.source, e.target)])
+        edges += self.store.neighbors(list(ids))
+        ids.update(dict.fromkeys(end for e in edges for end in (e.source, e.target)))
+        nodes = {node.id: node for node in self.store.get(list(ids)) if node is not None}
+        for hit in seeds:
+            nodes.setdefault(hit.id, hit.node)
+        local = MemoryStore.of(nodes.values(), [e for e in edges if e.source in nodes and e.target in nodes])
+        table: NodeTable = local.graph.nodes
+        lexical = self.index.lexical
+        known = self.index.table.find(table.ids)
+        if (known >= 0).all():
+            return local.graph, self.index.induced(table, known)
+        return local.graph, HybridIndex(
+            BM25Index.build(table, text=lexical.text, analyzer=lexical.analyzer, settings=lexical.settings)
+        )
+
+    def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
+        seen = {hit.id for hit in hits}
+        floor = hits[-1].score if hits else 1.0
+        table = self.index.table
+        found = self.index.search(query, k + len(seen), where=where)
+        for node_id, score in zip(found.ids, found.scores.tolist(), strict=True):
+            if len(hits) >= k:
+                break
+            if node_id not in seen:
+                node = table[int(table.find([node_id])[0])]
+                hits.append(Hit(node, min(score, floor), (Evidence("fill"),)))
+        return hits
+
+
+def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> list[Hit]:
+    nodes, edges = frontier.graph.nodes, frontier.graph.edges
+    positions = ranked.positions
+    mask = nodes.mask(where)
+    chosen = np.flatnonzero(mask[positions])[:k] if mask is not None else np.arange(min(k, len(positions)))
+    rank = {int(p): i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
+    hits = []
+    for i in chosen.tolist():
+        position, via = int(positions[i]), int(ranked.via[i])
+        evidence = []
+        if position in rank:
+            evidence.append(Evidence("seed", rank=rank[position]))
+        if via != NONE:
+            edge = edges.edge(via, nodes.ids)
+            other = edge.target if edge.source == nodes.ids[position] else edge.source
+            evidence.append(Evidence("neighbor", other, edge.relation, edge.weight, properties=edge.properties))
+        hits.append(Hit(nodes[position], float(ranked.scores[i]), tuple(evidence)))
+    return hits

@@ -1,0 +1,172 @@
+"""What a ranking sees of a question: its seeds, the graph around them, and how well each node answers by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.edges import NO_PART
+from graphret.search.hybrid import HybridIndex
+from graphret.stores.memory import Graph
+
+#: No edge.
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """A question at the nodes where it begins.
+
+    Parameters
+    ----------
+    query
+        The question.
+    graph
+        The nodes and edges that can be reached; positions below are those of its tables.
+    index
+        Text index over the same nodes.
+    seeds
+        Where the question begins, best first, ``(s,)``.
+    seed_scores
+        What the seed retriever says of them, scaled to 0 … 1, ``(s,)``; `None` when that is `index` itself.
+    """
+
+    query: str
+    graph: Graph
+    index: HybridIndex
+    seeds: NDArray[np.int64]
+    seed_scores: NDArray[np.float32] | None = None
+
+    def own(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return how well nodes answer by themselves: the hybrid score, 0 … 1, or the seed retriever's if higher."""
+        own = self.index.score_at(self.query, positions)
+        if self.seed_scores is None:
+            return own
+        given = np.zeros(len(self.graph.nodes), dtype=np.float32)
+        given[self.seeds] = self.seed_scores
+        return np.maximum(own, given[positions])
+
+    def incident(self, positions: NDArray[np.int64], strength: Mapping[str, float], default: float) -> Links:
+        """Return the edges that touch nodes, without those whose strength is 0.
+
+        Parameters
+        ----------
+        strength
+            Factor on the weight of edges by relation.
+        default
+            The factor of relations that `strength` does not name.
+        """
+        edges = self.graph.edges
+        found = edges.incident(positions)
+        if not len(found):
+            return Links(self, found, np.empty(0, dtype=np.float32))
+        factors = np.asarray([strength.get(name, default) for name in edges.relations], dtype=np.float32)
+        weights = edges.weight[found] * factors[edges.relation[found]]
+        kept = weights > 0
+        return Links(self, found[kept], weights[kept])
+
+
+@dataclass(frozen=True)
+class Links:
+    """Edges of a frontier's graph, in columns."""
+
+    frontier: Frontier
+    edges: NDArray[np.int64]
+    strength: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    @cached_property
+    def source(self) -> NDArray[np.int64]:
+        """Positions of the sources, ``(m,)``."""
+        return self.frontier.graph.edges.source[self.edges].astype(np.int64)
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        """Positions of the targets, ``(m,)``."""
+        return self.frontier.graph.edges.target[self.edges].astype(np.int64)
+
+    @cached_property
+    def source_part(self) -> NDArray[np.int32]:
+        """The part of the source that each edge is about, ``(m,)``."""
+        return self.frontier.graph.edges.source_part[self.edges]
+
+    @cached_property
+    def target_part(self) -> NDArray[np.int32]:
+        """The part of the target that each edge is about, ``(m,)``."""
+        return self.frontier.graph.edges.target_part[self.edges]
+
+    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
+        """Return some of the edges."""
+        return Links(self.frontier, self.edges[chosen], self.strength[chosen])
+
+    def said(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the weight of the question's terms at both ends, ``(m, t)`` each: in the part where there is one."""
+        n = len(self)
+        values, inverse = terms_said(
+            self.frontier,
+            np.concatenate([self.source, self.target]),
+            np.concatenate([self.source_part, self.target_part]),
+        )
+        return values[inverse[:n]], values[inverse[n:]]
+
+
+def terms_said(
+    frontier: Frontier, positions: NDArray[np.int64], parts: NDArray[np.int32]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the term weights of the distinct places, and which place each pair of node and part is."""
+    width = int(parts.max(initial=0)) + 2
+    places, inverse = np.unique(positions * width + parts + 1, return_inverse=True)
+    nodes, part = places // width, places % width - 1
+    lexical = frontier.index.lexical
+    whole = part == NO_PART
+    weights = np.empty((len(places), len(lexical.term_ids(frontier.query))), dtype=np.float32)
+    weights[whole] = lexical.term_weights(frontier.query, nodes[whole])
+    weights[~whole] = lexical.part_term_weights(frontier.query, nodes[~whole], part[~whole].astype(np.int32))
+    return weights, inverse
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Nodes, best first, with the edge that brought each, `NONE` for those that stand by themselves."""
+
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    via: NDArray[np.int64]
+    details: dict[str, int] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Ranking(Protocol):
+    """Ranks seeds and what the graph connects them to."""
+
+    @property
+    def name(self) -> str:
+        """What traces call it."""
+        ...
+
+    def n_seeds(self, k: int) -> int:
+        """How many seeds are needed for `k` hits."""
+        ...
+
+    def rank(self, frontier: Frontier, k: int) -> Ranked:
+        """Return the candidates, best first, ties by position: any number of them, the first `k` are the answer."""
+        ...
+
+
+def best_of(
+    positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: int
+) -> Ranked:
+    """Rank candidates that may come several times: each by its best score, ties by position."""
+    order = np.lexsort((via, -scores, positions))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = positions[order[1:]] != positions[order[:-1]]
+    kept = order[first]
+    kept = kept[np.lexsort((positions[kept], -scores[kept]))]
+    return Ranked(positions[kept], scores[kept], via[kept], details)

@@ -1,0 +1,260 @@
+"""Links that a corpus states in passing: a cell or a text that says another node's name.
+
+Beyond the SAGE paper, whose edges are similarities; docs/expansion.md has what each kind of link is worth.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphret.edges import NO_PART, EdgeTable
+from graphret.gazetteer import Gazetteer
+from graphret.nodes import NodeTable
+from graphret.text import tokenize
+from graphret.types import Node
+
+MENTIONS = "MENTIONS"
+
+#: How much a link of each kind counts.
+#:
+#: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or what follows a comma, or another
+#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a cell
+#: and of its table's title, section and header make up the name; ``text`` and ``text_alias``: running text says it.
+KIND_WEIGHTS: Mapping[str, float] = {
+    "exact": 1.0,
+    "alias": 1.0,
+    "inside": 1.0,
+    "inside_alias": 0.9,
+    "completed": 1.0,
+    "text": 0.8,
+    "text_alias": 0.8,
+}
+_RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
+_BRACKET = re.compile(r"\s*\([^()]*\)")
+_STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """When a name counts as said.
+
+    Parameters
+    ----------
+    kind_weights
+        Weight of a link by kind; a kind that is left out makes no links.
+    max_bearers
+        A name that more nodes bear says nothing.
+    max_name_words, max_cell_words
+        Longer names are not looked for; longer cells are not completed.
+    max_completed
+        Links of the completed kind a cell.
+    min_completed
+        Share of a name's rarity that a cell and its context must cover.
+    max_postings
+        A word in more names than this starts no completion.
+    """
+
+    kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
+    max_bearers: int = 50
+    max_name_words: int = 12
+    max_cell_words: int = 6
+    max_completed: int = 3
+    min_completed: float = 0.6
+    max_postings: int = 3000
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as they are saved with a graph."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A stretch of text: the body of a node (one cell), or a row of a table with what stands around it."""
+
+    owner: int
+    part: int
+    cells: Sequence[str]
+    header: Sequence[str] = ()
+    context: frozenset[str] | None = None
+
+
+def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
+    """Return a ``MENTIONS`` edge for every place where a node says the name of another.
+
+    The edge leaves the node that says the name, ``source_part`` being the row where a table says it; its properties are
+    the kind of the link, the name and, in a table, the column. Names are titles, with and without brackets and what
+    follows a comma, and the property ``aliases``. They are found by hash and by an inverted index over the words of
+    names; no two nodes are ever compared.
+    """
+    settings = settings or LinkSettings()
+    names = _Names([_names_of(node) for node in nodes], settings)
+    found: dict[str, list[Any]] = defaultdict(list)
+    for unit in _units(nodes):
+        for target, (kind, share, column, name) in _said(unit, names, settings).items():
+            found["source"].append(unit.owner)
+            found["target"].append(target)
+            found["part"].append(unit.part)
+            found["weight"].append(settings.kind_weights[kind] * share)
+            where = {"column": unit.header[column]} if column < len(unit.header) else {}
+            found["properties"].append({"kind": kind, "name": name, **where})
+    if not found:
+        return EdgeTable.empty(len(nodes))
+    used = {entry["kind"] for entry in found["properties"]}
+    strongest = max(settings.kind_weights[kind] for kind in used) or 1.0
+    return EdgeTable.build(
+        len(nodes),
+        np.asarray(found["source"], dtype=np.int32),
+        np.asarray(found["target"], dtype=np.int32),
+        np.zeros(len(found["source"]), dtype=np.int16),
+        [MENTIONS],
+        np.asarray(found["weight"], dtype=np.float32) / np.float32(strongest),  # a corpus of text alone loses nothing
+        source_part=np.asarray(found["part"], dtype=np.int32),
+        properties=found["properties"],
+    )
+
+
+def short_names(name: str) -> list[str]:
+    """Return what else a name is called: without its brackets, and cut at its first comma."""
+    bare = _BRACKET.sub("", name).strip()
+    candidates = [bare, bare.split(",")[0].strip()]
+    return [c for i, c in enumerate(candidates) if c and c != name and c not in candidates[:i]]
+
+
+def _names_of(node: Node) -> list[str]:
+    aliases = node.properties.get("aliases") or ()
+    given = [aliases] if isinstance(aliases, str) else [alias for alias in aliases if isinstance(alias, str)]
+    return [node.name, *short_names(node.name), *given]
+
+
+def _units(nodes: NodeTable) -> Iterator[_Unit]:
+    for owner, node in enumerate(nodes):
+        rows = node.properties.get("table_rows")
+        if rows is None:
+            yield _Unit(owner, NO_PART, [node.text])
+            continue
+        header = [str(cell) for cell in node.properties.get("table_header") or ()]
+        context = frozenset(_words(" ".join([node.name, str(node.properties.get("section") or ""), *header])))
+        for part, row in enumerate(rows):
+            yield _Unit(owner, part, [str(cell) for cell in row], header, context)
+
+
+def _words(text: str) -> Words:
+    return tuple(word for word, _, _ in tokenize(text))
+
+
+def _speaks(words: Words) -> bool:
+    """Whether words can be a name by themselves: not stop words, single letters and numbers alone."""
+    return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words)
+
+
+class _Names:
+    """The names of all nodes: who bears one, which a text holds, and which a cell and its context make up."""
+
+    def __init__(self, names: Sequence[Sequence[str]], settings: LinkSettings) -> None:
+        self.settings = settings
+        self.bearers: tuple[dict[Words, list[int]], dict[Words, list[int]]] = ({}, {})  # by full name, by alias
+        self.bags: list[tuple[int, frozenset[str]]] = []
+        self.postings: dict[str, list[int]] = defaultdict(list)
+        self.spelled: dict[Words, str] = {}
+        for node, own in enumerate(names):
+            self._enter(node, own)
+        for table in self.bearers:
+            for words in [words for words, nodes in table.items() if len(nodes) > settings.max_bearers]:
+                del table[words]
+        n = max(1, len(self.bags))
+        self.rarity = {word: math.log(1 + n / len(bags)) for word, bags in self.postings.items()}
+        self._spoken = [words for words in dict.fromkeys([*self.bearers[0], *self.bearers[1]]) if _speaks(words)]
+        self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
+
+    def _enter(self, node: int, own: Sequence[str]) -> None:
+        seen: set[Words] = set()
+        for nth, name in enumerate(own):
+            words = _words(name)
+            if not words or len(words) > self.settings.max_name_words or words in seen:
+                continue
+            seen.add(words)
+            self.spelled.setdefault(words, name)
+            self.bearers[min(nth, 1)].setdefault(words, []).append(node)
+            if nth == 0:
+                bag = frozenset(words)
+                for word in bag:
+                    self.postings[word].append(len(self.bags))
+                self.bags.append((node, bag))
+
+    def inside(self, text: str) -> list[Words]:
+        """Return the names that a text holds, none overlapping."""
+        return list(dict.fromkeys(self._spoken[match.name_index] for match in self._gazetteer.find(text)))
+
+    def completed(self, cell: Words, context: frozenset[str]) -> list[tuple[int, float]]:
+        """Return the nodes whose name holds every word of a cell and otherwise mostly words of its context.
+
+        With each comes the share of the name's rarity that cell and context cover.
+        """
+        settings, rarity = self.settings, self.rarity
+        need = frozenset(word for word in cell if word not in _STOP)
+        if not need or len(cell) > settings.max_cell_words or any(word not in self.postings for word in need):
+            return []
+        if all(word.isdigit() and len(word) != 4 for word in need):  # a year says something, another number does not
+            return []
+        rarest = min(need, key=lambda word: (len(self.postings[word]), word))
+        if len(self.postings[rarest]) > settings.max_postings:
+            return []
+        got = sum(rarity[word] for word in sorted(need))
+        out = []
+        for node, bag in map(self.bags.__getitem__, self.postings[rarest]):
+            if not need <= bag:
+                continue
+            rest = sorted(bag - need)
+            said = sum(rarity[word] for word in rest if word in context)
+            if said == 0:
+                continue
+            share = (got + said) / (got + sum(rarity[word] for word in rest))
+            if share >= settings.min_completed:
+                out.append((node, share))
+        out.sort(key=lambda found: (-found[1], found[0]))
+        return out[: settings.max_completed]
+
+
+_Mention = tuple[str, float, int, str]  # kind, share, column, name
+
+
+def _said(unit: _Unit, names: _Names, settings: LinkSettings) -> dict[int, _Mention]:
+    """Return the nodes that a unit names, each by the first of the kinds that applies."""
+    best: dict[int, _Mention] = {}
+
+    def add(nodes: Iterable[int], kind: str, column: int, name: Words, share: float = 1.0) -> None:
+        if kind not in settings.kind_weights:
+            return
+        for node in nodes:
+            known = best.get(node)
+            if node != unit.owner and (known is None or (_RANK[kind], -share) < (_RANK[known[0]], -known[1])):
+                best[node] = (kind, share, column, names.spelled.get(name, " ".join(name)))
+
+    full, alias = names.bearers
+    if unit.context is None:
+        for name in names.inside(unit.cells[0]):
+            add(full.get(name, ()), "text", 0, name)
+            add(alias.get(name, ()), "text_alias", 0, name)
+        return best
+    for column, cell in enumerate(unit.cells):
+        words = _words(cell)
+        if not words:
+            continue
+        add(full.get(words, ()), "exact", column, words)
+        add(alias.get(words, ()), "alias", column, words)
+        for name in names.inside(cell):
+            if name != words:
+                add(full.get(name, ()), "inside", column, name)
+                add(alias.get(name, ()), "inside_alias", column, name)
+        for node, share in names.completed(words, unit.context):
+            add([node], "completed", column, words, share)
+    return best
