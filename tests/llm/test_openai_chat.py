@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import time
+import warnings
 
 import pytest
 from graphret.errors import InvalidInput, ModelError
@@ -82,12 +84,17 @@ async def test_async_is_the_same() -> None:
     assert len(server.requests) == 2
 
 
-def test_one_object_serves_several_event_loops() -> None:
+def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture) -> None:
     with OpenAIServer(default="hi") as server:
         model = chat(server)
         for _ in range(3):
             assert asyncio.run(model.achat(HELLO)).text == "hi"
         assert len(model._async) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            del model
+            gc.collect()
+    assert "Event loop is closed" not in caplog.text
 
 
 def test_429_waits_as_long_as_it_is_told() -> None:
@@ -229,6 +236,13 @@ def test_a_refused_parameter_is_dropped_and_remembered(parameter: str) -> None:
     assert server.requests[2].body.get("max_completion_tokens") == (5 if parameter == "max_tokens" else None)
 
 
+def test_a_bad_value_is_not_taken_for_an_unsupported_parameter() -> None:
+    with OpenAIServer(default=status(400, "max_tokens is too large: 5000", param="max_tokens")) as server:
+        with pytest.raises(ChatError, match="too large"):
+            chat(server).chat(HELLO, max_tokens=5000)
+        assert len(server.requests) == 1
+
+
 def test_json_schema_steps_down_where_it_is_refused() -> None:
     with OpenAIServer(default="{}", refuses=["response_format"]) as server:
         model = chat(server)
@@ -292,3 +306,9 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         OpenAIChat("tiny", json_mode="xml")
     with pytest.raises(InvalidInput, match="name"):
         OpenAIChat("")
+
+
+def test_text_that_cannot_be_sent() -> None:
+    with OpenAIServer() as server, pytest.raises(ChatError, match="not Unicode text"):
+        chat(server).chat([Message.user("\ud800")])
+    assert not server.requests

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphret.errors import InvalidInput, MissingDependency
+from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool
 from graphret.llm.openai_wire import (
     JSONMode,
     content_text,
+    redacted,
     response_format,
     text_delta,
     token_usage,
@@ -25,13 +27,29 @@ from graphret.llm.openai_wire import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
+_log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
 
-_KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
 _FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+_UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
+# Whose exceptions are failures of the endpoint; others are bugs of ours.
 _FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio")
+
+
+async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
+    """Close `client` when this generator is closed, as event loops do with theirs before they end."""
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+class _LoopClient(NamedTuple):
+    loop: asyncio.AbstractEventLoop
+    client: AsyncOpenAI
+    closing: AsyncGenerator[None, None]
 
 
 class OpenAIChat:
@@ -67,11 +85,6 @@ class OpenAIChat:
         More fields of the request body, as they are: ``{"seed": 0, "reasoning_effort": "low"}``.
     headers
         More HTTP headers.
-
-    Raises
-    ------
-    MissingDependency
-        On first use, if ``openai`` is not installed.
 
     Examples
     --------
@@ -120,7 +133,7 @@ class OpenAIChat:
         self._lock = threading.Lock()
         self._sync: OpenAI | None = None
         # An asynchronous client's connections belong to the event loop that opened them.
-        self._async: list[tuple[asyncio.AbstractEventLoop, AsyncOpenAI]] = []
+        self._async: list[_LoopClient] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_sync", "_async")}
@@ -147,19 +160,27 @@ class OpenAIChat:
     def _client(self) -> Any:
         with self._lock:
             if self._sync is None:
-                self._sync = _openai().OpenAI(**self._options())
+                # Imported here, because it takes more than a second.
+                from openai import OpenAI
+
+                self._sync = OpenAI(**self._options())
             return self._sync
 
-    def _aclient(self) -> Any:
+    async def _aclient(self) -> Any:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
         loop = asyncio.get_running_loop()
         with self._lock:
-            self._async = [(owner, client) for owner, client in self._async if not owner.is_closed()]
-            for owner, client in self._async:
-                if owner is loop:
-                    return client
-            client = cast("AsyncOpenAI", _openai().AsyncOpenAI(**self._options()))
-            self._async.append((loop, client))
-            return client
+            self._async = [each for each in self._async if not each.loop.is_closed()]
+            for each in self._async:
+                if each.loop is loop:
+                    return each.client
+            # The client that `AsyncOpenAI` would make by itself complains when it outlives its loop.
+            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient())
+            mine = _LoopClient(loop, client, _closing(client))
+            self._async.append(mine)
+        await anext(mine.closing)
+        return client
 
     def close(self) -> None:
         """Close the connections of `chat`; a later call opens new ones."""
@@ -169,13 +190,13 @@ class OpenAIChat:
             client.close()
 
     async def aclose(self) -> None:
-        """Close the connections that `achat` opened in the running event loop."""
+        """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            mine = [client for owner, client in self._async if owner is loop]
-            self._async = [pair for pair in self._async if pair[0] is not loop]
-        for client in mine:
-            await client.close()
+            mine = [each for each in self._async if each.loop is loop]
+            self._async = [each for each in self._async if each.loop is not loop]
+        for each in mine:
+            await each.closing.aclose()
 
     # Calls -------------------------------------------------------------------------------------------------------
 
@@ -212,7 +233,7 @@ class OpenAIChat:
         while True:
             request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
             try:
-                return self._reply(await self._aclient().chat.completions.create(**request))
+                return self._reply(await (await self._aclient()).chat.completions.create(**request))
             except Exception as error:
                 if not self._adapt(error, request):
                     raise self._failure(error) from None
@@ -263,7 +284,7 @@ class OpenAIChat:
             request = self._request(messages, None, temperature, max_tokens, None, timeout)
             try:
                 finished = False
-                async with await self._aclient().chat.completions.create(**request, stream=True) as chunks:
+                async with await (await self._aclient()).chat.completions.create(**request, stream=True) as chunks:
                     async for chunk in chunks:
                         text, last = text_delta(chunk)
                         finished = finished or last
@@ -312,10 +333,14 @@ class OpenAIChat:
         if "response_format" in request and _FORMAT_REFUSED.search(f"{named} {text}"):
             # From what was sent: another thread may have stepped down meanwhile.
             sent: JSONMode = "schema" if request["response_format"]["type"] == "json_schema" else "object"
-            self.json_mode = _WEAKER[sent] if self.json_mode == sent else self.json_mode
+            if self.json_mode == sent:
+                self.json_mode = _WEAKER[sent]
+                _log.info("%s refuses JSON by %s; going on with %s", self.name, sent, self.json_mode)
             return True
         for parameter in ("temperature", "max_tokens"):
-            if parameter in request and (named == parameter or re.search(rf"\b{parameter}\b.*not supp", text)):
+            complained = re.search(rf"\b{parameter}\b", f"{named} {text}")
+            if parameter in request and complained and _UNSUPPORTED.search(text):
+                _log.warning("%s does not take %s as it was given; going on without it", self.name, parameter)
                 self._refused |= {parameter}
                 return True
         return False
@@ -346,6 +371,10 @@ class OpenAIChat:
         kind, family = type(error).__name__, type(error).__module__.partition(".")[0]
         if isinstance(error, ChatError):
             return error
+        if isinstance(error, UnicodeEncodeError):
+            return ChatError(
+                f"the messages are not Unicode text: {error.reason}", model=self.name, reason="bad_request"
+            )
         if isinstance(error, ValueError) or kind == "APIResponseValidationError":
             return self._invalid("the endpoint's answer is not JSON")
         if family not in _FOREIGN:
@@ -369,17 +398,5 @@ class OpenAIChat:
     def _invalid(self, message: str) -> ChatError:
         return ChatError(self._redacted(message), model=self.name, reason="invalid_reply")
 
-    def _redacted(self, text: str, most: int = 400) -> str:
-        for secret in (self._api_key, os.environ.get("OPENAI_API_KEY")):
-            if secret and len(secret) > 4:
-                text = text.replace(secret, "***")
-        text = _KEY.sub("***", " ".join(text.split()))
-        return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _openai() -> Any:
-    try:
-        import openai
-    except ImportError as error:
-        raise MissingDependency("openai", "openai", "OpenAIChat") from error
-    return openai
+    def _redacted(self, text: str) -> str:
+        return redacted(text, (self._api_key, os.environ.get("OPENAI_API_KEY")))

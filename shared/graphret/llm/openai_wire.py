@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,6 +13,17 @@ from graphret.llm.schema import strict_schema
 
 #: How a JSON schema is handed over: by schema, as any JSON object, or not at all.
 JSONMode = Literal["schema", "object", "none"]
+
+_KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
+
+
+def redacted(text: str, secrets: Iterable[str | None], most: int = 400) -> str:
+    """An endpoint's message in one line of at most `most` characters, without `secrets` and what looks like one."""
+    for secret in secrets:
+        if secret and len(secret) > 4:
+            text = text.replace(secret, "***")
+    text = _KEY.sub("***", " ".join(text.split()))
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def without_secrets(url: str | None) -> str | None:

@@ -89,6 +89,7 @@ def ask_json(
 
     Examples
     --------
+    >>> from dataclasses import dataclass
     >>> @dataclass
     ... class Person:
     ...     name: str

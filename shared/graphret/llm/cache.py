@@ -1,0 +1,106 @@
+"""Answers of a model on disk, so that work that was paid for is never paid for twice."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from graphret.errors import StorageError
+
+_FILE = "answers.sqlite"
+_SUFFIXES = ("", "-wal", "-shm")
+_log = logging.getLogger(__name__)
+
+
+def cache_key(*parts: Any) -> str:
+    """A key that is the same for the same JSON values, and for no others."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class AnswerCache:
+    """A folder of answers, one SQLite file inside it; use it as a context manager, in one thread.
+
+    Every `put` is durable when it returns: a process that is killed loses nothing but what it had not been told yet.
+    Several processes may share a folder. A file that SQLite cannot read is renamed to ``answers.sqlite.corrupt`` with
+    a warning in the log, and a new one is begun; what a caller cannot use it treats as absent and puts again.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+
+    Raises
+    ------
+    StorageError
+        If the folder cannot be written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / _FILE
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = self._open()
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StorageError(f"the cache {self.path} cannot be opened: {error}") from error
+        except sqlite3.DatabaseError:
+            self._begin_anew()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        try:
+            with contextlib.suppress(sqlite3.OperationalError):  # not on every file system
+                connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _begin_anew(self) -> None:
+        _log.warning("the cache %s is corrupt; it is set aside and begun anew", self.path)
+        for suffix in _SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(f"{self.path}{suffix}", f"{self.path}.corrupt{suffix}")
+        self._connection = self._open()
+
+    def get(self, key: str) -> str | None:
+        """The answer that was put under `key`, or `None`."""
+        try:
+            row = self._connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"the cache {self.path} cannot be read: {error}") from error
+        except sqlite3.DatabaseError:
+            self.close()
+            self._begin_anew()
+            return None
+        return row[0] if row and isinstance(row[0], str) else None
+
+    def put(self, key: str, answer: str) -> None:
+        """Keep an answer."""
+        try:
+            self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, answer))
+        except sqlite3.Error as error:
+            raise StorageError(f"the cache {self.path} cannot be written: {error}") from error
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> AnswerCache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
