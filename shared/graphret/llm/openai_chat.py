@@ -127,8 +127,6 @@ class OpenAIChat:
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={without_secrets(self.base_url)!r})"
 
-    # Clients -----------------------------------------------------------------------------------------------------
-
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._sync: OpenAI | None = None
@@ -197,8 +195,6 @@ class OpenAIChat:
             self._async = [each for each in self._async if each.loop is not loop]
         for each in mine:
             await each.closing.aclose()
-
-    # Calls -------------------------------------------------------------------------------------------------------
 
     def chat(
         self,
@@ -296,8 +292,6 @@ class OpenAIChat:
                     raise self._failure(error) from None
         self._require_end(finished)
 
-    # Requests and replies ----------------------------------------------------------------------------------------
-
     def _request(
         self,
         messages: Sequence[Message],
@@ -363,8 +357,6 @@ class OpenAIChat:
     def _require_end(self, finished: bool) -> None:
         if not finished:
             raise ChatError("the stream broke off before its end", model=self.name, reason="connection")
-
-    # Errors ------------------------------------------------------------------------------------------------------
 
     def _failure(self, error: Exception) -> Exception:
         """What to raise for `error`: a `ChatError` without secrets, or `error` itself if it is a bug of ours."""
