@@ -138,9 +138,12 @@ class SemanticChunker:
         similarities: list[Floats] = []
         first = 0
         for _, units in documents:
-            last = first + len(units) if len(units) > 1 else first
-            similarities.append(np.einsum("ij,ij->i", rows[first : last - 1], rows[first + 1 : last]))
-            first = last
+            if len(units) < 2:
+                similarities.append(np.zeros(0, dtype=np.float32))
+                continue
+            own = rows[first : first + len(units)]
+            similarities.append(np.einsum("ij,ij->i", own[:-1], own[1:]))
+            first += len(units)
         return similarities
 
     def _chunk(self, units: Sequence[Span], similarities: Floats) -> list[Span]:

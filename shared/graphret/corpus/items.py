@@ -19,6 +19,7 @@ _RESERVED = ("source_id", "extracted")
 _TEXT_KEYS = ("description", "text", "abstract", "summary", "details", "content", "body")
 _LONG_WORDS = 8
 _QUOTE = 60
+_PREFIX = {"document": "doc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Document:
         what = _what("document", self.id, self.title)
         _require_strings(what, text=self.text, title=self.title)
         object.__setattr__(self, "metadata", checked_metadata(self.metadata, what))
-        _settle_id(self, "doc", self.title, self.text)
+        _settle_id(self, "document", self.title, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +299,10 @@ def _checked_columns(columns: object, header: tuple[str, ...], what: str) -> dic
 def _settle_id(item: Item, kind: str, *content: Any) -> None:
     if item.id is None or item.id == "":
         data = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode()
-        object.__setattr__(item, "id", f"{kind}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
+        object.__setattr__(item, "id", f"{_PREFIX.get(kind, kind)}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
         object.__setattr__(item, "made_id", True)
     else:
-        require_id(item.id, kind)
+        _require_unicode(require_id(item.id, kind), f"{kind}: the id {item.id!r}")
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:

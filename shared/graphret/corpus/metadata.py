@@ -10,7 +10,7 @@ from graphret.errors import ModelError
 from graphret.types import Node
 
 EXTRACTED = "extracted"
-"""The property that lists which of a node's metadata fields an extractor filled, so that it may fill them again."""
+"""The property that lists what an extractor filled of a node, its ``name`` included, so that it may fill it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,12 @@ def without_extracted(node: Node) -> Node:
     filled = node.properties.get(EXTRACTED)
     if not filled:
         return node
-    gone = {*filled, EXTRACTED}
-    name = "" if "title" in gone and node.name == node.properties.get("title") else node.name
-    return replace(node, name=name, properties={k: v for k, v in node.properties.items() if k not in gone})
+    properties = {key: value for key, value in node.properties.items() if key not in filled and key != EXTRACTED}
+    if "title" in filled and "source_id" in properties:
+        properties = {"title": "", **properties}
+    if "name" in filled and "name" in node.properties:
+        properties["name"] = node.properties["name"]
+    return replace(node, name="" if "name" in filled else node.name, properties=properties)
 
 
 def _attach(nodes: Sequence[Node], metadata: Sequence[Metadata]) -> list[Node]:
@@ -124,5 +127,9 @@ def _merge(node: Node, found: Metadata) -> Node:
     new = {name: value for name, value in found.to_properties().items() if not given.get(name)}
     if not new:
         return node
-    name = node.name or str(new.get("title", ""))
-    return replace(node, name=name, properties={**given, **new, EXTRACTED: sorted(new)})
+    filled = sorted(new)
+    name = node.name
+    if not name and "title" in new:
+        name = found.title
+        filled.append("name")
+    return replace(node, name=name, properties={**given, **new, EXTRACTED: filled})

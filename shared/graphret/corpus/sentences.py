@@ -17,6 +17,7 @@ _END = re.compile(
     r"""(?P<stop>[.!?…؟۔।॥։።]+ (?:["'”’»)\]]+ | [ ](?:''|[”»)\]])+)* (?=\s|$))  # a stop, quotes or brackets that close
       | [。！？｡]+ [」』）”’】》]*                                                # these need no space behind them
       | \n\s*\n                                                                  # a paragraph
+      | (?m:^)\#{1,6}[ \t].*\n                                                    # a heading
       | \n (?=[ \t]*(?:[-*+•#|>]|\d+[.)])[ \t])                                  # a list, heading or table row
     """,
     re.VERBOSE,
@@ -82,7 +83,7 @@ def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
     while end - start > max_chars:
         cut = _cut(text, start, end, max_chars)
         pieces += _stripped(text, start, cut)
-        start = cut
+        start = _skip_space(text, cut)
     return [*pieces, *_stripped(text, start, end)]
 
 

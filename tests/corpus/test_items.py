@@ -1,0 +1,95 @@
+"""Items refuse what is malformed, by name, and make ids that last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from graphret.corpus import Corpus, Document, Record, Table
+from graphret.errors import InvalidInput
+from graphret.types import Edge
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Document(3, id="d"), ["document 'd'", "'text'", "int"]),
+        (lambda: Document("x", title=None), ["document", "'title'"]),
+        (lambda: Document("half \ud800 pair", id="d"), ["document 'd'", "'text'", "surrogate", "5"]),
+        (lambda: Document("x", id=7), ["document", "id"]),
+        (lambda: Document("x", id="d", metadata=[1]), ["document 'd'", "'metadata'", "list"]),
+        (lambda: Document("x", title="T", metadata={"when": object()}), ["titled 'T'", "metadata.when", "JSON"]),
+        (lambda: Document("x", metadata={"a": {"b": [1, math.nan]}}), ["metadata.a.b[1]", "JSON"]),
+        (lambda: Document("x", metadata={3: 1}), ["'metadata'", "3"]),
+        (lambda: Document("x", metadata={"source_id": 1}), ["'source_id'", "reserved"]),
+        (lambda: Document("x", metadata={"chunk_size": 1}), ["'chunk_size'", "reserved"]),
+        (lambda: Table(["a"], [], metadata={"table_rows": 1}), ["'table_rows'", "reserved"]),
+        (lambda: Table([], [], id="t"), ["table 't'", "'header'"]),
+        (lambda: Table("ab", [], id="t"), ["table 't'", "header"]),
+        (lambda: Table(["a", "b"], [["1", "2"], ["3"]], id="t"), ["table 't'", "row 1", "1 cells", "2"]),
+        (lambda: Table(["a"], [["1"], "2"], id="t"), ["table 't'", "row 1"]),
+        (lambda: Table(["a"], [[{}]], id="t"), ["table 't'", "row 0, column 0", "dict"]),
+        (lambda: Table(["a"], 3, id="t"), ["table 't'", "'rows'"]),
+        (lambda: Table(["a"], [], column_descriptions={"b": "x"}), ["'column_descriptions'", "'b'"]),
+        (lambda: Record("r", labels="Gene"), ["record 'r'", "'labels'"]),
+        (lambda: Record("r", labels=[]), ["record 'r'", "'labels'"]),
+        (lambda: Record("r", properties={"x": {1}}), ["record 'r'", "properties.x", "set"]),
+        (lambda: Record("r", name=1), ["record 'r'", "'name'"]),
+        (lambda: Corpus((Document("x", id="a"), Record("a"))), ["'a'", "two items"]),
+        (lambda: Corpus((Document("same"), Document("same"))), ["same content", "'same'", "doc-"]),
+        (lambda: Corpus(("text",)), ["item 0", "str"]),
+        (lambda: Corpus((), (Edge("a", "", "b"),)), ["edge 0", "'relation'"]),
+        (lambda: Corpus((), (Edge("", "r", "b"),)), ["edge 0", "'source'"]),
+        (lambda: Corpus((), (Edge("a", "r", "b", math.inf),)), ["edge 0", "'weight'"]),
+    ],
+)
+def test_malformed_input_is_refused_by_item_and_field(make: Callable[[], Any], words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_missing_id_is_made_from_the_content() -> None:
+    one = Document("text", title="T", metadata={"a": 1})
+    assert one.id == Document("text", title="T", metadata={"a": 2}, id=None).id  # type: ignore[arg-type]
+    assert one.id.startswith("doc-")
+    assert len(one.id) == len("doc-") + 16
+    assert one.id != Document("text", title="U").id
+    assert Document("ab", title="c").id != Document("b", title="ca").id
+    assert Table(["a"], [["1"]]).id != Table(["a"], [["2"]]).id
+    assert Record(name="x").id != Record(name="y").id
+    assert Document("x", id="mine").id == "mine"
+
+
+def test_ids_stay_the_same_from_version_to_version() -> None:
+    assert Document("text", title="T").id == "doc-445e69afb108b793"
+    assert Table(["a"], [["1"]], title="T").id == "table-e9d38d52709b5266"
+    assert Record(name="x", properties={"b": 1, "a": 2}).id == "record-f2d3f266ca211e85"
+
+
+def test_cells_become_strings() -> None:
+    table = Table(["a", 1, "c", "d"], [[None, 2.5, math.nan, True]])
+    assert table.header == ("a", "1", "c", "d")
+    assert table.rows == (("", "2.5", "", "True"),)
+
+
+def test_the_text_of_a_record_is_its_description_and_its_long_strings() -> None:
+    properties = {"brand": "Acme", "note": "one two three four five six seven eight", "description": ["Red.", "Light."]}
+    assert Record(properties=properties).text == "Red.\nLight.\none two three four five six seven eight"
+    assert Record(properties=properties, text="given").text == "given"
+
+
+def test_metadata_is_copied() -> None:
+    tags = ["a"]
+    document = Document("x", metadata={"tags": tags})
+    tags.append("b")
+    assert document.metadata == {"tags": ["a"]}
+
+
+def test_a_corpus_sorts_its_items_by_kind() -> None:
+    corpus = Corpus((Document("x"), Table(["a"], []), Record("r")))
+    assert len(corpus) == 3
+    assert [len(corpus.documents), len(corpus.tables), len(corpus.records)] == [1, 1, 1]

@@ -1,0 +1,233 @@
+"""What can be read, and how it says what it cannot read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from graphret.corpus import Corpus, Document, Record, Table, read
+from graphret.corpus.tabular import parse_delimited
+from graphret.errors import InvalidInput
+from graphret.types import Edge
+from hypothesis import given
+from hypothesis import strategies as st
+
+CELLS = st.text(alphabet=st.sampled_from(list('ab,;"\n é|')), max_size=6).map(lambda cell: f"x{cell}")
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_json_lines_of_every_shape(tmp_path: Path) -> None:
+    lines = [
+        {"id": "d", "title": "T", "text": "x", "metadata": {"a": [1]}},
+        {"id": "t", "title": "T", "section": "S", "header": ["a"], "rows": [[1], [None]], "metadata": {"b": None}},
+        {"id": 7, "labels": ["Gene"], "name": "G", "properties": {"c": 1}},
+        {"source": "d", "relation": "cites", "target": "t", "weight": 2, "properties": {"why": "x"}},
+        {"id": None, "text": "no id"},
+    ]
+    path = write(tmp_path / "a.jsonl", "\ufeff" + "\n\n".join(map(json.dumps, lines)) + "\r\n")
+    corpus = read(path)
+    assert corpus.items == (
+        Document("x", "d", "T", {"a": [1]}),
+        Table(["a"], [["1"], [""]], "t", "T", "S", metadata={"b": None}),
+        Record("7", ("Gene",), "G", {"c": 1}),
+        Document("no id"),
+    )
+    assert corpus.edges == (Edge("d", "cites", "t", 2, {"why": "x"}),)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", ["not JSON"]),
+        ("[1]", ["an object", "list"]),
+        ("{}", ["none of the known shapes", "nothing"]),
+        ('{"body": "x"}', ["none of the known shapes", "'body'"]),
+        ('{"text": "x", "author": "y"}', ["'author'", "metadata"]),
+        ('{"text": null}', ["'text'"]),
+        ('{"text": 1}', ["'text'", "int"]),
+        ('{"text": "x", "id": ""}', ["'id'"]),
+        ('{"text": "x", "id": true}', ["'id'"]),
+        ('{"text": "x", "metadata": {"a": NaN}}', ["metadata.a"]),
+        ('{"header": ["a"]}', ["'rows'"]),
+        ('{"header": ["a"], "rows": [["1", "2"]]}', ["row 0"]),
+        ('{"source": "a", "relation": "", "target": "b"}', ["'relation'"]),
+        ('{"source": "a", "relation": "r", "target": null}', ["'target'"]),
+        ('{"source": "a", "relation": "r", "target": "b", "properties": 3}', ["'properties'"]),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path: Path, line: str, words: list[str]) -> None:
+    path = write(tmp_path / "bad.jsonl", f'{{"text": "good"}}\n{line}\n')
+    with pytest.raises(InvalidInput) as caught:
+        read(path)
+    for word in ["bad.jsonl, line 2", *words]:
+        assert word in str(caught.value)
+
+
+def test_folders_are_read_in_order(tmp_path: Path) -> None:
+    for name in ("b/z.txt", "a.txt", "b/a.md", ".hidden/x.txt", "b/image.png"):
+        write(tmp_path / name, f"Text of {name}.")
+    assert [d.title for d in read(tmp_path).documents] == ["a", "a", "z"]
+    assert [d.text for d in read(str(tmp_path)).documents] == ["Text of a.txt.", "Text of b/a.md.", "Text of b/z.txt."]
+
+
+def test_nothing_is_an_empty_corpus(tmp_path: Path) -> None:
+    assert read([]) == read(tmp_path) == read(write(tmp_path / "e.jsonl", "")) == Corpus()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.docx", b"x", ["unknown file type '.docx'", ".jsonl", ".csv", ".md"]),
+        ("a.txt", b"ok\n\xff", ["line 2", "UTF-8"]),
+        ("a.csv", b"a,b\n1,2\n3\n", ["line 3", "1 cells", "2"]),
+        ("b.csv", b'a,b\n"1\n2",x\n3\n', ["line 4", "1 cells"]),
+        ("c.csv", b'a,b\n"1,2\n', ["line 2"]),
+        ("d.csv", b"\n", ["no header"]),
+        ("a.md", b"# T\n\n| a |\n|---|\n| 1 | 2 |\n", ["line 5", "2 cells"]),
+    ],
+)
+def test_malformed_files(tmp_path: Path, name: str, content: bytes, words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(write(tmp_path / name, content))
+    for word in [name, *words]:
+        assert word in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no such file"):
+        read(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("source", [3, object()])
+def test_what_cannot_be_read(source: object) -> None:
+    with pytest.raises(InvalidInput, match="cannot read"):
+        read([source])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimited_files(tmp_path: Path, delimiter: str) -> None:
+    lines = [["City", "People, all", "Year"], ["Köln", "1,000", ""], ["", 'say "x"', "1999"]]
+    path = tmp_path / ("cities.tsv" if delimiter == "\t" else "cities.csv")
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(lines)
+    (table,) = read(path).tables
+    assert (table.title, list(table.header), [list(row) for row in table.rows]) == ("cities", lines[0], lines[1:])
+
+
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=5), st.sampled_from(",;\t|"))
+def test_delimited_text_round_trips(rows: list[list[str]], delimiter: str) -> None:
+    import io
+
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    header, body = parse_delimited(file.getvalue(), "x", delimiter)
+    assert [header, *body] == [[cell.strip() for cell in rows[0]], *rows[1:]]
+
+
+def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
+    (table,) = read(write(tmp_path / "a.csv", "x,1\ny,2\n")).tables
+    assert (table.header, len(table.rows)) == (("column 1", "column 2"), 2)
+    (table,) = read(write(tmp_path / "b.csv", "name,2019\ny,2\n")).tables
+    assert table.header == ("name", "2019")
+
+
+MARKDOWN = """\
+# Guide
+
+Intro text.
+
+## Data
+
+The numbers:
+
+| Name | Value \\| unit |
+|:-----|--------------:|
+| a    | 1 |
+| b |
+
+### Deeper
+x | y
+--|--
+1 | 2
+
+```
+| not | a table |
+|-----|---------|
+# not a heading
+```
+After.
+"""
+
+
+def test_markdown(tmp_path: Path) -> None:
+    document, first, second = read(write(tmp_path / "guide.md", MARKDOWN.replace("\n", "\r\n"))).items
+    assert isinstance(document, Document)
+    assert isinstance(first, Table)
+    assert isinstance(second, Table)
+    assert document.title == first.title == "Guide"
+    assert document.metadata == {"file_name": "guide.md"}
+    assert "Intro text." in document.text
+    assert "| not | a table |" in document.text
+    assert "| a    |" not in document.text
+    assert (first.section, first.section_text) == ("Data", "The numbers:")
+    assert first.header == ("Name", "Value | unit")
+    assert first.rows == (("a", "1"), ("b", ""))
+    assert (second.section, second.header, second.rows) == ("Data > Deeper", ("x", "y"), (("1", "2"),))
+
+
+def test_markdown_without_headings_or_with_underlined_ones(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "plain.md", "Just text.")).documents[0].title == "plain"
+    assert read(write(tmp_path / "u.md", "Title\n=====\n\nText.")).documents[0].title == "Title"
+    tables_only = read(write(tmp_path / "t.md", "|a|\n|-|\n|1|\n"))
+    assert (len(tables_only.documents), len(tables_only.tables)) == (0, 1)
+
+
+def test_data_frames() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": ["x", None], 2: [1, 2], "c": [1.5, float("nan")]})
+    frame.attrs["title"] = "Frame"
+    (table,) = read(frame).tables
+    assert table == Table(["a", "2", "c"], [["x", "1", "1.5"], ["", "2", ""]], title="Frame")
+
+
+def test_langchain_documents() -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    given = documents.Document(page_content="text", metadata={"title": "T", "year": 1}, id="x")
+    assert read([given]).items == (Document("text", "x", "T", {"title": "T", "year": 1}),)
+    assert read(documents.Document(page_content="text")).items == (Document("text"),)
+
+
+def test_llama_index_documents_and_nodes() -> None:
+    schema = pytest.importorskip("llama_index.core.schema")
+    document = schema.Document(text="text", metadata={"title": "T"}, id_="x")
+    node = schema.TextNode(text="node", id_="y")
+    assert read([document, node]).items == (Document("text", "x", "T", {"title": "T"}), Document("node", "y"))
+
+
+def test_framework_documents_with_bad_metadata_are_named() -> None:
+    given = SimpleNamespace(page_content="x", metadata={"when": object()}, id="q")
+    with pytest.raises(InvalidInput, match=r"LangChain document 'q'.*metadata\.when"):
+        read(given)
+
+
+def test_items_edges_mappings_and_corpora_mix() -> None:
+    edge = Edge("a", "r", "b")
+    sources: list[Any] = [Document("x", id="a"), {"id": "b", "text": "y"}, edge, Corpus((Record("c"),), (edge,))]
+    corpus = read(sources)
+    assert [item.id for item in corpus.items] == ["a", "b", "c"]
+    assert corpus.edges == (edge, edge)
+
+
+def test_ids_are_unique_over_all_sources(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"id": "a", "text": "x"}')
+    with pytest.raises(InvalidInput, match="'a'"):
+        read([path, Document("y", id="a")])
