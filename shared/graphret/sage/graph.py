@@ -1,0 +1,549 @@
+"""`SageGraph`: a corpus as a graph of chunks that can be searched, changed, saved and opened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphret import storage
+from graphret.corpus import (
+    Chunker,
+    Corpus,
+    HeuristicMetadata,
+    Item,
+    MetadataExtractor,
+    SemanticChunker,
+    SentenceChunker,
+    describe,
+    to_edges,
+    to_nodes,
+    without_extracted,
+)
+from graphret.edges import EdgeTable
+from graphret.errors import InvalidInput
+from graphret.expansion import RANKINGS, Expand, Ranking
+from graphret.nodes import NodeTable
+from graphret.retriever import Retriever, Steps
+from graphret.sage.links import LinkSettings, name_links
+from graphret.sage.report import GraphReport
+from graphret.sage.settings import SimilaritySettings, Thresholds
+from graphret.sage.similarity_index import SimilarityIndex
+from graphret.search.analysis import Analyzer
+from graphret.search.bm25 import BM25Index, BM25Settings
+from graphret.search.dense import DenseIndex, HnswSettings
+from graphret.search.encoder import Encoder, named_encoder, resolve_encoder
+from graphret.search.fields import NodeText
+from graphret.search.hybrid import HybridIndex
+from graphret.stores.memory import Graph, MemoryStore, graph_from_bundle, graph_parts
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike
+
+KIND = "sage"
+VERSION = 1
+
+#: Called with the name of a stage, how much of it is done, and how much there is.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class SageSettings:
+    """How a `SageGraph` is built; the defaults are the paper's, where it has one.
+
+    Parameters
+    ----------
+    rows_per_segment, balance_segments
+        Rows of a table segment, 5 to 10 (SAGE, section 2.1 A), and whether a short last one is evened out.
+    alpha
+        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6).
+    text, analyzer, bm25, hnsw
+        How nodes are indexed.
+    similarity
+        How similarity edges are chosen.
+    links
+        When a name counts as said.
+    """
+
+    rows_per_segment: int = 10
+    balance_segments: bool = True
+    alpha: float = 0.6
+    text: NodeText = field(default_factory=NodeText)
+    analyzer: Analyzer = field(default_factory=Analyzer)
+    bm25: BM25Settings = field(default_factory=BM25Settings)
+    hnsw: HnswSettings = field(default_factory=HnswSettings)
+    similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
+    links: LinkSettings = field(default_factory=LinkSettings)
+
+
+@dataclass(frozen=True)
+class SageState:
+    """One state of a graph, never changed: what a retrieval sees from beginning to end."""
+
+    graph: Graph
+    index: HybridIndex
+    similarity: SimilarityIndex | None
+    explicit: EdgeTable
+
+
+class SageGraph:
+    """A graph over chunks of documents, segments of tables and records, with indexes over them (SAGE, section 2).
+
+    Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval that has begun does not notice.
+    """
+
+    def __init__(
+        self,
+        state: SageState,
+        settings: SageSettings,
+        *,
+        chunker: Chunker | None,
+        metadata: MetadataExtractor | None,
+    ) -> None:
+        self.state = state
+        self.settings = settings
+        self.chunker = chunker
+        self.metadata = metadata
+        self._writing = threading.Lock()
+
+    # -- making
+
+    @classmethod
+    def build(
+        cls,
+        items: Corpus | Iterable[Item],
+        *,
+        encoder: Any = "default",
+        chunker: Chunker | str | None = "default",
+        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        settings: SageSettings | None = None,
+        edges: Iterable[Edge] = (),
+        progress: Progress | None = None,
+    ) -> SageGraph:
+        """Build a graph of documents, tables and records.
+
+        Parameters
+        ----------
+        items
+            What `graphret.corpus.read` returns, or the items themselves.
+        encoder
+            ``"default"`` for all-MiniLM-L6-v2, `None` to go without, or anything that
+            `graphret.search.encoder.as_encoder` takes. Without an encoder there are no similarity edges; everything
+            else works.
+        chunker
+            What cuts documents: ``"default"`` for the paper's semantic chunking, or sentences without an encoder;
+            `None` for one node a document.
+        metadata
+            What finds topics, entities and the like.
+        edges
+            Edges between items, in addition to those of a `Corpus`.
+        progress
+            Called as the work goes on.
+
+        Raises
+        ------
+        InvalidInput
+            When there are no items, or one is malformed.
+        MissingDependency
+            When the default encoder is asked for and is not installed.
+        """
+        settings = settings or SageSettings()
+        encoder = resolve_encoder(encoder)
+        if isinstance(chunker, str):
+            chunker = _chunker(chunker, encoder)
+        corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
+        report = progress or _quiet
+        report("chunk", 0, 1)
+        nodes = to_nodes(
+            corpus,
+            chunker=chunker,
+            rows_per_segment=settings.rows_per_segment,
+            balance=settings.balance_segments,
+            metadata=None,
+        )
+        report("chunk", 1, 1)
+        given = to_edges([*corpus.edges, *edges], nodes)
+        return cls.from_nodes(
+            nodes,
+            encoder=encoder,
+            chunker=chunker,
+            metadata=metadata,
+            settings=settings,
+            edges=given,
+            progress=progress,
+        )
+
+    @classmethod
+    def from_nodes(
+        cls,
+        nodes: Iterable[Node],
+        *,
+        encoder: Any = "default",
+        chunker: Chunker | None = None,
+        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        settings: SageSettings | None = None,
+        edges: Iterable[Edge] = (),
+        vectors: Any = None,
+        thresholds: Thresholds | None = None,
+        progress: Progress | None = None,
+    ) -> SageGraph:
+        """Build a graph of nodes that exist.
+
+        Parameters
+        ----------
+        vectors
+            Embeddings of the nodes, in their order, ``(n, d)``, where they are known.
+        thresholds
+            Thresholds of similarity edges to use instead of fitting them.
+        """
+        settings, encoder = settings or SageSettings(), resolve_encoder(encoder)
+        report = progress or _quiet
+        listed = list(nodes)
+        if not listed:
+            raise InvalidInput("the corpus is empty: there are no nodes to build a graph of")
+        report("describe", 0, len(listed))
+        table = NodeTable.of(describe(listed, metadata) if metadata else listed)
+        report("describe", len(listed), len(listed))
+        report("index", 0, len(table))
+        lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
+        report("index", len(table), len(table))
+        dense = None
+        if encoder is not None or vectors is not None:
+            report("embed", 0, len(table))
+            if vectors is not None:
+                order = np.argsort(np.asarray([node.id for node in listed], dtype=object), kind="stable")
+                vectors = np.asarray(vectors)[order]
+            else:
+                assert encoder is not None
+                texts = [settings.text.text(node) for node in table]
+                vectors = encoder.encode_documents(texts, progress=lambda done, of: report("embed", done, of))
+            dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text, hnsw=settings.hnsw)
+            report("embed", len(table), len(table))
+        index = HybridIndex(lexical, dense, alpha=settings.alpha)
+        report("connect", 0, 1)
+        similarity = SimilarityIndex.build(
+            table,
+            encoder,
+            settings.similarity,
+            content_vectors=dense.vectors if dense else None,
+            thresholds=thresholds,
+        )
+        state = _connected(index, similarity, EdgeTable.of(table, edges), settings)
+        report("connect", 1, 1)
+        return cls(state, settings, chunker=chunker, metadata=metadata)
+
+    # -- reading
+
+    @property
+    def nodes(self) -> NodeTable:
+        """The nodes, by position."""
+        return self.state.graph.nodes
+
+    @property
+    def edges(self) -> EdgeTable:
+        """The edges, by position."""
+        return self.state.graph.edges
+
+    @property
+    def store(self) -> MemoryStore:
+        """The graph as it is now, as a store; changes to the store do not change this graph."""
+        return MemoryStore(self.state.graph)
+
+    @property
+    def index(self) -> HybridIndex:
+        """The text index as it is now."""
+        return self.state.index
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What embeds queries; `None` when the graph does without."""
+        return self.state.index.dense.encoder if self.state.index.dense else None
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds of similarity edges."""
+        return self.state.similarity.thresholds if self.state.similarity else Thresholds()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def retriever(
+        self, ranking: Ranking | str = "coverage", *, seeds: Retriever | None = None, on_failure: str = "fallback"
+    ) -> SageRetriever:
+        """Return a retriever over the graph; it sees later changes.
+
+        Parameters
+        ----------
+        ranking
+            ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+        seeds
+            Who finds the seeds; the graph's own hybrid search by default.
+        """
+        return SageRetriever(self, ranking, seeds=seeds, on_failure=on_failure)
+
+    def report(self) -> GraphReport:
+        """Count nodes, edges, degrees and components."""
+        return GraphReport.of(self.nodes, self.edges, self.thresholds)
+
+    def view(self, where: WhereLike) -> SageGraph:
+        """Return the graph as far as nodes satisfy `where`.
+
+        Nothing of the other nodes can be reached, counted or shown through it: it holds the nodes, the edges among them
+        and the statistics of those nodes alone. It is a copy that cannot be changed, and does not see later changes.
+        """
+        state, condition = self.state, Where.parse(where)
+        restricted = state.graph.nodes.restricted(condition)
+        if restricted is None:
+            return SageView(state, self.settings, chunker=self.chunker, metadata=self.metadata)
+        table, positions = restricted
+        graph = Graph(table, state.graph.edges.induced(positions))
+        cut = SageState(graph, state.index.induced(table, positions), None, EdgeTable.empty(len(table)))
+        return SageView(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
+
+    # -- changing
+
+    def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
+        """Add items, each in place of what had its id, and return the ids of their nodes.
+
+        The edges afterwards are those of a graph built of everything with the same thresholds.
+        """
+        corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
+        with self._writing:
+            state = self.state
+            fresh = to_nodes(
+                corpus,
+                chunker=self.chunker,
+                rows_per_segment=self.settings.rows_per_segment,
+                balance=self.settings.balance_segments,
+                metadata=None,
+            )
+            replaced = self._nodes_of([item.id for item in corpus.items if item.id], state)
+            known = state.graph.nodes
+            given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
+            self.state = self._changed(state, fresh, replaced, given)
+        return [node.id for node in fresh]
+
+    def remove(self, ids: Iterable[str]) -> list[str]:
+        """Take away items or single nodes by id, and return the ids of the nodes that went.
+
+        Raises
+        ------
+        InvalidInput
+            When there is no item and no node of an id; nothing is taken away then.
+        """
+        asked = list(ids)
+        with self._writing:
+            state = self.state
+            gone: set[str] = set()
+            for one in asked:
+                found = self._nodes_of([one], state)
+                if not found:
+                    raise InvalidInput(f"{one!r}: the graph has no such document, table, record or node")
+                gone |= found
+            if len(gone) == len(state.graph.nodes):
+                raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
+            self.state = self._changed(state, [], gone, [])
+        return sorted(gone)
+
+    def refit(self) -> None:
+        """Fit the thresholds of similarity edges to the nodes that there are now."""
+        with self._writing:
+            state = self.state
+            if state.similarity:
+                self.state = _connected(state.index, state.similarity.refit(), state.explicit, self.settings)
+
+    def _nodes_of(self, ids: list[str], state: SageState) -> set[str]:
+        wanted = set(ids)
+        return {
+            node_id
+            for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
+            if node_id in wanted or properties.get("source_id") in wanted
+        }
+
+    def _changed(self, state: SageState, fresh: list[Node], gone: set[str], edges: list[Edge]) -> SageState:
+        if state.similarity is None:
+            raise InvalidInput("a view of a graph cannot be changed")
+        old = state.graph.nodes
+        new_ids = {node.id for node in fresh}
+        kept = [node for node in old if node.id not in gone and node.id not in new_ids]
+        nodes = [*kept, *fresh]
+        if self.metadata is not None:
+            if self.metadata.corpus_wide:
+                nodes = describe([without_extracted(node) for node in nodes], self.metadata)
+            else:
+                nodes = [*kept, *describe(fresh, self.metadata)]
+        table = NodeTable.of(nodes)
+        text = self.settings.text
+        reread = set(new_ids)
+        for node in nodes:  # what is found in a corpus may change with the corpus
+            if node.id not in reread and text.fields(node) != text.fields(old[int(old.find([node.id])[0])]):
+                reread.add(node.id)
+        index = state.index.changed(table, reread)
+        vectors = index.dense.vectors if index.dense else None
+        similarity = state.similarity.changed(table, table.ids.tolist(), content_vectors=vectors)
+        explicit = [e for e in state.explicit.edges(old.ids) if e.source in table and e.target in table]
+        return _connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), self.settings)
+
+    # -- on disk
+
+    def save(self, folder: str | Path) -> None:
+        """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then."""
+        state = self.state
+        if state.similarity is None:
+            raise InvalidInput("a view of a graph cannot be saved")
+        parts = graph_parts(state.graph)
+        parts.add("lexical", state.index.lexical.parts())
+        if state.index.dense:
+            parts.add("dense", state.index.dense.parts())
+        parts.add("similarity", state.similarity.parts())
+        parts.add("explicit", state.explicit.parts())
+        parts.meta["settings"] = {
+            "rows_per_segment": self.settings.rows_per_segment,
+            "balance_segments": self.settings.balance_segments,
+            "alpha": self.settings.alpha,
+            "links": self.settings.links.to_dict(),
+        }
+        parts.meta["chunker"] = _chunker_name(self.chunker)
+        storage.save(folder, parts, kind=KIND, version=VERSION)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        encoder: Any = "saved",
+        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        chunker: Chunker | str | None = "saved",
+        verify: bool = True,
+    ) -> SageGraph:
+        """Open a saved graph by memory map.
+
+        Parameters
+        ----------
+        encoder
+            ``"saved"`` for the one that the graph was built with, loaded when it is first needed, where its name says
+            which it is; otherwise the same encoder again, or `None` to search without it.
+        metadata, chunker
+            What describes and cuts documents that are added.
+        verify
+            Whether every checksum is checked.
+
+        Raises
+        ------
+        NotAnIndex, NewerVersion, CorruptIndex
+            When the folder holds no graph, one of a newer graphret, or a damaged one; the message names the file.
+        InvalidInput
+            When the encoder is another one than the graph was built with.
+        """
+        bundle = storage.load(folder, kind=KIND, version=VERSION, verify=verify)
+        graph = graph_from_bundle(bundle)
+        lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
+        dense, model = None, None
+        if "dense" in bundle.meta:
+            saved = bundle.meta["dense"]["encoder"]
+            model = named_encoder(saved) if encoder == "saved" else resolve_encoder(encoder)
+            dense = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
+        meta = bundle.meta["settings"]
+        similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, model)
+        settings = SageSettings(
+            rows_per_segment=meta["rows_per_segment"],
+            balance_segments=meta["balance_segments"],
+            alpha=meta["alpha"],
+            text=lexical.text,
+            analyzer=lexical.analyzer,
+            bm25=lexical.settings,
+            hnsw=dense.hnsw if dense else HnswSettings(),
+            similarity=similarity.settings,
+            links=LinkSettings(**meta["links"]),
+        )
+        index = HybridIndex(lexical, dense, alpha=settings.alpha)
+        state = SageState(graph, index, similarity, EdgeTable.from_bundle(bundle.sub("explicit")))
+        name = bundle.meta["chunker"] if chunker == "saved" else chunker
+        return cls(
+            state, settings, chunker=_chunker(name, model) if isinstance(name, str) else name, metadata=metadata
+        )
+
+
+class SageView(SageGraph):
+    """A part of a graph that can be read and not changed."""
+
+    def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
+        """Refuse."""
+        raise InvalidInput("a view of a graph cannot be changed")
+
+    def remove(self, ids: Iterable[str]) -> list[str]:
+        """Refuse."""
+        raise InvalidInput("a view of a graph cannot be changed")
+
+    def refit(self) -> None:
+        """Refuse."""
+        raise InvalidInput("a view of a graph cannot be changed")
+
+    def save(self, folder: str | Path) -> None:
+        """Refuse."""
+        raise InvalidInput("a view of a graph cannot be saved")
+
+
+class SageRetriever(Retriever):
+    """Expansion over a `SageGraph` as it is when the question comes (SAGE, section 2.2)."""
+
+    name = "sage"
+
+    def __init__(
+        self,
+        graph: SageGraph,
+        ranking: Ranking | str = "coverage",
+        *,
+        seeds: Retriever | None = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        if isinstance(ranking, str):
+            if ranking not in RANKINGS:
+                raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
+            ranking = RANKINGS[ranking]()
+        self.graph = graph
+        self.ranking = ranking
+        self.seeds = seeds
+        self.on_failure = on_failure
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        state = self.graph.state
+        expand = Expand(
+            self.seeds, MemoryStore(state.graph), state.index, ranking=self.ranking, on_failure=self.on_failure
+        )
+        return (yield from expand._steps(query, k, where))
+
+
+def _connected(
+    index: HybridIndex, similarity: SimilarityIndex, explicit: EdgeTable, settings: SageSettings
+) -> SageState:
+    table = index.table
+    edges = EdgeTable.concat([similarity.edges(), name_links(table, settings.links), explicit])
+    return SageState(Graph(table, edges), index, similarity, explicit)
+
+
+def _chunker(name: str, encoder: Encoder | None) -> Chunker | None:
+    if name == "default":
+        name = "semantic" if encoder is not None else "sentence"
+    if name == "none":
+        return None
+    if name == "sentence":
+        return SentenceChunker()
+    if name == "semantic":
+        if encoder is None:
+            raise InvalidInput("chunker: semantic chunking needs an encoder")
+        return SemanticChunker(encoder)
+    raise InvalidInput(f"chunker: 'default', 'semantic', 'sentence' or 'none' is expected, not {name!r}")
+
+
+def _chunker_name(chunker: Chunker | None) -> str:
+    if chunker is None:
+        return "none"
+    return "semantic" if isinstance(chunker, SemanticChunker) else "sentence"
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
