@@ -1,1 +1,80 @@
-"""graphret."""
+"""Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU.
+
+Names are imported when they are first used, so that ``import graphret`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "graphret.corpus": ("Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"),
+    "graphret.errors": ("GraphretError", "InvalidInput"),
+    "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
+    "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Rerank", "Retriever"),
+    "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
+    "graphret.search": ("BM25Index", "DenseIndex", "HybridIndex"),
+    "graphret.stores": ("MemoryStore",),
+    "graphret.types": ("Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"),
+    "graphret.where": ("Where",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
+    from graphret.errors import GraphretError, InvalidInput
+    from graphret.expansion import Coverage, Expand, Paper, Propagate
+    from graphret.retriever import Fallback, Fuse, IndexRetriever, Rerank, Retriever
+    from graphret.sage import SageGraph, SageRetriever, SageSettings
+    from graphret.search import BM25Index, DenseIndex, HybridIndex
+    from graphret.stores import MemoryStore
+    from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
+    from graphret.where import Where
+
+__all__ = [
+    "BM25Index",
+    "Corpus",
+    "Coverage",
+    "DenseIndex",
+    "Document",
+    "Edge",
+    "Evidence",
+    "Expand",
+    "Fallback",
+    "Fuse",
+    "GraphretError",
+    "HeuristicMetadata",
+    "Hit",
+    "HybridIndex",
+    "IndexRetriever",
+    "InvalidInput",
+    "MemoryStore",
+    "Node",
+    "Paper",
+    "Propagate",
+    "Record",
+    "Rerank",
+    "Retrieval",
+    "Retriever",
+    "SageGraph",
+    "SageRetriever",
+    "SageSettings",
+    "Signals",
+    "Table",
+    "Trace",
+    "Where",
+    "read",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
