@@ -1,0 +1,186 @@
+"""What a graph looks like in numbers: how many, how connected, how dense."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphret.edges import EdgeTable
+from graphret.errors import MissingDependency
+from graphret.nodes import NodeTable
+
+#: Upper ends of the classes of the histogram of degrees; the last class is open.
+HISTOGRAM_UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """Figures of a graph, as in SAGE, section 3.3 and table 5.
+
+    Parameters
+    ----------
+    nodes, edges
+        How many there are.
+    labels
+        Nodes by label; a node with several counts for each.
+    relations
+        Edges by relation.
+    pairs
+        Distinct pairs of nodes that an edge joins, in either direction.
+    density
+        `pairs` as a share of all pairs.
+    degree
+        ``min``, ``median``, ``mean``, ``p90`` and ``max`` of the number of neighbours of a node.
+    histogram
+        Nodes by number of neighbours: ``{"0": …, "1": …, "2": …, "3-5": …, …, ">1000": …}``.
+    components, largest_component, isolated
+        Connected components, nodes of the largest, and nodes with no edge.
+    thresholds
+        The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
+    """
+
+    nodes: int
+    edges: int
+    labels: dict[str, int]
+    relations: dict[str, int]
+    pairs: int
+    density: float
+    degree: dict[str, float]
+    histogram: dict[str, int]
+    components: int
+    largest_component: int
+    isolated: int
+    thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, nodes: NodeTable, edges: EdgeTable, thresholds: Mapping[tuple[str, str], float] | None = None
+    ) -> GraphReport:
+        """Count a graph."""
+        n = len(nodes)
+        neighbours = _adjacency(n, edges)
+        degree = np.diff(neighbours.indptr)
+        count, of_node = sp.csgraph.connected_components(neighbours, directed=False) if n else (0, np.zeros(0, int))
+        codes = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
+        by_kind: dict[str, dict[str, float]] = {}
+        for (kind, name), value in (thresholds or {}).items():
+            by_kind.setdefault(kind, {})[name] = round(float(value), 6)
+        pairs = neighbours.nnz // 2
+        return cls(
+            nodes=n,
+            edges=len(edges),
+            labels=dict(sorted(nodes.label_counts().items())),
+            relations=dict(zip(edges.relations, codes, strict=True)),
+            pairs=pairs,
+            density=pairs / (n * (n - 1) / 2) if n > 1 else 0.0,
+            degree=_summary(degree),
+            histogram=_histogram(degree),
+            components=int(count),
+            largest_component=int(np.bincount(of_node).max()) if n else 0,
+            isolated=int((degree == 0).sum()),
+            thresholds=by_kind,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return dict(vars(self))
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+
+        counts = Table(title="Graph", title_justify="left", show_header=False)
+        counts.add_column()
+        counts.add_column(justify="right")
+        for name, value in self._counts():
+            counts.add_row(name, value)
+        degrees = Table("neighbours", "nodes", title="Degrees", title_justify="left")
+        degrees.columns[1].justify = "right"
+        for name, number in self.histogram.items():
+            if number:
+                degrees.add_row(name, f"{number:,}")
+        if not self.thresholds:
+            return Group(counts, degrees)
+        limits = Table("pairs", "signal", "at least", title="Thresholds", title_justify="left")
+        limits.columns[2].justify = "right"
+        for kind, named in self.thresholds.items():
+            for name, limit in named.items():
+                limits.add_row(kind, name, f"{limit:.4f}")
+        return Group(counts, degrees, limits)
+
+    def _counts(self) -> list[tuple[str, str]]:
+        rows = [("nodes", f"{self.nodes:,}")]
+        rows += [(f"  {name}", f"{number:,}") for name, number in self.labels.items()]
+        rows += [("edges", f"{self.edges:,}")]
+        rows += [(f"  {name}", f"{number:,}") for name, number in self.relations.items()]
+        rows += [("joined pairs", f"{self.pairs:,}"), ("density", f"{self.density:.6f}")]
+        rows += [(f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()]
+        rows += [("components", f"{self.components:,}"), ("  largest", f"{self.largest_component:,}")]
+        return [*rows, ("isolated nodes", f"{self.isolated:,}")]
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        out = io.StringIO()
+        Console(file=out, width=_WIDTH, color_system=None).print(self)
+        return out.getvalue().rstrip()
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the degrees and the relations into a file: pdf, png or svg, by its suffix.
+
+        Raises
+        ------
+        MissingDependency
+            If matplotlib is not installed.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingDependency("matplotlib", "plot", "Drawing a report") from error
+        figure = Figure(figsize=(9, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.bar(list(self.histogram), list(self.histogram.values()), color="#4878a8")
+        left.set(xlabel="neighbours", ylabel="nodes", title=f"{self.nodes:,} nodes, mean {self.degree['mean']:.1f}")
+        left.tick_params(axis="x", rotation=45)
+        right.barh(list(self.relations), list(self.relations.values()), color="#a87848")
+        right.set(xlabel="edges", title=f"{self.edges:,} edges, {self.components:,} components")
+        figure.savefig(path)
+
+
+def _adjacency(n: int, edges: EdgeTable) -> sp.csr_array:
+    """Return who is joined to whom, symmetric, each pair once, no node to itself."""
+    source, target = np.asarray(edges.source, dtype=np.int64), np.asarray(edges.target, dtype=np.int64)
+    other = source != target
+    low, high = np.minimum(source, target)[other], np.maximum(source, target)[other]
+    low, high = np.divmod(np.unique(low * n + high), max(n, 1))
+    ones = np.ones(2 * len(low), np.int8)
+    return sp.csr_array((ones, (np.concatenate([low, high]), np.concatenate([high, low]))), shape=(n, n))
+
+
+def _summary(degree: NDArray[Any]) -> dict[str, float]:
+    if not len(degree):
+        return dict.fromkeys(("min", "median", "mean", "p90", "max"), 0.0)
+    return {
+        "min": float(degree.min()),
+        "median": float(np.median(degree)),
+        "mean": float(degree.mean()),
+        "p90": float(np.percentile(degree, 90)),
+        "max": float(degree.max()),
+    }
+
+
+def _histogram(degree: NDArray[Any]) -> dict[str, int]:
+    classes = np.searchsorted(HISTOGRAM_UP_TO, degree, side="left")
+    counts = np.bincount(classes, minlength=len(HISTOGRAM_UP_TO) + 1).tolist()
+    lows = (0, *(end + 1 for end in HISTOGRAM_UP_TO[:-1]))
+    names = [str(end) if low == end else f"{low}-{end}" for low, end in zip(lows, HISTOGRAM_UP_TO, strict=True)]
+    return dict(zip([*names, f">{HISTOGRAM_UP_TO[-1]}"], counts, strict=True))
