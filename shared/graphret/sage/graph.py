@@ -36,9 +36,10 @@ from graphret.sage.similarity_index import SimilarityIndex
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex, HnswSettings
-from graphret.search.encoder import Encoder, named_encoder, resolve_encoder
+from graphret.search.encoder import Encoder
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
+from graphret.search.resolve import named_encoder, resolve_encoder
 from graphret.stores.memory import Graph, MemoryStore, graph_from_bundle, graph_parts
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
@@ -384,7 +385,8 @@ class SageGraph:
         index = state.index.changed(table, reread)
         vectors = index.dense.vectors if index.dense else None
         similarity = state.similarity.changed(table, table.ids.tolist(), content_vectors=vectors)
-        explicit = [e for e in state.explicit.edges(old.ids) if e.source in table and e.target in table]
+        present = set(table.ids)
+        explicit = [e for e in state.explicit.edges(old.ids) if e.source in present and e.target in present]
         return _connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), self.settings)
 
     # -- on disk
