@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -32,6 +32,14 @@ class Compute(Generic[T]):
     """A step of a retrieval: plain work on the processor, which an async caller moves off the event loop."""
 
     work: Callable[[], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A step of a retrieval: a call to something outside that has a blocking and an awaited form."""
+
+    work: Callable[[], T]
+    awaited: Callable[[], Awaitable[T]]
 
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
@@ -101,7 +109,7 @@ def _run(steps: Steps) -> Retrieval:
 
 
 def _do(step: Any) -> Any:
-    if isinstance(step, Compute):
+    if isinstance(step, (Compute, Call)):
         return step.work()
     try:
         return step.retriever.retrieve(step.query, step.k, step.where)
@@ -121,6 +129,8 @@ async def _arun(steps: Steps) -> Retrieval:
 
 
 async def _ado(step: Any) -> Any:
+    if isinstance(step, Call):
+        return await step.awaited()
     if isinstance(step, Compute):
         return await asyncio.to_thread(step.work)
     try:
