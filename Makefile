@@ -1,0 +1,72 @@
+# graphret: make demo, test, lint, bench, docs. Each makes .venv first, once, and again when what it is made from changes.
+
+PYTHON ?= python3
+# Set to cpu for torch without its CUDA parts (2 GB less), from PyTorch's own index; needs uv to reach it.
+TORCH_BACKEND ?=
+# Arguments for pytest, such as ARGS="tests/sage -k threads".
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+UV := $(BIN)/uv pip install --python $(BIN)/python $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND))
+
+# uv does not read pip's settings: an index or a certificate that pip is told of is passed on, unless uv has its own.
+pip_says = $$($(BIN)/python -m pip config list | sed -n "s/^[^=]*\.$(1)='\(.*\)'$$/\1/p" | head -n 1)
+define LIKE_PIP
+index=$(call pip_says,index-url); extra=$(call pip_says,extra-index-url); cert=$(call pip_says,cert); \
+if [ -n "$$index" ] && [ -z "$$UV_DEFAULT_INDEX$$UV_INDEX_URL" ]; then export UV_DEFAULT_INDEX="$$index"; fi; \
+if [ -n "$$extra" ] && [ -z "$$UV_INDEX$$UV_EXTRA_INDEX_URL" ]; then export UV_INDEX="$$extra"; fi; \
+if [ -n "$$cert" ] && [ -z "$$SSL_CERT_FILE" ]; then export SSL_CERT_FILE="$$cert"; fi
+endef
+
+# The encoder of the demo and the tests comes from a package; nothing is fetched while they run.
+OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench docs constraints clean
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+install: $(STAMP) ## Make .venv with everything that development needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else \
+	  "graphret needs Python 3.11 to 3.13: make PYTHON=python3.12 …, not " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	@$(LIKE_PIP); set -x; $(UV) --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Show on a small real corpus what expansion finds
+	$(OFFLINE) $(BIN)/graphret demo
+
+test: $(STAMP) ## Run the tests
+	$(OFFLINE) $(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(STAMP) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Put the code in the one style
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Measure speed, and write the table in the docs
+	$(OFFLINE) $(BIN)/python -m graphret.evaluation.speed --markdown docs/benchmarks/speed.md
+
+docs: $(STAMP) ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+constraints: $(STAMP) ## Bring constraints.txt up to the newest versions
+	@$(LIKE_PIP); set -x; $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra all --extra dev \
+	  --no-annotate --no-header --no-emit-index-url --output-file constraints.new pyproject.toml
+	sed -E "/sys_platform == 'emscripten'/d; /^(nvidia|cuda|triton)/!s/ ;.*//; s/ ;.*/ ; sys_platform == 'linux'/" \
+	  constraints.new > constraints.txt
+	@rm constraints.new
+
+clean: ## Remove what was made
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
