@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from graphret.errors import InvalidInput
+from graphret.search import Analyzer, BM25Index, BM25Settings, NodeText
+from graphret.types import Node
+
+WORDS = ["apple", "pear", "plum", "fig", "kiwi", "lime", "date", "nut"]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), min_size=1, max_size=12)
+PLAIN = NodeText(weights={})
+
+
+def documents(texts: list[str]) -> list[Node]:
+    return [Node(f"n{i:02d}", text=text) for i, text in enumerate(texts)]
+
+
+def index(texts: list[str], backend: str = "bm25s") -> BM25Index:
+    return BM25Index.build(documents(texts), text=PLAIN, settings=BM25Settings(backend=backend))
+
+
+class Lucene(BM25Okapi):
+    """rank_bm25's Okapi with Lucene's idf, which is never negative."""
+
+    def _calc_idf(self, nd: dict[str, int]) -> None:
+        self.idf = {term: np.log1p((self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
+
+
+@given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
+def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str], query: list[str]) -> None:
+    analyzer = Analyzer()
+    if not any(texts):
+        return
+    # Documents without a word do not count towards the mean length here; rank_bm25 counts them.
+    filled = [text for text in texts if text]
+    expected = Lucene([analyzer(text) for text in filled]).get_scores([analyzer(word)[0] for word in query]) / 2.5
+    np.testing.assert_allclose(index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6)
+
+
+@given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), st.integers(1, 12))
+def test_both_backends_rank_alike_within_ties(texts: list[str], query: str, k: int) -> None:
+    one, other = (index(texts, backend).search(query, k) for backend in ("bm25s", "rank_bm25"))
+    # The reference carries rank_bm25's factor k1 + 1.
+    np.testing.assert_allclose(one.scores * 2.5, other.scores, rtol=1e-4, atol=1e-6)
+    scores = dict(zip(other.ids, other.scores, strict=True))
+    for node_id, score in zip(one.ids, one.scores, strict=True):
+        assert scores.get(node_id, other.scores[-1]) == pytest.approx(score * 2.5, rel=1e-4, abs=1e-6)
+
+
+def test_each_term_of_the_query_counts_once() -> None:
+    built = index(["apple pear", "plum"])
+    np.testing.assert_array_equal(built.scores("apple apple apple"), built.scores("apple"))
+
+
+def test_a_query_of_stop_words_scores_nothing_and_still_returns_k() -> None:
+    found = index(["apple", "pear", "plum"]).search("the of and", 2)
+    assert found.ids == ["n00", "n01"]
+    assert not found.scores.any()
+
+
+def test_a_heavier_field_weighs_more() -> None:
+    nodes = [Node("body", text="apple"), Node("title", name="apple"), Node("none", text="pear", name="pear")]
+    found = BM25Index.build(nodes).search("apple", 2)
+    assert found.ids == ["title", "body"]
+
+
+TABLE = Node(
+    "t",
+    ("Table",),
+    "Fruit",
+    properties={"table_header": ["name", "colour"], "table_rows": [["apple", "red"], ["pear", "green"]]},
+)
+
+
+def test_a_row_is_the_node_with_only_that_row() -> None:
+    built = BM25Index.build([TABLE, Node("d", text="apple pie"), Node("e", text="cake")])
+    at = built.table.positions(["t", "t"])
+    weights = built.part_term_weights("fruit apple green", at, np.asarray([0, 1], dtype=np.int32))
+    fruit, apple, green = weights.T
+    assert fruit[0] > 0
+    assert fruit[1] > 0
+    assert apple[0] > 0 == apple[1]
+    assert green[1] > 0 == green[0]
+
+
+def test_a_row_that_is_not_there_is_refused() -> None:
+    built = BM25Index.build([TABLE])
+    with pytest.raises(InvalidInput, match="no such part"):
+        built.part_term_weights("apple", built.table.positions(["t"]), np.asarray([2], dtype=np.int32))
+
+
+@given(TEXTS, st.sets(st.integers(0, 11)), TEXTS, st.sampled_from(WORDS))
+def test_a_changed_index_is_the_index_of_what_is_left(
+    texts: list[str], gone: set[int], more: list[str], query: str
+) -> None:
+    added = [Node(f"m{i:02d}", text=text) for i, text in enumerate(more)]
+    replaced = Node("n00", text="kiwi kiwi lime")
+    changed = index(texts)
+    changed.delete([f"n{i:02d}" for i in gone])
+    changed.upsert([*added, replaced])
+    left = [n for i, n in enumerate(documents(texts)) if i not in gone and n.id != "n00"]
+    rebuilt = BM25Index.build([*left, *added, replaced], text=PLAIN)
+    assert changed.table.ids.tolist() == rebuilt.table.ids.tolist()
+    np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
+
+
+@given(TEXTS, st.sampled_from(WORDS))
+def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], query: str) -> None:
+    nodes = [Node(n.id, n.labels, n.name, n.text, {"tenant": i % 2}) for i, n in enumerate(documents(texts))]
+    whole = BM25Index.build(nodes, text=PLAIN)
+    alone = BM25Index.build(nodes[::2], text=PLAIN)
+    view = whole.view({"tenant": 0})
+    assert view.table.ids.tolist() == alone.table.ids.tolist()
+    np.testing.assert_array_equal(view.scores(query), alone.scores(query))
+
+
+def test_filters_return_k_where_k_qualify() -> None:
+    nodes = [Node(f"n{i}", ("A" if i % 2 else "B",), text="apple " * (10 - i), properties={"i": i}) for i in range(10)]
+    built = BM25Index.build(nodes, text=PLAIN)
+    assert len(built.search("apple", 5, labels=["A"])) == 5
+    assert set(built.search("apple", 3, where={"i": {"$gte": 7}}).ids) == {"n7", "n8", "n9"}
+    assert built.search(["apple", "pear"], 1, where={"i": 3})[1].ids == ["n3"]
+
+
+def test_scores_of_given_nodes_follow_their_order() -> None:
+    built = index(["apple", "pear", "plum"])
+    assert built.score("pear", ["n02", "n01"]).tolist() == [0.0, pytest.approx(built.scores("pear")[1])]
+    with pytest.raises(InvalidInput, match="'nobody'"):
+        built.score("pear", ["nobody"])
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 1.5, "3"])
+def test_k_below_one_is_refused(k: object) -> None:
+    with pytest.raises(InvalidInput, match="k:"):
+        index(["apple"]).search("apple", k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("settings", [{"backend": "lucene"}, {"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])
+def test_settings_out_of_range_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        BM25Settings(**settings)  # type: ignore[arg-type]
+
+
+def test_words_are_folded_and_stemmed_in_any_script() -> None:
+    analyzer = Analyzer()
+    assert analyzer("Café CAFÉS") == ["cafe", "cafe"]
+    assert analyzer("東京") == ["東", "京"]
+    assert analyzer("שלום 🙂") == ["שלום"]
+    assert Analyzer(language="", stopwords="")("the running") == ["the", "running"]
+    with pytest.raises(InvalidInput, match="klingon"):
+        Analyzer(language="klingon")("word")

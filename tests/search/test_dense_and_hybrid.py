@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex
+from graphret.search.index import top_k
+from graphret.types import Node
+
+NODES = [
+    Node(f"n{i:02d}", text=text, properties={"i": i})
+    for i, text in enumerate(
+        ["apple pie recipe", "apple tart", "pear cake", "plum cake recipe", "fig and date bread", "lime sorbet"]
+    )
+]
+
+
+def test_the_order_is_that_of_the_cosines(encoder: Any) -> None:
+    built = DenseIndex.build(NODES, encoder)
+    query = encoder.encode_queries(["apple recipe"])[0]
+    vectors = encoder.encode_queries([node.text for node in NODES])
+    expected = [NODES[i].id for i in np.argsort(-(vectors @ query), kind="stable")]
+    assert built.search("apple recipe", 6).ids == expected
+
+
+def test_a_given_query_embedding_is_used_instead_of_the_encoder(encoder: Any) -> None:
+    built = DenseIndex.build(NODES, encoder=None, vectors=encoder.encode_documents([n.text for n in NODES]))
+    with pytest.raises(InvalidInput, match="encoder"):
+        built.search("sweet", 1)
+    built.remember("sweet", encoder.encode_queries(["lime sorbet"])[0])
+    assert built.search("sweet", 1).ids == ["n05"]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.full((6, 4), np.nan), "embedding: item 0"),
+        (np.ones((5, 4)), "6"),
+        ([[1.0, 2.0]] * 5 + [[1.0]], "embedding"),
+        ([["a"] * 4] * 6, "embedding"),
+    ],
+)
+def test_vectors_that_cannot_be_used_are_named(vectors: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        DenseIndex.build(NODES, None, vectors=vectors)
+
+
+def test_a_query_embedding_of_another_width_is_refused(encoder: Any) -> None:
+    with pytest.raises(InvalidInput, match="48"):
+        DenseIndex.build(NODES, encoder).remember("q", [1.0, 2.0])
+
+
+def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
+    rng = np.random.default_rng(7)
+    vectors = rng.standard_normal((3000, 32)).astype(np.float32)
+    nodes = [Node(f"n{i:04d}", properties={"even": i % 2 == 0}) for i in range(3000)]
+    exact = DenseIndex.build(nodes, None, vectors=vectors)
+    approximate = DenseIndex.build(nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
+    assert approximate.approximate
+    shared = 0
+    for i in range(20):
+        query = rng.standard_normal(32)
+        for built in (exact, approximate):
+            built.remember(f"q{i}", query)
+        shared += len(set(exact.search(f"q{i}", 10).ids) & set(approximate.search(f"q{i}", 10).ids))
+        filtered = [built.search(f"q{i}", 10, where={"even": True}).ids for built in (exact, approximate)]
+        assert filtered[0] == filtered[1]
+        assert exact.score(f"q{i}", ["n0000"]) == pytest.approx(approximate.score(f"q{i}", ["n0000"]))
+    assert shared >= 190
+
+
+def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:
+    lexical = BM25Index.build(NODES)
+    dense = DenseIndex.build(lexical.table, encoder)
+
+    def scaled(scores: np.ndarray) -> np.ndarray:
+        return (scores - scores.min()) / (scores.max() - scores.min())
+
+    query = "apple recipe"
+    expected = 0.6 * scaled(lexical.scores(query)) + 0.4 * scaled(dense.scores(query))
+    np.testing.assert_allclose(HybridIndex(lexical, dense).scores(query), expected, rtol=1e-5)
+    np.testing.assert_allclose(HybridIndex(lexical).scores(query), scaled(lexical.scores(query)), rtol=1e-5)
+
+
+def test_an_index_stays_in_step_with_upserts_and_deletes(encoder: Any) -> None:
+    lexical = BM25Index.build(NODES)
+    hybrid = HybridIndex(lexical, DenseIndex.build(lexical.table, encoder))
+    encoder.encoded.clear()
+    hybrid.upsert([Node("n06", text="quince jelly"), Node("n00", text="onion soup")])
+    assert sorted(encoder.encoded) == ["onion soup", "quince jelly"]
+    hybrid.delete(["n05", "unknown"])
+    assert hybrid.search("quince jelly", 1).ids == ["n06"]
+    assert hybrid.search("onion soup", 1).ids == ["n00"]
+    assert "n05" not in hybrid.search("lime sorbet", 10).ids
+
+
+def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:
+    with pytest.raises(InvalidInput, match="share"):
+        HybridIndex(BM25Index.build(NODES), DenseIndex.build(NODES, encoder))
+    with pytest.raises(InvalidInput, match="alpha"):
+        HybridIndex(BM25Index.build(NODES), alpha=2)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=1, max_size=30),
+    st.integers(1, 40),
+    st.lists(st.booleans(), min_size=30, max_size=30),
+)
+def test_the_k_best_break_ties_by_position(values: list[float], k: int, mask: list[bool]) -> None:
+    scores = np.asarray(values, dtype=np.float32)
+    allowed = [i for i in range(len(values)) if mask[i]]
+    expected = sorted(allowed, key=lambda i: (-values[i], i))[:k]
+    assert top_k(scores, k, np.asarray(mask[: len(values)])).tolist() == expected
+    assert top_k(scores, k).tolist() == sorted(range(len(values)), key=lambda i: (-values[i], i))[:k]

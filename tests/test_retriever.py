@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.fusion import reciprocal_rank
+from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Rerank, Retriever, Steps
+from graphret.search import BM25Index
+from graphret.types import Evidence, Hit, Node, Retrieval
+from graphret.where import Where
+
+
+class Fixed(Retriever):
+    """Answers with the same ids, best first."""
+
+    def __init__(self, ids: Sequence[str], name: str = "fixed") -> None:
+        self.ids = list(ids)
+        self.name = name
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        nodes = [Node(i) for i in self.ids]
+        nodes = [node for node in nodes if where is None or where.matches(node)]
+        hits = [Hit(node, 1.0 / rank, (Evidence("seed", rank=rank),)) for rank, node in enumerate(nodes, start=1)]
+        return Retrieval(query, k, hits[:k])
+
+
+class Broken(Retriever):
+    name = "broken"
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        raise ConnectionError("the server is away")
+
+
+class Slow(Retriever):
+    """Answers only once the others of its party have been asked too."""
+
+    name = "slow"
+
+    def __init__(self, party: asyncio.Barrier) -> None:
+        self.party = party
+
+    async def aretrieve(self, query: str, k: int = 10, where: object = None) -> Retrieval:
+        await self.party.wait()
+        return Retrieval(query, k, [Hit(Node("late"), 1.0)])
+
+
+class Backwards:
+    name = "backwards"
+
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        return [float(i) for i in range(len(hits))]
+
+
+ASKED = [
+    pytest.param(lambda r, *a, **kw: r.retrieve(*a, **kw), id="sync"),
+    pytest.param(lambda r, *a, **kw: asyncio.run(r.aretrieve(*a, **kw)), id="async"),
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
+    fused = ask(Fuse([Fixed("abc", "one"), Fixed("cb", "two")], weights=[2, 1], rrf_k=10), "q", 3)
+    assert fused.ids == ["b", "c", "a"]
+    assert fused.hits[0].score == pytest.approx(2 / 12 + 1 / 12)
+    assert fused.hits[1].score == pytest.approx(2 / 13 + 1 / 11)
+    ranks = {(e.retriever, e.rank) for e in fused.hits[0].evidence if e.kind == "rank"}
+    assert ranks == {("one", 2), ("two", 2)}
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), min_size=1, max_size=4))
+def test_fusion_does_not_depend_on_the_order_of_lists_and_keeps_every_node(lists: list[list[str]]) -> None:
+    hits = [[Hit(Node(i), 1.0) for i in one] for one in lists]
+    forward, backward = reciprocal_rank(hits), reciprocal_rank(hits[::-1])
+    assert {h.id: pytest.approx(h.score) for h in forward} == {h.id: h.score for h in backward}
+    assert {h.id for h in forward} == {i for one in lists for i in one}
+    assert [(-h.score, h.id) for h in forward] == sorted((-h.score, h.id) for h in forward)
+
+
+def test_one_list_keeps_its_order() -> None:
+    assert Fuse([Fixed("cab")]).retrieve("q", 2).ids == ["c", "a"]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_fusion_goes_on_without_a_retriever_that_fails_and_says_so(ask) -> None:
+    answer = ask(Fuse([Broken(), Fixed("ab")]), "q", 2)
+    assert answer.ids == ["a", "b"]
+    (fallback,) = answer.trace.fallbacks
+    assert fallback.details == {"failed": "broken", "error": "ConnectionError: the server is away"}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_failure_is_raised_where_that_is_asked_for(ask) -> None:
+    with pytest.raises(RetrievalFailed, match="broken failed: the server is away"):
+        ask(Fuse([Broken(), Fixed("ab")], on_failure="raise"), "q", 2)
+    with pytest.raises(RetrievalFailed, match="every retriever failed"):
+        ask(Fuse([Broken(), Broken()]), "q", 2)
+
+
+def test_several_retrievers_are_asked_at_once() -> None:
+    async def run() -> Retrieval:
+        party = asyncio.Barrier(3)
+        return await asyncio.wait_for(Fuse([Slow(party), Slow(party), Slow(party)]).aretrieve("q", 1), timeout=20)
+
+    assert asyncio.run(run()).ids == ["late"]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_reranker_orders_and_the_earlier_rank_stays_as_evidence(ask) -> None:
+    answer = ask(Rerank(Fixed("abc"), Backwards()), "q", 2)
+    assert answer.ids == ["c", "b"]
+    assert answer.hits[0].evidence[-1] == Evidence("rank", rank=3, retriever="before reranking")
+
+
+class Short(Backwards):
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        return [1.0]
+
+
+class NotANumber(Backwards):
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        return [float("nan")] * len(hits)
+
+
+@pytest.mark.parametrize("reranker", [Short(), NotANumber()])
+def test_a_reranker_that_fails_leaves_the_order_or_raises(reranker: Backwards) -> None:
+    answer = Rerank(Fixed("abc"), reranker).retrieve("q", 3)
+    assert answer.ids == ["a", "b", "c"]
+    assert answer.trace.fallbacks
+    with pytest.raises(RetrievalFailed):
+        Rerank(Fixed("abc"), reranker, on_failure="raise").retrieve("q", 3)
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_fallback_stands_in_and_fills(ask) -> None:
+    assert ask(Fallback(Broken(), Fixed("ab")), "q", 2).ids == ["a", "b"]
+    filled = ask(Fallback(Fixed("c"), Fixed("abc")), "q", 3)
+    assert filled.ids == ["c", "a", "b"]
+    assert [h.evidence[-1].kind for h in filled.hits] == ["seed", "fill", "fill"]
+    scores = [h.score for h in filled.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert ask(Fallback(Fixed("c"), Fixed("abc"), fill=False), "q", 3).ids == ["c"]
+    assert ask(Fallback(Fixed("c"), Broken()), "q", 3).ids == ["c"]
+    with pytest.raises(ConnectionError):
+        ask(Fallback(Broken(), Broken()), "q", 3)
+
+
+def test_combinators_pass_the_filter_on() -> None:
+    where = {"id": {"$ne": "a"}}
+    inner = Fallback(Fuse([Fixed("ab"), Fixed("ac")]), Fixed("abc"))
+    assert set(Rerank(inner, Backwards()).retrieve("q", 3, where).ids) == {"b", "c"}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("q", 0), "k:"),
+        (("q", -3), "k:"),
+        ((7, 1), "query:"),
+        ((None, 1), "query:"),
+        (("q", 1, {"a": {"$like": 1}}), "unknown operator"),
+        (("q", 1, "a = 1"), "where:"),
+    ],
+)
+def test_bad_arguments_are_named(ask, arguments, message) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ask(Fuse([Fixed("a")]), *arguments)
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="none to fuse"):
+        Fuse([])
+    with pytest.raises(InvalidInput, match="weights"):
+        Fuse([Fixed("a")], weights=[1, 2])
+    with pytest.raises(InvalidInput, match="weights: number 0"):
+        Fuse([Fixed("a")], weights=[float("inf")])
+    with pytest.raises(InvalidInput, match="on_failure"):
+        Fuse([Fixed("a")], on_failure="ignore")
+
+
+def test_the_callers_mistake_is_no_failure_to_fall_back_from() -> None:
+    class Refuses(Retriever):
+        def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+            raise InvalidInput("the filter does not apply")
+
+    with pytest.raises(InvalidInput, match="does not apply"):
+        Fuse([Refuses(), Fixed("a")]).retrieve("q", 1)
+
+
+def test_a_users_combinator_is_written_once_for_both_worlds() -> None:
+    class Reversed(Retriever):
+        def __init__(self, inner: Retriever) -> None:
+            self.inner = inner
+
+        def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+            answer = yield Ask(self.inner, query, k, where)
+            return Retrieval(query, k, answer.hits[::-1])
+
+    combined = Reversed(Fixed("abc"))
+    assert combined.retrieve("q", 3).ids == asyncio.run(combined.aretrieve("q", 3)).ids == ["c", "b", "a"]
+
+
+def test_flat_search_returns_k_with_ranks() -> None:
+    index = BM25Index.build([Node(f"n{i}", text="apple " * i) for i in range(5)])
+    answer = IndexRetriever(index).retrieve("apple", 3)
+    assert len(answer) == 3
+    assert [e.rank for h in answer for e in h.evidence] == [1, 2, 3]
+    assert answer.to_dict()["hits"][0]["evidence"] == [{"kind": "seed", "rank": 1, "retriever": "search"}]

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.types import Node
+from graphret.where import Where
+
+NODE = Node(
+    "n",
+    ("Film", "Work"),
+    "Solaris",
+    "a film",
+    {
+        "year": 1972,
+        "tags": ["sf", "slow"],
+        "rating": 8.1,
+        "seen": True,
+        "none": None,
+        "crew": {"director": "Tarkovsky"},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"year": 1972}, True),
+        ({"year": "1972"}, False),
+        ({"seen": 1}, False),
+        ({"year": {"$gte": 1970, "$lt": 1972}}, False),
+        ({"year": {"$gt": 1970}, "rating": {"$lte": 8.1}}, True),
+        ({"year": {"$gt": "1970"}}, False),
+        ({"year": {"$in": [1971, 1972]}}, True),
+        ({"year": {"$nin": [1972]}}, False),
+        ({"missing": {"$nin": [1]}}, True),
+        ({"missing": {"$ne": 1}}, True),
+        ({"missing": 1}, False),
+        ({"missing": {"$exists": False}}, True),
+        ({"none": {"$exists": True}}, False),
+        ({"none": None}, True),
+        ({"tags": {"$contains": "sf"}}, True),
+        ({"tags": ["sf", "slow"]}, True),
+        ({"tags": "sf"}, False),
+        ({"name": {"$contains": "lar"}}, True),
+        ({"label": "Work"}, True),
+        ({"label": {"$nin": ["Film"]}}, False),
+        ({"label": {"$ne": "Person"}}, True),
+        ({"crew.director": "Tarkovsky"}, True),
+        ({"crew.writer": "Lem"}, False),
+        ({"id": "n", "text": {"$contains": "film"}}, True),
+        ({"$or": [{"year": 1}, {"label": "Film"}]}, True),
+        ({"$and": [{"year": 1}, {"label": "Film"}]}, False),
+        ({"$not": {"year": 1}}, True),
+    ],
+)
+def test_conditions(condition: dict[str, Any], expected: bool) -> None:
+    where = Where.parse(condition)
+    assert where is not None
+    assert where.matches(NODE) is expected
+    assert Where.parse(where.to_dict()) == where
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ({"year": {"$near": 3}}, r"\$near"),
+        ({"$xor": []}, r"\$xor"),
+        ({"$or": []}, r"\$or"),
+        ({"$and": [{}]}, r"\$and"),
+        ({"$not": {}}, r"\$not"),
+        ({"year": {}}, "'year' is empty"),
+        ({"year": {"$in": "abc"}}, "takes a list"),
+        ({"year": {"$exists": 1}}, "true or false"),
+        ({"year": object()}, "not a JSON value"),
+        ({1: 2}, "name of a field"),
+        ([("year", 1)], "a mapping"),
+    ],
+)
+def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Where.parse(condition)
+
+
+def test_nothing_asked_is_no_condition() -> None:
+    assert Where.parse(None) is None
+    assert Where.parse({}) is None
+
+
+FIELDS = st.sampled_from(["a", "b", "label", "id"])
+VALUES = st.one_of(st.integers(0, 3), st.sampled_from(["x", "y", "n1"]), st.booleans(), st.none())
+LEAVES = st.builds(lambda f, v: {f: v}, FIELDS, VALUES) | st.builds(
+    lambda f, v: {f: {"$in": v}}, FIELDS, st.lists(VALUES, max_size=3)
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.builds(lambda c: {"$or": c}, st.lists(inner, min_size=1, max_size=3))
+        | st.builds(lambda c: {"$and": c}, st.lists(inner, min_size=1, max_size=3))
+        | st.builds(lambda c: {"$not": c}, inner)
+    ),
+    max_leaves=6,
+)
+NODES = st.lists(
+    st.builds(
+        lambda i, labels, properties: Node(f"n{i}", tuple(labels), properties=properties),
+        st.integers(0, 20),
+        st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True),
+        st.dictionaries(st.sampled_from(["a", "b"]), VALUES, max_size=2),
+    ),
+    unique_by=lambda node: node.id,
+    max_size=8,
+)
+
+
+@given(NODES, CONDITIONS)
+def test_a_table_evaluates_a_condition_as_its_nodes_do(nodes: list[Node], condition: dict[str, Any]) -> None:
+    where = Where.parse(condition)
+    assert where is not None
+    table = NodeTable.of(nodes)
+    mask = table.mask(where)
+    assert mask is not None
+    assert mask.tolist() == [where.matches(node) for node in table]
+    negated = table.mask(Where("$not", children=(where,)))
+    assert negated is not None
+    assert (mask ^ negated).all()
