@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.types import Node
-from numpy.typing import NDArray
 
 
 class HashEncoder:

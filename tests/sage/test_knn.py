@@ -4,9 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from graphret.sage.knn import Side, nearest, nearest_both, nearest_nodes, updated
 from graphret.sage.scan import pair_similarities
-from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 

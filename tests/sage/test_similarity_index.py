@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from similarity_helpers import HashEncoder, as_set, document, record, table
+
 from graphret.errors import CorruptIndex, InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage.settings import SimilaritySettings, Thresholds
 from graphret.sage.similarity_index import SimilarityIndex
 from graphret.storage import load, save
 from graphret.types import Edge, Node
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from similarity_helpers import HashEncoder, as_set, document, record, table
 
 WORDS = ["red", "blue", "green", "cat", "dog", "fox"]
 NAMES = ["Paris", "Rome", "Oslo", "Bern"]
@@ -41,7 +42,7 @@ def any_node(draw: Any) -> Node:
 corpora = st.lists(any_node(), min_size=1, max_size=25, unique_by=lambda node: node.id)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     first=corpora,
     more=corpora,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from similarity_helpers import HashEncoder, document, table
+
 from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
 from graphret.nodes import NodeTable
@@ -19,7 +21,6 @@ from graphret.sage.similarity import Candidates, fit_thresholds, passing
 from graphret.sage.similarity_index import SimilarityIndex
 from graphret.sage.structure import structure_edges
 from graphret.types import Edge, Node
-from similarity_helpers import HashEncoder, document, table
 
 NO_OVERLAP = OverlapPairs(*(np.zeros(0, np.int64),) * 2, np.zeros(0, np.int8), np.zeros(0, np.float32))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -18,6 +18,7 @@ from graphret.search.encoder import Encoder
 from graphret.search.fields import NodeText
 from graphret.search.vectors import check_vectors, normalize
 from graphret.storage import Bundle, Parts
+from graphret.types import Node
 
 _CONTENT = "content"
 
@@ -69,9 +70,8 @@ def signal_texts(
     seen: dict[tuple[bool, str], int] = {}
     index = {name: np.full(len(nodes), -1, np.int32) for name in sorted({name for _, name in wanted})}
     content_of: list[int] = []
-    for position in range(len(nodes)) if at is None else at.tolist():
-        node = nodes[position]
-        role = role_of(node)
+    for position, node in _nodes_at(nodes, at):
+        role = role_of(node.labels)
         for name, value in texts_of(node, role, text).items():
             if (role, name) in wanted:
                 is_content = own_contents and name == _CONTENT
@@ -81,6 +81,15 @@ def signal_texts(
                 index[name][position] = code
     hashes = np.asarray([_hash(*key) for key in seen], dtype=np.uint64)
     return SignalTexts([value for _, value in seen], hashes, index, np.asarray(content_of, dtype=np.int64))
+
+
+def _nodes_at(nodes: NodeTable, at: NDArray[np.int64] | None) -> Iterator[tuple[int, Node]]:
+    if at is not None and len(at) < len(nodes):
+        yield from ((position, nodes[position]) for position in at.tolist())
+        return
+    columns = zip(nodes.ids, nodes.labels.tolist(), nodes.names, nodes.texts, nodes.properties, strict=True)
+    for position, (node_id, labels, *rest) in enumerate(columns):
+        yield position, Node(node_id, nodes.label_sets[labels], *rest)
 
 
 def _hash(is_content: bool, value: str) -> int:
@@ -133,9 +142,10 @@ class SignalVectors:
         content_vectors
             Vectors of the nodes' contents, ``(n, d)``; only those of fresh nodes are read.
         """
+        content_vectors = None if content_vectors is None else np.asarray(content_vectors)
         given = content_vectors is not None
-        if given and np.shape(content_vectors)[:1] != (len(nodes),):
-            raise InvalidInput(f"content_vectors: {len(nodes)} rows are expected, not {np.shape(content_vectors)}")
+        if content_vectors is not None and content_vectors.shape[:1] != (len(nodes),):
+            raise InvalidInput(f"content_vectors: {len(nodes)} rows are expected, not {content_vectors.shape}")
         found = signal_texts(nodes, signals, text=text, at=fresh, own_contents=given)
         known = {value: i for i, value in enumerate(self.hashes.tolist())}
         code = np.asarray([known.get(value, -1) for value in found.hashes.tolist()], dtype=np.int64)
@@ -204,7 +214,7 @@ def _embed(
     asked = np.flatnonzero(firsts < 0)
     parts: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
     if len(told) and content_vectors is not None:
-        parts.append((told, np.asarray(content_vectors)[firsts[told]]))
+        parts.append((told, content_vectors[firsts[told]]))
     if len(asked) and encoder is not None:
         texts = [found.texts[int(i)] for i in missing[asked]]
         parts.append((asked, np.asarray(encoder.encode_documents(texts))))
@@ -214,6 +224,8 @@ def _embed(
         unit = normalize(check_vectors(vectors, len(where), expected, what="embedding"))
         expected = unit.shape[1]
         checked.append((where, unit))
+    if len(checked) == 1 and len(checked[0][0]) == len(missing):
+        return checked[0][1]
     out = np.zeros((len(missing), expected or 0), np.float32)
     for where, unit in checked:
         out[where] = unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphret.nodes import NodeTable
 from graphret.sage.signals import SETS, role_of, set_of
+from graphret.strings import to_json
 from graphret.text import normalize_name
 
 _CHUNK = 1 << 16
@@ -53,17 +55,25 @@ class Bearers:
                 out[part] = np.asarray(self.incidence[i[part]].multiply(self.incidence[j[part]]).sum(axis=1)).ravel()
         return out
 
-    def shared_names(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> list[list[str]]:
-        """Return the names that the nodes of each pair share, the rarest first, at most `most`."""
-        out: list[list[str]] = []
+    def shared_codes(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> list[list[int]]:
+        """Return the positions of the names that the nodes of each pair share, the rarest first, at most `most`."""
+        out: list[list[int]] = []
         for start in range(0, len(i), _CHUNK):
             part = slice(start, start + _CHUNK)
             both = sp.csr_array(self.incidence[i[part]].multiply(self.incidence[j[part]]))
             both.sort_indices()
             starts, ends = both.indptr[:-1].tolist(), both.indptr[1:].tolist()
             columns = both.indices.tolist()
-            out += [[self.names[c] for c in columns[a : min(b, a + most)]] for a, b in zip(starts, ends, strict=True)]
+            out += [columns[a : min(b, a + most)] for a, b in zip(starts, ends, strict=True)]
         return out
+
+    def as_json(self, codes: Sequence[int]) -> str:
+        """Return names as the inside of a JSON list."""
+        return ",".join([self._json[code] for code in codes])
+
+    @cached_property
+    def _json(self) -> list[str]:
+        return [to_json(name) for name in self.names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +100,12 @@ class Facts:
     @classmethod
     def of(cls, nodes: NodeTable, cap: int) -> Facts:
         """Read the facts of nodes; an entity that more than `cap` nodes bear is as if nobody did."""
-        role = np.zeros(len(nodes), np.int8)
+        role = np.asarray([role_of(labels) for labels in nodes.label_sets], np.int8)[nodes.labels]
         source = np.full(len(nodes), -1, np.int32)
         order = np.zeros(len(nodes), np.int64)
         sources: dict[str, int] = {}
         collected = {name: _Collector() for name in SETS}
-        for position, node in enumerate(nodes):
-            given = node.properties
-            role[position] = role_of(node)
+        for position, given in enumerate(nodes.properties):
             if given.get("source_id") is not None:
                 source[position] = sources.setdefault(str(given["source_id"]), len(sources))
                 place = given.get("chunk_index")

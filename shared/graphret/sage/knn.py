@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,7 +227,7 @@ def _approximate(a: Floats, b: Floats, k: int) -> NearestTable:
     table = NearestTable.empty(len(a), k)
     for start in range(0, len(a), 1 << 14):
         part = a[start : start + (1 << 14)]
-        matches = index.search(part, k, threads=0)
+        matches: Any = index.search(part, k, threads=0)
         if len(part) == 1:
             keys, counts = np.asarray(matches.keys)[None], np.asarray([len(matches.keys)])
         else:

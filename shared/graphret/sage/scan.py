@@ -17,25 +17,29 @@ _SMALLEST = 2e-7  # below what rounds to 0, however it was computed
 _SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows, with rounding
 _SPARE = 6
 _SAMPLE = 512
-_GATHERED = 1 << 21
+_GATHERED = 1 << 17
 
 
 def pair_similarities(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
     """Return the rounded dot products of rows ``a[i]`` and ``b[j]``, ``(p,)``: the same for a pair in any company."""
     out = np.empty(len(i), np.float32)
     step = max(1, _GATHERED // max(1, a.shape[1]))
+    left, right = (np.empty((min(step, len(i)), a.shape[1]), np.float32) for _ in range(2))
     for start in range(0, len(i), step):
         part = slice(start, start + step)
-        np.einsum("ij,ij->i", a[i[part]], b[j[part]], out=out[part])
-    return np.round(out, DECIMALS)
+        size = len(out[part])
+        np.take(a, i[part], axis=0, out=left[:size], mode="clip")
+        np.take(b, j[part], axis=0, out=right[:size], mode="clip")
+        np.einsum("ij,ij->i", left[:size], right[:size], out=out[part])
+    return np.round(out, DECIMALS, out=out)
 
 
 def scan(a: Floats, b: Floats, k: int, memory: int, *, same: bool = False, both: bool = False) -> list[Ranked]:
     """Return positions and similarities of the `k` best rows of `b` for each of `a`; for `both`, the reverse as well.
 
-    A floor below the k-th best of each row, first taken from a sample of the columns and rising from block to block,
-    lets one comparison drop nearly all of a block. What is kept is computed again row by row; rows in which something
-    dropped may equal the k-th best up to rounding are ranked in full, so that ties fall by position.
+    A floor for each row, guessed from a sample of the columns and rising from block to block, lets one comparison drop
+    nearly all of a block. What is kept is computed again row by row. Rows for which the guess was too high, or in which
+    something dropped may equal the k-th best up to rounding, are ranked in full, so that ties fall by position.
 
     Parameters
     ----------
@@ -76,13 +80,19 @@ class _Best:
         self.columns = np.full((len(a), self.kept), -1, np.int32)
         self.floor = np.full(len(a), _SMALLEST, np.float32)
         if len(b) > 2 * _SAMPLE > 2 * self.kept:
-            sample = np.ascontiguousarray(b[np.linspace(0, len(b) - 1, _SAMPLE).astype(np.int64)])
-            step = max(1, memory // (8 * _SAMPLE))
-            for start in range(0, len(a), step):
-                s = a[start : start + step] @ sample.T
-                s.partition(_SAMPLE - self.kept, axis=1)
-                part = self.floor[start : start + step]
-                np.maximum(part, s[:, _SAMPLE - self.kept] - _SLACK, out=part)
+            self._guess(np.ascontiguousarray(b[np.linspace(0, len(b) - 1, _SAMPLE).astype(np.int64)]))
+        self.guessed = self.floor > _SMALLEST
+
+    def _guess(self, sample: Floats) -> None:
+        """Set floors that a few times as many columns as are kept lie above, judging by a sample of them."""
+        expected = self.kept * _SAMPLE / len(self.b)
+        rank = min(self.kept, int(2.5 * expected + 2.5))
+        step = max(1, self.memory // (8 * _SAMPLE))
+        for start in range(0, len(self.a), step):
+            s = self.a[start : start + step] @ sample.T
+            s.partition(_SAMPLE - rank, axis=1)
+            part = self.floor[start : start + step]
+            np.maximum(part, s[:, _SAMPLE - rank] - _SLACK, out=part)
 
     def offer(self, s: Floats, start: int, column_start: int, transposed: bool) -> None:
         """Take in a block: rows from `start`, columns from `column_start`, or the other way round if `transposed`."""
@@ -134,8 +144,9 @@ class _Best:
         row, slot = np.nonzero(self.columns >= 0)
         positions, similarities = exact_rows(self.a, self.b, row, self.columns[row, slot].astype(np.int64), self.wanted)
         if self.kept < len(self.b):
-            full = np.isfinite(self.values).all(axis=1)
-            doubtful = np.flatnonzero(full & (similarities[:, self.k - 1] <= self.values.min(axis=1) + _SLACK))
+            dropped = self.values.min(axis=1)  # nothing above it was, unless the row did not fill
+            close = similarities[:, self.k - 1] <= dropped + _SLACK
+            doubtful = np.flatnonzero(np.where(np.isfinite(dropped), close, self.guessed))
             for part, found in self._in_full(doubtful):
                 positions[part], similarities[part] = found
         return positions, similarities

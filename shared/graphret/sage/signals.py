@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -110,9 +110,9 @@ def chosen_signals(names: Mapping[str, tuple[str, ...]]) -> list[Signal]:
     return [signal for signal in SIGNALS if signal.name in names.get(signal.kind, ())]
 
 
-def role_of(node: Node) -> int:
-    """Return the role of a node."""
-    return DOCUMENT if "Document" in node.labels else TABLE if "Table" in node.labels else RECORD
+def role_of(labels: Collection[str]) -> int:
+    """Return the role of a node with these labels."""
+    return DOCUMENT if "Document" in labels else TABLE if "Table" in labels else RECORD
 
 
 def texts_of(node: Node, role: int, text: NodeText) -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
+from graphret.sage.edge_rows import edge_table, join
 from graphret.sage.embedding import SignalVectors
 from graphret.sage.facts import Facts
 from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name
@@ -18,6 +18,7 @@ from graphret.sage.scan import pair_similarities
 from graphret.sage.settings import SimilaritySettings, Thresholds, percentile_of
 from graphret.sage.signals import DOCUMENT, PAIR_KINDS, TABLE, Signal
 from graphret.sage.tables import TableDetails
+from graphret.strings import to_json
 
 #: The relation of nodes that are similar; stored once a pair, from the lower position to the higher.
 IS_SIMILAR = "IS_SIMILAR"
@@ -78,7 +79,8 @@ def _cosines(
 ) -> NDArray[np.float32]:
     out = np.full(len(left), np.nan, np.float32)
     if signal.left in vectors.index and signal.right in vectors.index:
-        i, j = vectors.index[signal.left][left], vectors.index[signal.right][right]
+        i = vectors.index[signal.left][left].astype(np.int64)
+        j = vectors.index[signal.right][right].astype(np.int64)
         known = (i >= 0) & (j >= 0)
         out[known] = pair_similarities(vectors.vectors, vectors.vectors, i[known], j[known])
     return out
@@ -92,7 +94,7 @@ def _overlaps(facts: Facts, signal: Signal, left: NDArray[np.int64], right: NDAr
     i, j = left[known], right[known]
     shared = bearers.shared_counts(i, j)
     if signal.measure == "jaccard":
-        shared = np.round(shared / (bearers.sizes[i] + bearers.sizes[j] - shared), 6)
+        shared = np.round(shared / (bearers.sizes[i] + bearers.sizes[j] - shared), 6).astype(np.float32)
     out[known] = shared
     return out
 
@@ -158,15 +160,13 @@ def similarity_edges(
     tables = []
     for group in candidates:
         kept = np.flatnonzero(passing(group, thresholds, settings.logic))
-        if not len(kept):
-            continue
         low, high = group.low[kept], group.high[kept]
         values = {name: column[kept] for name, column in group.values.items()}
-        properties: list[dict[str, Any]] = [{"signals": signals} for signals in _signal_records(values, len(kept))]
-        parts = _describe(low, high, PAIR_KINDS[group.kind], properties, "shared_entities", facts, details)
+        about, parts = _describe(low, high, PAIR_KINDS[group.kind], "shared_entities", facts, details)
+        properties = [f'{{"signals":{{{s}}}{rest}}}' for s, rest in zip(_signal_texts(values), about, strict=True)]
         weight = _weights(group.kind, values, thresholds)
-        tables.append(_table(len(nodes), low, high, IS_SIMILAR, weight, parts, properties))
-    return EdgeTable.concat(tables) if tables else EdgeTable.empty(len(nodes))
+        tables.append(edge_table(len(nodes), low, high, IS_SIMILAR, weight, parts, properties))
+    return join(len(nodes), tables)
 
 
 def overlap_edges(
@@ -189,21 +189,19 @@ def overlap_edges(
             continue
         pairs = overlap.at((overlap.kind == code) & (overlap.rarity.astype(np.float64) >= threshold))
         counts = facts.sets["entities"].shared_counts(pairs.low, pairs.high)
-        properties: list[dict[str, Any]] = [{"count": int(count)} for count in counts.tolist()]
-        roles = (code // 3, code % 3)
-        parts = _describe(pairs.low, pairs.high, roles, properties, "entities", facts, details)
-        tables.append(_table(len(nodes), pairs.low, pairs.high, SHARES_ENTITY, pairs.weight, parts, properties))
-    return EdgeTable.concat(tables) if tables else EdgeTable.empty(len(nodes))
+        about, parts = _describe(pairs.low, pairs.high, (code // 3, code % 3), "entities", facts, details)
+        properties = [f'{{"count":{int(c)}{rest}}}' for c, rest in zip(counts.tolist(), about, strict=True)]
+        tables.append(edge_table(len(nodes), pairs.low, pairs.high, SHARES_ENTITY, pairs.weight, parts, properties))
+    return join(len(nodes), tables)
 
 
-def _signal_records(values: Mapping[str, NDArray[np.float32]], n: int) -> list[dict[str, float]]:
-    records: list[dict[str, float]] = [{} for _ in range(n)]
+def _signal_texts(values: Mapping[str, NDArray[np.float32]]) -> list[str]:
+    """Return the known signals of each pair, rounded to four decimals, as the inside of a JSON object."""
+    columns = []
     for name, column in values.items():
-        known = ~np.isnan(column)
         rounded = np.round(column.astype(np.float64), 4).tolist()
-        for i in np.flatnonzero(known).tolist():
-            records[i][name] = rounded[i]
-    return records
+        columns.append([f'"{name}":{value!r}' if value == value else "" for value in rounded])
+    return [",".join(filter(None, row)) for row in zip(*columns, strict=True)]
 
 
 def _weights(
@@ -227,38 +225,25 @@ def _describe(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
     roles: tuple[int, int],
-    properties: list[dict[str, Any]],
     entities_key: str,
     facts: Facts,
     details: TableDetails,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Add shared entities, columns and rows to the properties of pairs; return the parts of both ends."""
-    names = facts.sets["entities"].shared_names(low, high, _MOST_NAMES)
-    low_part = np.full(len(low), NO_PART, np.int32)
-    high_part = low_part.copy()
-    for i, (own, shared) in enumerate(zip(properties, names, strict=True)):
-        if shared:
-            own[entities_key] = shared
+) -> tuple[list[str], tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Return shared entities and columns of pairs as the tail of a JSON object, and the parts of both ends."""
+    parts = np.full((2, len(low)), NO_PART, np.int32)
+    about = []
+    for i, shared in enumerate(facts.sets["entities"].shared_codes(low, high, _MOST_NAMES)):
+        text = facts.sets["entities"].as_json(shared)
+        text = f',"{entities_key}":[{text}]' if shared else ""
         if roles == (TABLE, TABLE):
             columns = details.joinable(int(low[i]), int(high[i]))
             if columns:
-                own["columns"] = columns
+                text += f',"columns":{to_json(columns)}'
         elif roles == (DOCUMENT, TABLE) and shared:
-            low_is_table = facts.role[low[i]] == TABLE
-            row, column = details.cell_of(int(low[i] if low_is_table else high[i]), shared)
-            (low_part if low_is_table else high_part)[i] = row
+            table_is_high = int(facts.role[high[i]] == TABLE)
+            names = [facts.sets["entities"].names[code] for code in shared]
+            parts[table_is_high, i], column = details.cell_of(int(high[i] if table_is_high else low[i]), names)
             if column:
-                own["column"] = column
-    return low_part, high_part
-
-
-def _table(
-    n: int,
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-    relation: str,
-    weight: NDArray[np.float32],
-    parts: tuple[NDArray[np.int32], NDArray[np.int32]],
-    properties: Sequence[Mapping[str, Any]],
-) -> EdgeTable:
-    return EdgeTable.build(n, low, high, np.zeros(len(low), np.int64), [relation], weight, *parts, properties)
+                text += f',"column":{to_json(column)}'
+        about.append(text)
+    return about, (parts[0], parts[1])

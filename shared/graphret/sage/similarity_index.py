@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.errors import CorruptIndex, InvalidInput
 from graphret.nodes import NodeTable
+from graphret.sage.edge_rows import join
 from graphret.sage.embedding import SignalVectors
 from graphret.sage.facts import Facts
 from graphret.sage.knn import NearestTable, Side, nearest_both, nearest_nodes, updated
@@ -132,12 +133,13 @@ class SimilarityIndex:
     def edges(self, explicit: Iterable[Edge] = ()) -> EdgeTable:
         """Return all edges: `IS_SIMILAR`, `SHARES_ENTITY`, `NEXT`, `SAME_SOURCE`, and explicit ones as given."""
         details = TableDetails(self.nodes)
-        return EdgeTable.concat(
+        return join(
+            len(self.nodes),
             [
                 similarity_edges(self.nodes, self.candidates, self.thresholds, self.settings, self.facts, details),
                 overlap_edges(self.nodes, self.overlap, self.thresholds, self.facts, details),
                 structure_edges(self.nodes, explicit, facts=self.facts),
-            ]
+            ],
         )
 
     def refit(self) -> SimilarityIndex:
@@ -307,7 +309,9 @@ class SimilarityIndex:
                     rows, others = table.pairs()
                     rows = sides[turn].positions[rows]
                     keys.append(np.minimum(rows, others) * n + np.maximum(rows, others))
-        distinct = np.unique(np.concatenate(keys))
+        distinct = np.concatenate(keys)
+        distinct.sort()
+        distinct = distinct[np.flatnonzero(np.diff(distinct, prepend=-1))]
         if self.settings.within_source or not n:
             return distinct
         return distinct[~self.facts.same_source(*np.divmod(distinct, n))]
