@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.expansion import Coverage, Expand, Frontier, Paper, Propagate, Ranked, Ranking
+from graphret.nodes import NodeTable
+from graphret.retriever import IndexRetriever, Retriever
+from graphret.search import BM25Index, DenseIndex, HybridIndex
+from graphret.stores import Graph, MemoryStore
+from graphret.types import Edge, Evidence, Hit, Node, Retrieval
+from graphret.where import Where
+
+RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(), Coverage(beam=0)]
+NODES = [
+    Node("band", ("Document",), "The Quiet Band", "The band was formed in Leeds by three sisters.", {"tenant": "a"}),
+    Node("leeds", ("Document",), "Leeds", "Leeds is a city on the river Aire.", {"tenant": "a"}),
+    Node("aire", ("Document",), "River Aire", "It rises at Malham and is 148 kilometres long.", {"tenant": "b"}),
+    Node("malham", ("Document",), "Malham", "A village known for its limestone cove.", {"tenant": "b"}),
+    Node("other", ("Document",), "Other band", "Another band from a city on a river.", {"tenant": "a"}),
+    *(
+        Node(f"noise{i}", ("Document",), f"Noise {i}", "band city river long " * (i % 3), {"tenant": "a"})
+        for i in range(9)
+    ),
+]
+EDGES = [
+    Edge("band", "MENTIONS", "leeds", 0.8, {"name": "Leeds"}),
+    Edge("leeds", "MENTIONS", "aire", 0.8, {"name": "river Aire"}),
+    Edge("aire", "MENTIONS", "malham", 0.8, {"name": "Malham"}),
+    Edge("other", "IS_SIMILAR", "band", 0.9),
+]
+QUESTION = "How long is the river in the city where the three sisters formed their band?"
+
+
+def parts(nodes: list[Node] = NODES, edges: list[Edge] = EDGES) -> tuple[MemoryStore, HybridIndex]:
+    table = NodeTable.of(nodes)
+    store = MemoryStore.of(table, edges)
+    return MemoryStore(Graph(table, store.graph.edges)), HybridIndex(BM25Index.build(table))
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
+@pytest.mark.parametrize("k", [1, 3, 10, 14, 50])
+def test_k_is_the_total(ranking: Ranking, k: int) -> None:
+    answer = Expand(None, *parts(), ranking=ranking).retrieve(QUESTION, k)
+    assert len(answer) == min(k, len(NODES))
+    assert len(set(answer.ids)) == len(answer)
+    scores = [hit.score for hit in answer]
+    assert scores == sorted(scores, reverse=True)
+    assert all(hit.evidence for hit in answer)
+
+
+def test_coverage_finds_what_only_a_pair_says() -> None:
+    store, index = parts()
+    flat = IndexRetriever(index).retrieve(QUESTION, 3).ids
+    found = Expand(None, store, index).retrieve(QUESTION, 3)
+    assert "aire" not in flat
+    assert "aire" in found.ids
+    (hit,) = [hit for hit in found if hit.id == "aire"]
+    (reason,) = [e for e in hit.evidence if e.kind == "neighbor"]
+    assert (reason.source, reason.relation, reason.properties) == ("leeds", "MENTIONS", {"name": "river Aire"})
+    assert found.signals.walked_edges is True
+    assert [s.name for s in found.trace.stages] == ["seeds", "search/search", "expand"]
+
+
+def test_a_pair_counts_each_term_once_on_its_better_side() -> None:
+    nodes = [
+        Node("both", text="alpha alpha"),
+        Node("same", text="alpha alpha alpha"),
+        Node("half", text="alpha"),
+        Node("rest", text="beta"),
+        Node("none", text="gamma"),
+    ]
+    edges = [Edge("both", "MENTIONS", "same"), Edge("half", "MENTIONS", "rest")]
+    answer = Expand(None, *parts(nodes, edges)).retrieve("alpha beta", 2)
+    assert set(answer.ids) == {"half", "rest"}
+
+
+def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:
+    nodes = [
+        Node("a", name="first", text="alpha"),
+        Node("b", name="second", text="beta"),
+        Node("c", name="third", text="gamma"),
+        *(Node(f"d{i}", text=f"alpha filler{i}") for i in range(6)),
+    ]
+    edges = [Edge("a", "MENTIONS", "b"), Edge("b", "MENTIONS", "c")]
+    store, index = parts(nodes, edges)
+
+    def place(beam: int) -> int:
+        ranking = Coverage(beam=beam, walked=1)
+        return Expand(None, store, index, ranking=ranking).retrieve("alpha delta gamma", 9).ids.index("c")
+
+    assert place(beam=30) < place(beam=0) or place(beam=0) == 0
+
+
+def test_propagation_adds_a_share_of_the_best_seed() -> None:
+    store, index = parts()
+    own = dict(zip(index.table.ids, index.scores(QUESTION).tolist(), strict=True))
+    answer = Expand(None, store, index, ranking=Propagate(inherit=0.5)).retrieve(QUESTION, 14)
+    scores = {hit.id: hit.score for hit in answer}
+    assert scores["aire"] == pytest.approx(own["aire"] + 0.5 * 0.8 * max(own["leeds"], own["malham"]), rel=1e-5)
+    assert scores["other"] == pytest.approx(own["other"], rel=1e-5)
+
+
+def test_the_papers_ranking_is_seeds_then_their_best_neighbours() -> None:
+    store, index = parts()
+    k = 4
+    ranking = Paper(seed_share=0.5, use_metadata=False)
+    seeds = IndexRetriever(index).retrieve(QUESTION, 2).ids
+    answer = Expand(None, store, index, ranking=ranking).retrieve(QUESTION, k)
+    assert answer.ids[:2] == seeds
+    reached = {end for e in store.neighbors(seeds) for end in (e.source, e.target)} - set(seeds)
+    expected = sorted(reached, key=lambda i: (-index.lexical.score(QUESTION, [i])[0], i))
+    assert answer.ids[2:] == expected[:2]
+
+
+def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -> None:
+    nodes = [
+        Node("seed", text="question word word"),
+        Node("near", text="question"),
+        Node("far", text="elsewhere"),
+        *(Node(f"n{i}", text="filler") for i in range(5)),
+    ]
+    edges = [
+        Edge("seed", "IS_SIMILAR", "near", 0.9),
+        Edge("seed", "SHARES_ENTITY", "far", 0.5, {"entities": ["Word"]}),
+    ]
+    store, index = parts(nodes, edges)
+    first = Expand(None, store, index, ranking=Paper(seed_share=0.3)).retrieve("question word", 3).ids
+    assert first == ["seed", "far", "near"]
+
+
+def test_a_ranking_of_ones_own_is_a_small_class() -> None:
+    class Loneliest:
+        name = "loneliest"
+
+        def n_seeds(self, k: int) -> int:
+            return k
+
+        def rank(self, frontier: Frontier, k: int) -> Ranked:
+            degrees = frontier.graph.edges.degrees()[frontier.seeds]
+            order = np.argsort(degrees, kind="stable")
+            none = np.full(len(order), -1)
+            return Ranked(frontier.seeds[order], -degrees[order].astype(np.float32), none)
+
+    answer = Expand(None, *parts(), ranking=Loneliest()).retrieve(QUESTION, 14)
+    assert answer.ids[-1] in {"band", "leeds", "aire"}
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
+def test_where_limits_what_is_returned_and_not_the_walk(ranking: Ranking) -> None:
+    answer = Expand(None, *parts(), ranking=ranking).retrieve(QUESTION, 2, where={"tenant": "b"})
+    assert set(answer.ids) == {"aire", "malham"}
+
+
+def test_a_walk_may_pass_through_what_the_filter_leaves_out() -> None:
+    answer = Expand(None, *parts()).retrieve(QUESTION, 1, where={"tenant": "b"})
+    (hit,) = answer.hits
+    assert hit.id == "aire"
+    assert any(e.source == "leeds" for e in hit.evidence)
+
+
+class Elsewhere(Retriever):
+    """A retriever of somebody else's, with scores of its own."""
+
+    name = "elsewhere"
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        hits = [Hit(Node("malham"), 99.0, (Evidence("seed"),)), Hit(Node("unknown"), 98.0)]
+        return Retrieval(query, k, hits[:k])
+
+
+def test_seeds_may_come_from_anywhere() -> None:
+    answer = Expand(Elsewhere(), *parts(), ranking=Propagate()).retrieve("limestone", 3)
+    assert answer.ids[0] == "malham"
+    assert "aire" in answer.ids
+    assert len(answer) == 3
+
+
+class Broken(Retriever):
+    name = "broken"
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        raise TimeoutError("too late")
+
+
+def test_seeds_that_fail_fall_back_to_the_index_or_raise() -> None:
+    store, index = parts()
+    answer = Expand(Broken(), store, index).retrieve(QUESTION, 3)
+    assert answer.ids == Expand(None, store, index).retrieve(QUESTION, 3).ids
+    assert answer.trace.fallbacks[0].details["failed"] == "broken"
+    with pytest.raises(RetrievalFailed, match="too late"):
+        Expand(Broken(), store, index, on_failure="raise").retrieve(QUESTION, 3)
+
+
+def test_async_is_the_same() -> None:
+    expand = Expand(None, *parts())
+    assert asyncio.run(expand.aretrieve(QUESTION, 5)).ids == expand.retrieve(QUESTION, 5).ids
+
+
+def test_an_empty_graph_has_no_answer() -> None:
+    assert Expand(None, *parts([], [])).retrieve("anything", 3).hits == []
+
+
+@pytest.mark.parametrize("query", ["", "the of and", "🙂", "x" * 100_000, "غير موجود"])
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
+def test_a_question_without_known_words_still_gets_k(ranking: Ranking, query: str) -> None:
+    assert len(Expand(None, *parts(), ranking=ranking).retrieve(query, 5)) == 5
+
+
+def test_a_store_and_an_index_that_do_not_share_a_table_give_the_same_answer() -> None:
+    store, index = parts()
+    apart = MemoryStore.of(NODES, EDGES)
+    assert Expand(None, apart, index).retrieve(QUESTION, 3).ids == Expand(None, store, index).retrieve(QUESTION, 3).ids
+
+
+def test_with_vectors_the_nearer_of_two_pairs_that_say_the_same_comes_first() -> None:
+    nodes = [Node(i, text=t) for i, t in [("a1", "alpha"), ("a2", "alpha"), ("b1", "beta"), ("b2", "beta"), ("c", "x")]]
+    store, index = parts(nodes, [Edge("a1", "MENTIONS", "b1"), Edge("a2", "MENTIONS", "b2")])
+    vectors = np.asarray([[1, 0], [1, 0], [1, 0], [0, 1], [1, 0]], dtype=np.float32)
+    dense = DenseIndex.build(index.table, None, vectors=vectors)
+    dense.remember("alpha beta", [0, 1])
+    answer = Expand(None, store, HybridIndex(index.lexical, dense)).retrieve("alpha beta", 4)
+    assert set(answer.ids[:2]) == {"a2", "b2"}
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="on_failure"):
+        Expand(None, *parts(), on_failure="maybe")
+
+
+# -- views
+
+
+IDS = [f"n{i}" for i in range(8)]
+WORDS = ["apple", "pear", "plum", "fig"]
+GRAPHS = st.tuples(
+    st.lists(st.sampled_from("ab"), min_size=8, max_size=8),
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), min_size=8, max_size=8),
+    st.lists(
+        st.tuples(st.sampled_from(IDS), st.sampled_from(["MENTIONS", "IS_SIMILAR", "NEXT"]), st.sampled_from(IDS)),
+        max_size=20,
+    ),
+)
+
+
+@given(GRAPHS, st.sampled_from(RANKINGS), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
+def test_a_view_answers_as_if_the_rest_did_not_exist(
+    graph: tuple[list[str], list[str], list[tuple[str, str, str]]], ranking: Ranking, query: str
+) -> None:
+    tenants, texts, triples = graph
+    nodes = [Node(i, text=t, properties={"tenant": w}) for i, t, w in zip(IDS, texts, tenants, strict=True)]
+    mine = [node for node in nodes if node.properties["tenant"] == "a"]
+    allowed = {node.id for node in mine}
+    edges = [Edge(*triple) for triple in triples if triple[0] != triple[2]]
+    store, index = parts(nodes, edges)
+    where = {"tenant": "a"}
+    seen = Expand(None, store.view(where), index.view(where), ranking=ranking).retrieve(query, 8)
+    alone = Expand(
+        None, *parts(mine, [e for e in edges if e.source in allowed and e.target in allowed]), ranking=ranking
+    ).retrieve(query, 8)
+    assert [h.to_dict() for h in seen] == [h.to_dict() for h in alone]
+    assert seen.signals == alone.signals
+    assert {e.source for h in seen for e in h.evidence if e.source} <= allowed
+
+    def counted(answer: Retrieval) -> list[dict[str, Any]]:
+        return [{k: v for k, v in s.items() if k != "seconds"} for s in answer.trace.to_dict()["stages"]]
+
+    assert counted(seen) == counted(alone)
