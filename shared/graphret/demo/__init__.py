@@ -1,0 +1,1 @@
+"""The demo: a small corpus that comes with the package, and what the graph finds in it."""

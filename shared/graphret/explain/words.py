@@ -1,0 +1,213 @@
+"""A hit in words: why it is there, and the part of it that speaks to the question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from graphret.search.analysis import Analyzer
+from graphret.stores.base import GraphStore
+from graphret.text import normalize_name, tokenize
+from graphret.types import Evidence, Hit, Node
+
+#: A stretch of text, and whether it is a word of the question.
+Piece: TypeAlias = tuple[str, bool]
+#: Finds nodes by their ids; ids that it does not know are left out.
+Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
+
+SNIPPET = 220
+#: Words of questions that say nothing about where the answer stands, beyond the stop words of search.
+_ASKING = frozenset(
+    ("who", "whom", "whose", "what", "which", "when", "where", "why", "how", "than", "more", "most", "many", "much")
+    + ("had", "has", "have", "did", "does", "do", "done", "been", "were", "one")
+)
+_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One piece of evidence in words.
+
+    Parameters
+    ----------
+    kind
+        That of the evidence.
+    text
+        What a reader is told, without the other node.
+    source
+        The node at the other end of the edge, where there is one.
+    """
+
+    kind: str
+    text: str
+    source: str | None = None
+
+
+def reasons(hit: Hit, known: Mapping[str, Node] | None = None) -> list[Reason]:
+    """Return the evidence of a hit in words; `known` are nodes by id, to say which row of a table an edge is about."""
+    return [_reason(hit, evidence, known or {}) for evidence in hit.evidence]
+
+
+def edge_text(relation: str | None, properties: Mapping[str, Any], ends: Iterable[Node | None] = ()) -> str:
+    """Return an edge in a few words: its relation, and what it knows.
+
+    Examples
+    --------
+    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 2})
+    'MENTIONS “Ann Ames” · row 3 · column “Director”'
+    """
+    said = [relation or "LINK"]
+    if isinstance(name := properties.get("name"), str) and name:
+        said[0] += f" “{name}”"
+    shared = properties.get("shared_entities") or properties.get("entities")
+    if isinstance(shared, list) and shared:
+        said.append("both name " + ", ".join(f"“{one}”" for one in shared[:_NAMES_SHOWN]))
+    row = table_row(properties, ends)
+    if row is not None:
+        said.append(f"row {row + 1}")
+    if isinstance(column := properties.get("column"), str) and column:
+        said.append(f"column “{column}”")
+    columns = properties.get("columns")
+    if isinstance(columns, list) and columns:
+        said.append("columns " + ", ".join(f"“{one}”" for one in _pairs(columns)))
+    if isinstance(signals := properties.get("signals"), Mapping) and signals:
+        said.append(", ".join(f"{str(name).replace('_', ' ')} {value:.2f}" for name, value in signals.items()))
+    return " · ".join(said)
+
+
+def table_row(properties: Mapping[str, Any], ends: Iterable[Node | None] = ()) -> int | None:
+    """Return the row of the whole table that an edge is about, from 0; of the segment where no end is known."""
+    for key in ("source_row", "target_row"):
+        if isinstance(row := properties.get(key), int):
+            starts = [n.properties["table_row_start"] for n in ends if n and "table_row_start" in n.properties]
+            return row + starts[0] if len(starts) == 1 else None if starts else row
+    return None
+
+
+def _pairs(columns: Sequence[Any]) -> list[str]:
+    pairs = [one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one))) for one in columns]
+    return pairs[:_NAMES_SHOWN]
+
+
+def _reason(hit: Hit, evidence: Evidence, known: Mapping[str, Node]) -> Reason:
+    if evidence.kind == "seed":
+        rank = f", rank {evidence.rank}" if evidence.rank is not None else ""
+        return Reason("seed", f"found by the question{rank}")
+    if evidence.kind == "neighbor":
+        ends = (hit.node, known.get(evidence.source or ""))
+        return Reason("neighbor", edge_text(evidence.relation, evidence.properties, ends), evidence.source)
+    if evidence.kind == "fill":
+        return Reason("fill", "fills a free place")
+    return Reason(evidence.kind, str(evidence), evidence.source)
+
+
+class Marker:
+    """Marks the words of a question in texts, inflected forms among them, and cuts texts to where they are.
+
+    Parameters
+    ----------
+    question
+        Its stop words are not marked.
+    """
+
+    def __init__(self, question: str) -> None:
+        self._analyzer = Analyzer()
+        words = [word for word, _, _ in tokenize(question) if word not in _ASKING]
+        self._terms = frozenset(self._analyzer(" ".join(words)))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Return a text in pieces, the words of the question marked."""
+        out: list[Piece] = []
+        done = 0
+        for start, end in self._places(text):
+            if start > done:
+                out.append((text[done:start], False))
+            out.append((text[start:end], True))
+            done = end
+        if done < len(text):
+            out.append((text[done:], False))
+        return out
+
+    def snippet(self, node: Node, *, row: int | None = None, width: int = SNIPPET) -> list[Piece]:
+        """Return the part of a node that says most of the question, marked.
+
+        Parameters
+        ----------
+        row
+            The row to show of a table segment, from 0 within the segment; the one that says most by default.
+        width
+            About how many characters.
+        """
+        rows = node.properties.get("table_rows")
+        if isinstance(rows, list) and rows:
+            header = [str(cell) for cell in node.properties.get("table_header") or ()]
+            texts = [_row_text(header, cells) for cells in rows]
+            best = (
+                row
+                if row is not None and row < len(rows)
+                else max(range(len(rows)), key=lambda i: self._says(texts[i]))
+            )
+            return self.pieces(_shortened(texts[best], width))
+        return self.pieces(self._window(" ".join(node.text.split()), width))
+
+    def _places(self, text: str) -> list[tuple[int, int]]:
+        return [(a, b) for word, a, b in tokenize(text) if any(term in self._terms for term in self._analyzer(word))]
+
+    def _says(self, text: str) -> int:
+        return len(self._terms.intersection(self._analyzer(text)))
+
+    def _window(self, text: str, width: int) -> str:
+        if len(text) <= width:
+            return text
+        places = [start for start, _ in self._places(text)]
+        starts = [0, *(max(0, min(place - width // 5, len(text) - width)) for place in places)]
+        start = max(starts, key=lambda s: (self._says(text[s : s + width]), -s))
+        start = 0 if not start else text.find(" ", start) + 1
+        return ("… " if start else "") + _shortened(text[start:], width)
+
+
+def store_lookup(store: GraphStore) -> Lookup:
+    """Return a lookup of the nodes of a store."""
+    return lambda ids: {node.id: node for node in store.get(ids) if node is not None}
+
+
+def known_nodes(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, Node]:
+    """Return the nodes of hits and those at the other ends of their edges, by id."""
+    hits = list(hits)
+    known = {hit.id: hit.node for hit in hits}
+    wanted = dict.fromkeys(e.source for hit in hits for e in hit.evidence if e.source and e.source not in known)
+    return {**(lookup(list(wanted)) if lookup and wanted else {}), **known}
+
+
+def evidence_row(hit: Hit, known: Mapping[str, Node]) -> int | None:
+    """Return the row of a table segment that an edge of its evidence is about, from 0 within the segment."""
+    if "table_rows" not in hit.node.properties:
+        return None
+    for evidence in hit.evidence:
+        other = known.get(evidence.source or "")
+        row = evidence.properties.get("source_row", evidence.properties.get("target_row"))
+        if isinstance(row, int) and other is not None and "table_rows" not in other.properties:
+            return row
+    return None
+
+
+def name_of(node: Node) -> str:
+    """Return what a node is called: its name, with the section that a table stands under, or its id."""
+    section = node.properties.get("section")
+    name = node.name or node.id
+    if "table_rows" in node.properties and isinstance(section, str) and section:
+        return name if normalize_name(section) == normalize_name(name) else f"{name} · {section}"
+    return name
+
+
+def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
+    named = [(header[i] if i < len(header) else "", str(cell)) for i, cell in enumerate(cells)]
+    return " · ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+
+
+def _shortened(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    cut = text.rfind(" ", width // 2, width)
+    return text[: cut if cut > 0 else width].rstrip() + " …"
