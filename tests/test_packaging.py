@@ -1,0 +1,136 @@
+"""What is built and published: the wheel's contents, and what it does where nothing else is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["graphret", "langchain_graphret", "llama_index_graphret"]
+
+pytestmark = pytest.mark.xdist_group("packaging")
+
+
+def run(command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source distribution as a publisher's is."""
+    out = tmp_path_factory.mktemp("dist")
+    done = run([sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(out.glob("graphret-*.tar.gz"))) == 1
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel and its core dependencies alone."""
+    folder = tmp_path_factory.mktemp("environment")
+    uv = [sys.executable, "-m", "uv"]
+    assert run([*uv, "venv", "--python", sys.executable, folder / "venv"]).returncode == 0
+    python = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    install = [*uv, "pip", "install", "--python", python, "--constraint", ROOT / "constraints.txt", wheel]
+    done = run([*install, "--offline"])  # what `make install` left in uv's cache, if it did
+    if done.returncode:
+        done = run(install)
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+def in_empty(python: Path, code: str) -> str:
+    done = run([python, "-I", "-c", code], cwd=python.parent, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout).strip()
+
+
+def test_the_wheel_installs_three_packages_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    top = {name.split("/")[0] for name in names}
+    assert sorted(name for name in top if not name.endswith(".dist-info")) == PACKAGES
+    assert len(top) == len(PACKAGES) + 1
+
+
+def test_the_wheel_holds_what_is_not_code(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    data = {f"graphret/demo/{path.name}" for path in (ROOT / "shared/graphret/demo").iterdir() if path.is_file()}
+    assert any(name.endswith(".jsonl.gz") for name in data)
+    assert data <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_is_the_tree(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")}
+    folders = [ROOT / "shared/graphret", ROOT / "langchain_graphret", ROOT / "llama_index_graphret"]
+    assert names == {path.relative_to(folder.parent).as_posix() for folder in folders for path in folder.rglob("*.py")}
+
+
+def test_the_core_works_in_an_empty_environment(empty: Path) -> None:
+    out = in_empty(
+        empty,
+        "import importlib.util, graphret\n"
+        "for name in ('torch', 'transformers', 'llama_index', 'langchain_core', 'pandas', 'matplotlib'):\n"
+        "    assert importlib.util.find_spec(name) is None, name\n"
+        "rows = [['Analytical Engine', 'Charles Babbage']]\n"
+        "table = graphret.Table(['Machine', 'Designer'], rows, title='Machines')\n"
+        "person = graphret.Document('He was born in London.', title='Charles Babbage', id='babbage')\n"
+        "graph = graphret.SageGraph.build([table, person], encoder=None)\n"
+        "graph.save('graph')\n"
+        "graph = graphret.SageGraph.load('graph')\n"
+        "found = graph.retriever().retrieve('Where was the designer of the Analytical Engine born?', k=2)\n"
+        "print([str(evidence) for hit in found if hit.id == 'babbage#0' for evidence in hit.evidence])",
+    )
+    assert "MENTIONS" in out
+
+
+def test_the_command_runs_in_an_empty_environment(empty: Path) -> None:
+    done = run([empty.with_name("graphret"), "--help"])
+    assert done.returncode == 0, done.stderr
+    assert "build" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "needed"),
+    [
+        ("llama_index_graphret", "llama-index", "llama-index-core"),
+        ("langchain_graphret", "langchain", "langchain-core"),
+    ],
+)
+def test_an_adapter_without_its_framework_names_the_extra(empty: Path, package: str, extra: str, needed: str) -> None:
+    out = in_empty(
+        empty,
+        "import graphret.errors\n"
+        f"try:\n    import {package}\n    {package}.SageRetriever\n"
+        "except graphret.errors.MissingDependency as error:\n    print(error)",
+    )
+    assert f"graphret[{extra}]" in out
+    assert needed in out
+    assert "\n" not in out
+
+
+def test_the_default_encoder_without_its_packages_names_the_extras(empty: Path) -> None:
+    out = in_empty(
+        empty,
+        "import graphret\n"
+        "try:\n    graphret.SageGraph.build([graphret.Document('A text.', title='A')])\n"
+        "except graphret.GraphretError as error:\n    print(type(error).__name__, error)",
+    )
+    assert out.startswith("MissingDependency")
+    assert "graphret[offline]" in out
+
+
+def test_constraints_pin_one_version_of_everything_and_name_no_place() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = [line.split(" ;")[0].split("==") for line in lines]
+    assert all(len(pin) == 2 and all(pin) for pin in pinned)
+    assert len({name for name, _ in pinned}) == len(lines)
+    assert not any("/" in line or line.startswith(("-", "#")) for line in lines)
