@@ -1,0 +1,58 @@
+"""What every loader returns: nodes to search, and questions whose right answers are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.types import Node
+
+#: The part of the questions that settings were chosen on, and the part that they were not.
+TUNED, HELD = "tuned", "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, the ids of the nodes that answer it, and the part of the data that it belongs to."""
+
+    text: str
+    gold: frozenset[str]
+    half: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A corpus as nodes, and questions over it.
+
+    Parameters
+    ----------
+    counts
+        What the loader left out and why, by name.
+    """
+
+    name: str
+    nodes: Sequence[Node]
+    questions: Sequence[Question]
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def limited(self, limit: int | None) -> Dataset:
+        """Return the data with the first `limit` questions; the corpus stays whole."""
+        if limit is None:
+            return self
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
+        return replace(self, questions=self.questions[:limit])
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds; an `InvalidInput` names a file that is missing or holds none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: there is no such file") from None
+    except (ValueError, OSError) as error:
+        raise InvalidInput(f"{path}: {error}") from error

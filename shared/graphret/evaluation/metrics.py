@@ -1,0 +1,133 @@
+"""Measures of a ranking against a set of right answers, and how sure a difference between two systems is.
+
+Every measure takes the ids of a ranking, best first, and the ids that are right (`gold`), and lies between 0 and 1.
+Binary relevance as in Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, chapter 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphret.errors import InvalidInput
+
+#: Resamples of the bootstrap; with 2,000 the ends of a 95 % interval are steady to about a twentieth of its width.
+RESAMPLES = 2000
+
+_BLOCK = 256
+
+
+def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]| / |gold|``.
+
+    Raises
+    ------
+    InvalidInput
+        When `gold` is empty or `k` below 1.
+    """
+    right = _checked(gold, k)
+    return len(right.intersection(ranked[:k])) / len(right)
+
+
+def hit_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k] ≠ ∅]``.
+
+    Raises
+    ------
+    InvalidInput
+        When `gold` is empty or `k` below 1.
+    """
+    return float(not _checked(gold, k).isdisjoint(ranked[:k]))
+
+
+def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return 1 if the first `k` hold every right answer, 0 if not: ``[gold ⊆ ranked[:k]]``.
+
+    What a question over several passages needs before a reader can answer it.
+
+    Raises
+    ------
+    InvalidInput
+        When `gold` is empty or `k` below 1.
+    """
+    return float(_checked(gold, k).issubset(ranked[:k]))
+
+
+def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
+    """Return ``1 / rank`` of the first right answer, 0 if there is none (Voorhees 1999, TREC-8 question answering).
+
+    Its mean over questions is the mean reciprocal rank.
+
+    Raises
+    ------
+    InvalidInput
+        When `gold` is empty.
+    """
+    right = _checked(gold, 1)
+    return next((1.0 / rank for rank, one in enumerate(ranked, start=1) if one in right), 0.0)
+
+
+def _checked(gold: Collection[str], k: int) -> set[str]:
+    if isinstance(gold, str) or not gold:
+        raise InvalidInput(f"gold: at least one right answer is expected, not {gold!r}")
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInput(f"k: a whole number of at least 1 is expected, not {k!r}")
+    return set(gold)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean difference and the interval that holds it with the asked confidence."""
+
+    mean: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The interval in percent, rounded to two places."""
+        return {"gain": _percent(self.mean), "low": _percent(self.low), "high": _percent(self.high)}
+
+
+def paired_bootstrap(
+    ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Return the mean of ``ours − theirs`` over the same questions, and its bootstrap percentile interval.
+
+    Questions are drawn with replacement, both systems' values of a question together (Efron and Tibshirani 1993,
+    section 13.3; Sakai 2006 for retrieval).
+
+    Parameters
+    ----------
+    ours, theirs
+        The measure of each question, ``(q,)``.
+    confidence
+        The share of resampled means between the two ends.
+    seed
+        Of the draws; the same seed gives the same interval.
+
+    Raises
+    ------
+    InvalidInput
+        When the two are empty or not of one length, or `confidence` is not between 0 and 1.
+    """
+    a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape or not len(a):
+        raise InvalidInput(f"values of the same questions are expected, not of shapes {a.shape} and {b.shape}")
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"confidence: a number between 0 and 1 is expected, not {confidence!r}")
+    difference = a - b
+    generator = np.random.default_rng(seed)
+    means: list[NDArray[np.float64]] = []
+    for start in range(0, resamples, _BLOCK):
+        drawn = generator.integers(len(difference), size=(min(_BLOCK, resamples - start), len(difference)))
+        means.append(difference[drawn].mean(axis=1))
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(np.concatenate(means), [tail, 100 - tail])
+    return Interval(float(difference.mean()), float(low), float(high))
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 2)

@@ -1,0 +1,111 @@
+"""OTT-QA (Chen et al. 2021): questions over tables and the passages that their cells link to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from graphret.corpus import Document, HeuristicMetadata, Item, Table, to_nodes
+from graphret.errors import InvalidInput
+from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question, read_json
+from graphret.types import Node
+
+ROWS = 10
+VARIANTS = ("whole", "passages", "tables", "untitled")
+
+_TABLES = "data/traindev_tables_tok"
+_PASSAGES = "data/traindev_request_tok"
+
+
+def half(table_id: str) -> str:
+    """Return the half of the tables that one belongs to: ``"tuned"``, on which settings are chosen, or ``"held"``."""
+    return HELD if hashlib.md5(table_id.encode(), usedforsecurity=False).digest()[-1] % 2 else TUNED
+
+
+def load_ottqa(data: str | Path, split: str = "dev", *, variant: str = "whole") -> Dataset:
+    """Read a folder in the layout of the public OTT-QA repository.
+
+    Each passage is a node with its url as the id and what the url says as its title; each ten rows of a table are one,
+    row r in ``"{table}#{r // 10}"``. Of a cell ``[text, links]`` only the text is read: the links are what a graph has
+    to find. The gold of a question is the passages that hold its answer and the segments with the answer's rows.
+
+    Parameters
+    ----------
+    data
+        The folder, with ``data/traindev_tables_tok``, ``data/traindev_request_tok`` and
+        ``released_data/{split}.traced.json``.
+    variant
+        ``"whole"``; ``"passages"`` or ``"tables"`` for those nodes alone, with the questions that have gold among them;
+        ``"untitled"`` for all nodes without their titles.
+
+    Raises
+    ------
+    InvalidInput
+        When a file is missing or not what it should be; the message names it.
+    """
+    if variant not in VARIANTS:
+        raise InvalidInput(f"variant: one of {', '.join(VARIANTS)} is expected, not {variant!r}")
+    root = Path(data)
+    titled = variant != "untitled"
+    tables: list[Table] = []
+    passages: dict[str, str] = {}
+    for path in sorted((root / _TABLES).glob("*.json")):
+        tables.append(_table(read_json(path), path, titled))
+        requests = root / _PASSAGES / path.name
+        for url, text in read_json(requests).items() if requests.exists() else ():
+            passages.setdefault(url, text)
+    if not tables:
+        raise InvalidInput(f"{root / _TABLES}: there are no tables")
+    documents = [Document(text, id=url, title=title_of(url) if titled else "") for url, text in passages.items()]
+    items: list[Item] = [] if variant == "passages" else [*tables]
+    items += [] if variant == "tables" else documents
+    nodes = to_nodes(items, chunker=None, rows_per_segment=ROWS, balance=False, metadata=HeuristicMetadata())
+    asked = read_json(root / "released_data" / f"{split}.traced.json")
+    questions, lost = _questions(asked, nodes)
+    counts = {"tables": 0 if variant == "passages" else len(tables)}
+    counts |= {"passages": 0 if variant == "tables" else len(documents)}
+    counts |= {"questions_in_file": len(asked), "gold_not_in_corpus": lost}
+    return Dataset("ottqa" if variant == "whole" else f"ottqa-{variant}", nodes, questions, counts)
+
+
+def title_of(url: str) -> str:
+    """Return the title of a Wikipedia page from its url: ``/wiki/Caf%C3%A9_(song)`` is ``Café (song)``."""
+    return unquote(url.removeprefix("/wiki/")).replace("_", " ")
+
+
+def _table(raw: Any, path: Path, titled: bool) -> Table:
+    try:
+        header = [cell[0] for cell in raw["header"]]
+        rows = [[cell[0] for cell in row] for row in raw["data"]]
+        return Table(
+            header,
+            rows,
+            id=raw["uid"],
+            title=raw["title"] if titled else "",
+            section=raw.get("section_title", ""),
+            section_text=raw.get("section_text", ""),
+            introduction=raw.get("intro", ""),
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise InvalidInput(f"{path}: it is no OTT-QA table: {error!r}") from error
+
+
+def _questions(asked: Iterable[Any], nodes: Iterable[Node]) -> tuple[list[Question], int]:
+    """Return the questions that have gold among the nodes, and how many gold nodes were not there."""
+    known = {node.id for node in nodes}
+    questions, lost = [], 0
+    for one in asked:
+        table_id = one["table_id"]
+        gold = set()
+        for _, (row, _), url, kind in one["answer-node"]:
+            gold.add(f"{table_id}#{row // ROWS}")
+            if kind == "passage" and url:
+                gold.add(url)
+        here = gold & known
+        lost += len(gold) - len(here)
+        if here:
+            questions.append(Question(one["question"], frozenset(here), half(table_id)))
+    return questions, lost

@@ -1,0 +1,356 @@
+"""Retrievers side by side on one data set."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput, MissingDependency
+from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question
+from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
+from graphret.evaluation.multihop import load_multihop
+from graphret.evaluation.ottqa import load_ottqa
+from graphret.expansion import Ranking
+from graphret.retriever import IndexRetriever, Retriever
+from graphret.sage import SageGraph, SageRetriever
+from graphret.search.bm25 import BM25Index, BM25Settings
+from graphret.search.encoder import Encoder
+from graphret.search.fields import FieldText, NodeText
+from graphret.search.hybrid import HybridIndex
+from graphret.search.index import ArrayIndex, require_k
+from graphret.search.resolve import resolve_encoder
+from graphret.types import Node
+
+#: Called with the name of a stage, how much of it is done, and how much there is.
+Progress: TypeAlias = Callable[[str, int, int], None]
+Measure: TypeAlias = Callable[[Sequence[str], Iterable[str]], float]
+
+OTTQA_K = (5, 10, 20, 50, 100)
+MULTIHOP_K = (2, 5, 8, 20)
+ALL_AT = 8
+RANKINGS = ("paper", "propagate", "coverage")
+ROWS = ("bm25", "bm25f", "dense", "flat", "hybrid", *RANKINGS, "lexical", "default")
+
+
+class OneText(NodeText):
+    """A node as one text without fields, which plain BM25 searches."""
+
+    def fields(self, node: Node) -> dict[str, FieldText]:
+        """Return the node's name and text as one field."""
+        text = node.text if node.text.startswith(node.name) else f"{node.name}\n{node.text}"
+        return {"text": text} if text.strip() else {}
+
+
+@dataclass
+class Run:
+    """What retrievers reached on a data set: a value for each row, metric and question."""
+
+    dataset: Dataset
+    baseline: str
+    values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def rows(self, half: str | None = None) -> dict[str, dict[str, float]]:
+        """Return the mean of each metric over the questions, or those of a half, in percent, by row."""
+        chosen = self._chosen(half)
+        return {
+            row: {metric: round(100 * float(values[chosen].mean()), 2) for metric, values in metrics.items()}
+            for row, metrics in self.values.items()
+        }
+
+    def intervals(self, half: str | None = None) -> dict[str, dict[str, dict[str, float]]]:
+        """Return the gain over the baseline and its 95 % bootstrap interval, in points, by row and metric."""
+        chosen = self._chosen(half)
+        flat = self.values[self.baseline]
+        return {
+            row: {
+                metric: paired_bootstrap(values[chosen], flat[metric][chosen]).to_dict()
+                for metric, values in metrics.items()
+            }
+            for row, metrics in self.values.items()
+            if row != self.baseline
+        }
+
+    def halves(self) -> list[str]:
+        """Return the halves that the questions come in; none where the data is not divided."""
+        present = {question.half for question in self.dataset.questions}
+        return [half for half in (TUNED, HELD) if half in present]
+
+    def _chosen(self, half: str | None) -> NDArray[np.int64]:
+        questions = self.dataset.questions
+        return np.asarray([i for i, q in enumerate(questions) if half in (None, q.half)], dtype=np.int64)
+
+
+def bench_ottqa(
+    data: str | Path,
+    split: str = "dev",
+    k: Sequence[int] | None = OTTQA_K,
+    limit: int | None = None,
+    encoder: Any = "default",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Compare retrievers on OTT-QA: recall over answer passages and answer segments, mean over questions.
+
+    Parameters
+    ----------
+    data, split
+        See `load_ottqa`.
+    k
+        Where recall is taken.
+    limit
+        The first questions alone; the corpus stays whole.
+    encoder
+        What embeds; ``"default"`` goes without where none is installed, and `None` always does.
+    progress
+        Called as the work goes on.
+
+    Returns
+    -------
+    dict
+        ``name``, ``rows`` (row → metric → percent), ``counts``, ``seconds``, ``baseline``, ``intervals`` (row → metric
+        → gain over the baseline with its 95 % bootstrap interval), ``halves`` (the same rows and intervals for the
+        tables that settings were chosen on and for the others) and ``notes``. ``seconds`` are of each stage, and as
+        ``query_<row>`` the median of a question with the largest k, its embedding given.
+    """
+    start = time.perf_counter()
+    dataset = load_ottqa(data, split).limited(limit)
+    loaded = time.perf_counter() - start
+    run = compare(dataset, k or OTTQA_K, encoder=encoder, progress=progress)
+    run.seconds = {"load": loaded, **run.seconds}
+    result = _result("ottqa", run)
+    result["halves"] = {
+        half: {
+            "questions": len(run._chosen(half)),
+            "rows": run.rows(half),
+            "intervals": run.intervals(half),
+        }
+        for half in run.halves()
+    }
+    return result
+
+
+def bench_multihop(
+    data: str | Path,
+    split: str | None = None,
+    k: Sequence[int] | None = MULTIHOP_K,
+    limit: int | None = None,
+    encoder: Any = "default",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Compare retrievers on questions over several passages; rows are ``<name>/bm25`` and so on.
+
+    Parameters
+    ----------
+    data
+        See `load_multihop`; every data set of the folder is run.
+    split
+        Only the data sets whose name ends in it, such as ``"train"``; all by default.
+    k, limit, encoder, progress
+        As for `bench_ottqa`; ``all@8`` is always among the metrics.
+    """
+    datasets = [d for d in load_multihop(data) if split is None or d.name.endswith(split)]
+    if not datasets:
+        raise InvalidInput(f"{data}: no data set there has a name that ends in {split!r}")
+    merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
+    for dataset in datasets:
+        run = compare(dataset.limited(limit), k or MULTIHOP_K, encoder=encoder, progress=progress, extra=(_all_8,))
+        one = _result(dataset.name, run)
+        for part in ("rows", "counts", "seconds", "intervals"):
+            merged[part].update({f"{dataset.name}/{key}": value for key, value in one[part].items()})
+        merged["notes"] = list(dict.fromkeys([*merged["notes"], *one["notes"]]))
+        merged["baseline"] = one["baseline"]
+    for name in ("nodes", "questions"):
+        merged["counts"][name] = sum(merged["counts"][f"{d.name}/{name}"] for d in datasets)
+    return merged
+
+
+def _all_8(ranked: Sequence[str], gold: Any) -> tuple[str, float]:
+    return f"all@{ALL_AT}", all_at_k(ranked, gold, ALL_AT)
+
+
+def compare(
+    dataset: Dataset,
+    k: Sequence[int],
+    *,
+    encoder: Any = "default",
+    rows: Sequence[str] | None = None,
+    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]] = (),
+    progress: Progress | None = None,
+) -> Run:
+    """Run retrievers over a data set.
+
+    Parameters
+    ----------
+    rows
+        Which of `ROWS` to run; all by default. ``bm25`` and ``flat`` are plain BM25 over one text a node and its hybrid
+        with cosine, as the paper has them; ``bm25f`` and ``hybrid`` are the same over weighted fields, the seeds of
+        every row below them. ``default`` is what ``SageGraph.retriever()`` gives, ``lexical`` the same without an
+        encoder.
+    extra
+        Further measures of a whole ranking, each giving its name and value.
+    """
+    ks = sorted({require_k(one) for one in k})
+    unknown = [row for row in rows or () if row not in ROWS]
+    if unknown:
+        raise InvalidInput(f"rows: there is no {unknown[0]!r}; known are {', '.join(ROWS)}")
+    report = progress or _quiet
+    run = Run(dataset, "flat")
+    model = _cached(encoder, run)
+    start = time.perf_counter()
+    questions = list(dict.fromkeys(q.text for q in dataset.questions))
+    vectors = None
+    if model is not None:
+        report("questions", 0, len(questions))
+        vectors = dict(zip(questions, model.encode_queries(questions), strict=True))
+        run.seconds["questions"] = time.perf_counter() - start
+    else:
+        run.baseline = "bm25"
+    start = time.perf_counter()
+    graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
+    run.seconds["build"] = time.perf_counter() - start
+    bare = graph
+    if model is not None and (rows is None or "lexical" in rows):
+        start = time.perf_counter()
+        bare = SageGraph.from_nodes(dataset.nodes, encoder=None, metadata=None, progress=progress)
+        run.seconds["build_lexical"] = time.perf_counter() - start
+    run.counts = {
+        "nodes": len(graph),
+        "edges": len(graph.edges),
+        "questions": len(dataset.questions),
+        "gold": sum(len(q.gold) for q in dataset.questions),
+        **dataset.counts,
+    }
+    run.counts |= {f"questions_{half}": len(run._chosen(half)) for half in run.halves()}
+    known: list[tuple[Ranking, bool, str]] = []
+    for row, retriever in _retrievers(graph, bare, rows).items():
+        ranking = retriever.ranking if isinstance(retriever, SageRetriever) else None
+        same = [r for one, lexical, r in known if one == ranking and lexical == (row == "lexical")]
+        if ranking is not None and same:  # the default is one of the rankings: no need to run it twice
+            run.values[row] = run.values[same[0]]
+            run.seconds[f"query_{row}"] = run.seconds[f"query_{same[0]}"]
+            continue
+        if ranking is not None:
+            known.append((ranking, row == "lexical" and bare is not graph, row))
+        _evaluate(run, row, retriever, ks, graph, vectors, extra, report)
+    return run
+
+
+def _cached(encoder: Any, run: Run) -> Encoder | None:
+    """Return the encoder with a cache on disk, by content; none, with a note, where the default is not installed."""
+    try:
+        model = resolve_encoder(encoder)
+    except MissingDependency as error:
+        run.notes.append(f"no encoder, so no rows for dense and hybrid search: {error}")
+        return None
+    if model is None:
+        run.notes.append("run without an encoder: no rows for dense and hybrid search")
+        return None
+    from graphret.search.encoder import CachedEncoder
+
+    return model if isinstance(model, CachedEncoder) else CachedEncoder(model)
+
+
+def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -> dict[str, Retriever]:
+    index = graph.index
+    plain = BM25Index.build(index.table, text=OneText(), settings=BM25Settings(field_b={}))
+    made: dict[str, Retriever] = {"bm25": IndexRetriever(plain), "bm25f": IndexRetriever(index.lexical)}
+    if index.dense is not None:
+        flat = HybridIndex(plain, index.dense)
+        made |= {"dense": IndexRetriever(index.dense), "flat": IndexRetriever(flat), "hybrid": IndexRetriever(index)}
+    made |= {name: graph.retriever(name) for name in RANKINGS}
+    made |= {"lexical": bare.retriever(), "default": graph.retriever()}
+    return {row: made[row] for row in ROWS if row in made and (rows is None or row in rows)}
+
+
+def _evaluate(
+    run: Run,
+    row: str,
+    retriever: Retriever,
+    ks: Sequence[int],
+    graph: SageGraph,
+    vectors: dict[str, NDArray[np.float32]] | None,
+    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]],
+    report: Progress,
+) -> None:
+    questions = run.dataset.questions
+    columns: dict[str, list[float]] = {}
+    taken: list[float] = []  # with the most hits, the question's embedding given, no scores remembered
+    groups = _runs(retriever, [*ks, ALL_AT] if extra else ks)
+    searched = _searched(retriever)
+    seconds = 0.0
+    for nth, question in enumerate(questions):
+        if nth % 50 == 0:
+            report(row, nth, len(questions))
+        if vectors is not None and graph.index.dense is not None:
+            graph.index.dense.remember(question.text, vectors[question.text])
+        ranked: dict[int, list[str]] = {}
+        for group in groups:
+            for index in searched:
+                index.forget()
+            start = time.perf_counter()
+            ids = retriever.retrieve(question.text, max(group)).ids
+            seconds = time.perf_counter() - start
+            ranked.update(dict.fromkeys(group, ids))
+        taken.append(seconds)
+        for metric, value in _measured(question, ranked, ks, extra).items():
+            columns.setdefault(metric, []).append(value)
+    report(row, len(questions), len(questions))
+    run.values[row] = {metric: np.asarray(values) for metric, values in columns.items()}
+    run.seconds[f"query_{row}"] = statistics.median(taken)
+
+
+def _searched(retriever: Retriever) -> list[ArrayIndex]:
+    """Return the indexes that remember the scores of recent questions."""
+    index = retriever.index if isinstance(retriever, IndexRetriever) else None
+    index = retriever.graph.index if isinstance(retriever, SageRetriever) else index
+    inner = [index.lexical, index.dense] if isinstance(index, HybridIndex) else []
+    return [one for one in (index, *inner) if one is not None]
+
+
+def _runs(retriever: Retriever, ks: Sequence[int]) -> list[list[int]]:
+    """Return which k can share a run: flat search always, a ranking where it asks for the same seeds."""
+    distinct = sorted(set(ks))
+    if not isinstance(retriever, SageRetriever):
+        return [distinct]
+    groups: dict[int, list[int]] = {}
+    for one in distinct:
+        groups.setdefault(retriever.ranking.n_seeds(one), []).append(one)
+    return list(groups.values())
+
+
+def _measured(
+    question: Question,
+    ranked: dict[int, list[str]],
+    ks: Sequence[int],
+    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]],
+) -> dict[str, float]:
+    out = {f"recall@{k}": recall_at_k(ranked[k], question.gold, k) for k in ks}
+    out |= dict(measure(ranked[ALL_AT], question.gold) for measure in extra)
+    out["hit@1"] = hit_at_k(ranked[ks[0]], question.gold, 1)
+    out["mrr"] = mrr(ranked[ks[-1]], question.gold)
+    return out
+
+
+def _result(name: str, run: Run) -> dict[str, Any]:
+    return {
+        "name": name,
+        "rows": run.rows(),
+        "counts": run.counts,
+        "seconds": {key: round(value, 6) for key, value in run.seconds.items()},
+        "baseline": run.baseline,
+        "intervals": run.intervals(),
+        "notes": run.notes,
+    }
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
