@@ -1,0 +1,230 @@
+"""A LangChain chat model as graphret's `ChatModel`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import Runnable
+
+from graphret.errors import GraphretError, InvalidInput
+from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm.openai_wire import redacted
+
+T = TypeVar("T")
+
+_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
+_REASONS |= {422: "bad_request", 429: "rate_limit"}
+# How providers say why a reply ended; what is not here is handed on in lower case.
+_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
+_FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
+
+
+class LangChainChat:
+    """Let graphret's methods speak to any LangChain chat model.
+
+    Parameters
+    ----------
+    model
+        The chat model. Retries are its own (``max_retries`` with most providers).
+    name
+        What traces and cache keys show; by default the model's name.
+    structured
+        Whether `json_schema` is handed over, through ``with_structured_output``; a model that cannot goes without.
+
+    Notes
+    -----
+    `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
+    arguments of its call otherwise. A `timeout` is kept here: an asynchronous call is cancelled, a blocking one is left
+    behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
+    traced there.
+
+    Examples
+    --------
+    >>> from langchain_core.language_models import GenericFakeChatModel
+    >>> model = LangChainChat(GenericFakeChatModel(messages=iter(["Jane Austen"])), name="fake")
+    >>> model.chat([Message.user("Who wrote Emma?")]).text
+    'Jane Austen'
+    """
+
+    def __init__(self, model: BaseChatModel, *, name: str | None = None, structured: bool = True) -> None:
+        if not isinstance(model, BaseChatModel):
+            raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
+        self.model = model
+        self.name = name or _name_of(model)
+        self.structured = structured
+
+    def __repr__(self) -> str:
+        return f"LangChainChat({self.name!r})"
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
+        given = [to_message(message) for message in messages]
+        try:
+            answer = _within(timeout, lambda: runnable.invoke(given, **options))
+        except Exception as error:
+            raise self._failure(error, timeout) from error
+        return self._reply(answer)
+
+    async def achat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the contract of ChatModel
+    ) -> Reply:
+        """`chat` without blocking the event loop; see `ChatModel.achat`."""
+        runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
+        given = [to_message(message) for message in messages]
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await runnable.ainvoke(given, **options)
+        except Exception as error:
+            raise self._failure(error, timeout) from error
+        return self._reply(answer)
+
+    def _runnable(
+        self,
+        tools: Sequence[Tool] | None,
+        temperature: float | None,
+        max_tokens: int | None,
+        json_schema: Mapping[str, Any] | None,
+    ) -> tuple[Runnable[Any, Any], dict[str, Any]]:
+        wanted = {"temperature": temperature, "max_tokens": max_tokens}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        fields = {key: value for key, value in given.items() if key in type(self.model).model_fields}
+        options = {key: value for key, value in given.items() if key not in fields}
+        model = self.model.model_copy(update=fields) if fields else self.model
+        if tools:
+            try:
+                return model.bind_tools([tool.to_dict() for tool in tools]), options
+            except NotImplementedError:
+                raise ChatError("the model takes no tools", model=self.name, reason="bad_request") from None
+        if json_schema is not None and self.structured:
+            try:
+                titled = {"title": "answer", "description": "The answer.", **json_schema}
+                return model.with_structured_output(titled, include_raw=True), {}
+            except (NotImplementedError, ValueError, TypeError):
+                pass  # a wish that the model cannot grant: the messages say it too
+        return model, options
+
+    def _reply(self, answer: Any) -> Reply:
+        structured = isinstance(answer, Mapping)
+        message = answer.get("raw") if structured else answer
+        if not isinstance(message, AIMessage):
+            kind = type(message).__name__
+            raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
+        text, calls = str(message.text), tuple(_tool_calls(message))
+        if structured:  # given as the call of a tool that stands for the schema, by most models
+            text, calls = (calls[0].arguments if calls and not text.strip() else text), ()
+        said = message.response_metadata
+        reason = str(next((said[key] for key in ("finish_reason", "stop_reason", "done_reason") if said.get(key)), ""))
+        usage = message.usage_metadata
+        return Reply(
+            text=text,
+            tool_calls=calls,
+            usage=Usage(usage["input_tokens"], usage["output_tokens"]) if usage else Usage(),
+            finish_reason=_finish(reason, bool(calls), structured),
+            model=str(said.get("model_name") or said.get("model") or self.name),
+        )
+
+    def _failure(self, error: Exception, timeout: float | None) -> Exception:
+        if isinstance(error, GraphretError):
+            return error
+        kind = type(error).__name__
+        status = getattr(error, "status_code", None)
+        status = status if isinstance(status, int) else None
+        if isinstance(error, TimeoutError):
+            waited = f"no answer within {timeout:g} s" if timeout is not None else "no answer in time"
+            return ChatError(waited, model=self.name, reason="timeout", status=status)
+        if status is not None:
+            reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")
+        elif "Timeout" in kind:
+            reason = "timeout"
+        elif isinstance(error, ConnectionError) or "Connection" in kind or "Connect" in kind:
+            reason = "connection"
+        else:
+            reason = "invalid_reply" if "Pars" in kind else "server"
+        return ChatError(f"{kind}: {redacted(str(error), ())}", model=self.name, reason=reason, status=status)
+
+
+def to_message(message: Message) -> BaseMessage:
+    """Return a graphret message as LangChain's."""
+    if message.role == "system":
+        return SystemMessage(message.content, name=message.name)
+    if message.role == "user":
+        return HumanMessage(message.content, name=message.name)
+    if message.role == "tool":
+        return ToolMessage(message.content, tool_call_id=message.tool_call_id, name=message.name)
+    calls = [
+        {
+            "type": "tool_call",
+            "id": call.id,
+            "name": call.name,
+            # every call must be in the conversation, for its answer follows
+            "args": call.parsed if call.parsed is not None else {"malformed": call.arguments},
+        }
+        for call in message.tool_calls
+    ]
+    return AIMessage(message.content, tool_calls=calls, name=message.name)
+
+
+def _tool_calls(message: AIMessage) -> list[ToolCall]:
+    calls = [
+        ToolCall(call["id"] or f"call_{i}", call["name"], json.dumps(call["args"], ensure_ascii=False, default=str))
+        for i, call in enumerate(message.tool_calls)
+    ]
+    for i, broken in enumerate(message.invalid_tool_calls, start=len(calls)):
+        calls.append(ToolCall(broken["id"] or f"call_{i}", broken["name"] or "", broken["args"] or ""))
+    return calls
+
+
+def _finish(reason: str, calls: bool, structured: bool) -> str:
+    known = _FINISH.get(reason.lower(), reason.lower())
+    if known == "tool_calls" and structured:
+        return "stop"
+    return known or ("tool_calls" if calls else "stop")
+
+
+def _name_of(model: BaseChatModel) -> str:
+    for field in ("model_name", "model", "model_id"):
+        name = getattr(model, field, None)
+        if isinstance(name, str) and name:
+            return name
+    return model._llm_type
+
+
+def _within(timeout: float | None, work: Callable[[], T]) -> T:
+    """Do `work`; where it takes longer than `timeout` seconds, raise `TimeoutError` and leave it to its thread."""
+    if timeout is None:
+        return work()
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
+    return outcome.result(timeout)

@@ -1,0 +1,164 @@
+"""Nodes and hits become LangChain documents, and come back.
+
+A document has the node's text, its id, and as metadata the properties that the user gave. What graphret has to say is
+one entry of the metadata, ``metadata["graphret"]``, in plain JSON values:
+
+==============  ====================================================================================================
+``id``          the node's id, also where the document itself has none
+``score``       higher is better, comparable within one retrieval
+``name``        what people call the node
+``labels``      its kinds, the first the primary one
+``evidence``    why it was returned: one object each, see `graphret.types.Evidence`; `evidence_of` makes them objects
+``properties``  what graphret knows besides: source and place, topic, entities and the like
+==============  ====================================================================================================
+
+A document made of a bare node has of these only what cannot be told from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+
+from graphret import corpus
+from graphret.corpus.items import checked_metadata
+from graphret.corpus.metadata import EXTRACTED
+from graphret.errors import InvalidInput
+from graphret.types import Evidence, Hit, Node
+
+#: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
+KEY = "graphret"
+
+_FIELDS = frozenset({"id", "score", "name", "labels", "evidence", "properties"})
+_LABELS = ("Document",)
+_PLACE = ("chunk_", "table_")
+
+
+def to_document(item: Node | Hit) -> Document:
+    """Return a node, or a hit with its score and evidence, as a LangChain document."""
+    node = item.node if isinstance(item, Hit) else item
+    given, derived = _sorted_out(node.properties)
+    if isinstance(item, Hit):
+        block = block_of(item)
+    else:
+        block = {}
+        if node.name != _name(node.properties):
+            block["name"] = node.name
+        if tuple(node.labels) != _LABELS:
+            block["labels"] = list(node.labels)
+        if derived:
+            block["properties"] = derived
+    return Document(node.text, id=node.id, metadata={**given, KEY: block} if block else given)
+
+
+def block_of(hit: Hit) -> dict[str, Any]:
+    """Return what graphret has to say of a hit, as plain JSON values."""
+    block = {
+        "id": hit.id,
+        "score": float(hit.score),
+        "name": hit.node.name,
+        "labels": list(hit.node.labels),
+        "evidence": [plain(evidence.to_dict()) for evidence in hit.evidence],
+    }
+    derived = _sorted_out(hit.node.properties)[1]
+    return {**block, "properties": derived} if derived else block
+
+
+def from_document(document: Document, *, strict: bool = True) -> Node:
+    """Return a LangChain document as a node; the inverse of `to_document`.
+
+    The id is the document's, or else made from title and text, as everywhere in graphret.
+
+    Parameters
+    ----------
+    strict
+        Whether metadata that is not JSON is refused; otherwise values that are not become strings.
+
+    Raises
+    ------
+    InvalidInput
+        When the metadata is not JSON, or has a ``graphret`` entry that graphret did not write.
+    """
+    what = f"document {document.id!r}" if document.id else f"document {document.page_content[:40]!r}"
+    block = _block(document, what)
+    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    derived = block.get("properties", {})
+    known = {**given, **derived}
+    properties: dict[str, Any] = checked_metadata(known, what, reserved=False) if strict else plain(known)
+    return Node(
+        document.id or block.get("id") or made_id(document),
+        tuple(block.get("labels", _LABELS)),
+        block.get("name", _name(properties)),
+        document.page_content,
+        properties,
+    )
+
+
+def to_hit(document: Document, score: float = 0.0) -> Hit:
+    """Return a document as a hit, with the score and the evidence in its metadata, or `score` and none."""
+    known = _block(document, f"document {document.id!r}").get("score", score)
+    return Hit(from_document(document, strict=False), float(known), tuple(evidence_of(document)))
+
+
+def evidence_of(document: Document) -> list[Evidence]:
+    """Return the evidence in a document's metadata as objects, whose ``str`` reads well; none where there is none."""
+    block = _block(document, f"document {document.id!r}")
+    return [Evidence(**evidence) for evidence in block.get("evidence", ())]
+
+
+def made_id(document: Document) -> str:
+    """Return the id that graphret gives to a document which has none."""
+    title = document.metadata.get("title")
+    return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
+
+
+def to_item(document: Document) -> corpus.Document:
+    """Return a LangChain document as an item of a corpus, without what an earlier retrieval said of it."""
+    _block(document, f"document {document.id!r}")
+    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    title = given.get("title")
+    return corpus.Document(
+        document.page_content, document.id or "", title if isinstance(title, str) else "", metadata=given
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value in plain JSON types, which survive a checkpointer."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _block(document: Document, what: str) -> dict[str, Any]:
+    block = document.metadata.get(KEY, {})
+    if not isinstance(block, Mapping) or not block.keys() <= _FIELDS:
+        raise InvalidInput(f"{what}: the entry {KEY!r} of its metadata is reserved for graphret; rename it")
+    return dict(block)
+
+
+def _name(properties: Mapping[str, Any]) -> str:
+    title = properties.get("title")
+    return title if isinstance(title, str) else ""
+
+
+def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell what the user gave from what graphret added."""
+    filled = properties.get(EXTRACTED)
+    added = {*filled, EXTRACTED} if isinstance(filled, list) else set()
+    added.discard("name")  # it stands for the node's name: a property called so is the user's
+    if "source_id" in properties:
+        added.add("source_id")
+        added.update(key for key in properties if key.startswith(_PLACE) or (key == "title" and not properties[key]))
+    given: dict[str, Any] = {}
+    derived: dict[str, Any] = {}
+    for key, value in properties.items():
+        if key != KEY:
+            (derived if key in added else given)[key] = plain(value)
+    return given, derived

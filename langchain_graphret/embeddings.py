@@ -1,0 +1,45 @@
+"""A graphret encoder as LangChain embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from graphret.errors import InvalidInput
+from graphret.search.resolve import resolve_encoder
+
+
+class EncoderEmbeddings(Embeddings):
+    """Give a vector store the embeddings that the graph uses.
+
+    The other way needs no adapter: everything in graphret that takes an encoder takes LangChain embeddings.
+
+    Parameters
+    ----------
+    encoder
+        ``"default"``, or anything that `graphret.search.encoder.as_encoder` takes.
+
+    Raises
+    ------
+    InvalidInput
+        When the encoder is `None`.
+    MissingDependency
+        When the default encoder is asked for and is not installed.
+    """
+
+    def __init__(self, encoder: Any = "default") -> None:
+        resolved = resolve_encoder(encoder)
+        if resolved is None:
+            raise InvalidInput("encoder: embeddings need one")
+        self.encoder = resolved
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts as documents."""
+        vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a text as a query."""
+        vector: list[float] = self.encoder.encode_queries([text])[0].tolist()
+        return vector

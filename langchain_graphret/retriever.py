@@ -1,0 +1,130 @@
+"""`SageRetriever`: expansion over a graph, or any other graphret retriever, as a LangChain retriever."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from graphret.errors import InvalidInput
+from graphret.retriever import Retriever
+from graphret.sage import SageGraph
+from graphret.search.index import require_k
+from graphret.where import Where, both
+from langchain_graphret._calls import areport, arun_below, refuse_unknown, report, run_below
+from langchain_graphret.documents import to_document
+from langchain_graphret.filters import to_where
+from langchain_graphret.seeds import LangChainSeeds
+
+
+class SageRetriever(BaseRetriever):
+    """Retrieve connected evidence: exactly `k` documents where that many qualify, with scores and reasons.
+
+    Each document's ``metadata["graphret"]`` has its score and the evidence for it, in plain JSON values; see
+    `langchain_graphret.documents`. Callback handlers get the retrieval's trace as the custom event ``graphret_trace``,
+    and what LangChain retrievers and models do on the way is traced below the retriever's own run.
+
+    Parameters
+    ----------
+    graph
+        A `SageGraph`, or a view of one.
+    retriever
+        Any graphret `Retriever` instead: a combinator, another method.
+    k
+        How many documents are returned.
+    where
+        A filter dictionary (see `to_where`) or a `Where`.
+    ranking
+        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+    seeds
+        Over a graph: who finds the seeds, a LangChain or a graphret retriever; by default the graph's hybrid search.
+    on_failure
+        Over a graph: ``"fallback"`` seeds from the graph's search when `seeds` fails, ``"raise"`` does not.
+
+    Notes
+    -----
+    `invoke` and its kin take `k` and `where` too: ``retriever.invoke(question, k=3, where={"year": 1969})``. That `k`
+    is used instead of the retriever's; that filter is joined to the retriever's by *and*, so a call can narrow what is
+    returned and never widen it. Any other argument of a call is an `InvalidInput`.
+
+    Examples
+    --------
+    >>> from langchain_core.documents import Document
+    >>> from langchain_graphret import SageGraph, SageRetriever
+    >>> graph = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.", id="emma")], embedding=None)
+    >>> SageRetriever(graph=graph, k=1).invoke("Who wrote Emma?")[0].id
+    'emma'
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    graph: SageGraph | None = Field(default=None, repr=False)
+    retriever: Retriever | None = None
+    k: int = Field(default=10, ge=1, strict=True)
+    where: Any = None
+    ranking: Any = "coverage"
+    seeds: Any = None
+    on_failure: Literal["fallback", "raise"] = "fallback"
+
+    @field_validator("where")
+    @classmethod
+    def _read_where(cls, value: Any) -> Where | None:
+        return to_where(value)
+
+    @model_validator(mode="after")
+    def _check(self) -> SageRetriever:
+        if (self.graph is None) == (self.retriever is None):
+            raise InvalidInput("SageRetriever: either 'graph' or 'retriever' is expected")
+        if self.graph is None and (self.seeds is not None or self.ranking != "coverage"):
+            raise InvalidInput("SageRetriever: 'seeds' and 'ranking' belong to a graph, not to another retriever")
+        if self.seeds is not None and not isinstance(self.seeds, (Retriever, Runnable)):
+            raise InvalidInput(f"seeds: a retriever is expected, not {type(self.seeds).__name__}")
+        assert isinstance(self.core, Retriever)
+        return self
+
+    @property
+    def core(self) -> Retriever:
+        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
+        if self.graph is None:
+            assert self.retriever is not None
+            return self.retriever
+        seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
+        return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Any = None,
+        **unknown: Any,
+    ) -> list[Document]:
+        n, condition = self._asked(k, where, unknown)
+        callbacks = run_manager.get_child()
+        retrieval = run_below(callbacks, lambda: self.core.retrieve(query, n, condition))
+        report(retrieval, callbacks)
+        return [to_document(hit) for hit in retrieval]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Any = None,
+        **unknown: Any,
+    ) -> list[Document]:
+        n, condition = self._asked(k, where, unknown)
+        callbacks = run_manager.get_child()
+        retrieval = await arun_below(callbacks, self.core.aretrieve(query, n, condition))
+        await areport(retrieval, callbacks)
+        return [to_document(hit) for hit in retrieval]
+
+    def _asked(self, k: int | None, where: Any, unknown: dict[str, Any]) -> tuple[int, Where | None]:
+        refuse_unknown(self, unknown)
+        return self.k if k is None else require_k(k), both(self.where, to_where(where))

@@ -1,0 +1,329 @@
+"""`SageRetriever` as LangChain sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from corpora import QUESTION
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from pydantic import ValidationError
+
+import graphret
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.retriever import Retriever
+from graphret.types import Retrieval
+from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of
+
+
+@pytest.fixture(scope="module")
+def graph() -> SageGraph:
+    return SageGraph.from_documents(DOCUMENTS, None)
+
+
+class TestRetrieverSuite(RetrieversIntegrationTests):
+    """LangChain's own suite, over a graph without an encoder."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return SageRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"graph": SageGraph.from_documents(DOCUMENTS, None)}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUESTION
+
+
+class TestRetrieverSuiteWithEmbeddings(TestRetrieverSuite):
+    """The same with LangChain embeddings, seeds of a vector store, and another ranking."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        embedding = DeterministicFakeEmbedding(size=16)
+        seeds = InMemoryVectorStore.from_documents(DOCUMENTS, embedding).as_retriever()
+        return {"graph": SageGraph.from_documents(DOCUMENTS, embedding), "seeds": seeds, "ranking": "propagate"}
+
+
+class TestRetrieverSuiteOverRetriever(TestRetrieverSuite):
+    """The same over a graphret retriever that is no graph's."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        graph = SageGraph.from_documents(DOCUMENTS, None)
+        return {"retriever": graphret.Fuse([graphret.IndexRetriever(graph.index), graph.retriever()])}
+
+
+def ids(documents: list[Document]) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+def test_connected_evidence_is_returned_with_its_reason(graph: SageGraph) -> None:
+    found = SageRetriever(graph=graph, k=2).invoke("Which ballpark is in the city of Wisconsin on Lake Michigan?")
+    assert set(ids(found)) == {"milwaukee", "county"}
+    county = next(document for document in found if document.id == "county")
+    block = county.metadata[KEY]
+    assert block["name"] == "County Stadium (Milwaukee)"
+    assert block["labels"] == ["Document"]
+    assert isinstance(block["score"], float)
+    assert any(e.kind == "neighbor" and e.source == "milwaukee" for e in evidence_of(county))
+    assert json.loads(json.dumps(county.metadata)) == county.metadata
+
+
+def test_documents_come_back_as_they_were_given(graph: SageGraph) -> None:
+    found = SageRetriever(graph=graph, k=len(DOCUMENTS)).invoke(QUESTION)
+    given = {document.id: document for document in DOCUMENTS}
+    assert len(found) == len(DOCUMENTS)
+    for document in found:
+        assert document.page_content == given[document.id].page_content
+        assert {key: value for key, value in document.metadata.items() if key != KEY} == given[document.id].metadata
+
+
+def test_scores_are_the_core_retrievers(graph: SageGraph) -> None:
+    retrieval = graph.retriever().retrieve(QUESTION, 4)
+    found = SageRetriever(graph=graph, k=4).invoke(QUESTION)
+    assert [(d.id, d.metadata[KEY]["score"]) for d in found] == [(hit.id, hit.score) for hit in retrieval]
+
+
+async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph=graph)
+    for options in ({"k": 1}, {"k": 2, "where": {"tenant": "a"}}, {"where": {"year": {"$lt": 1950}}}):
+        blocking = retriever.invoke(QUESTION, **options)
+        assert ids(await retriever.ainvoke(QUESTION, **options)) == ids(blocking)
+        assert (
+            blocking == (await retriever.abatch([QUESTION], **options))[0] == retriever.batch([QUESTION], **options)[0]
+        )
+    assert len(retriever.invoke(QUESTION, k=2)) == 2
+    assert set(ids(retriever.invoke(QUESTION, where={"year": {"$lt": 1950}}))) == {"sicks", "opera"}
+
+
+def test_a_filter_at_a_call_narrows_the_retrievers_own(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph=graph, where={"tenant": "a"})
+    assert set(ids(retriever.invoke(QUESTION))) == {"pilots", "milwaukee", "opera"}
+    assert ids(retriever.invoke(QUESTION, where={"year": 1969})) == ["pilots"]
+    assert retriever.invoke(QUESTION, where={"tenant": "b"}) == []
+
+
+async def test_unknown_arguments_of_a_call_are_refused_by_name(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph=graph)
+    with pytest.raises(InvalidInput, match="'top_k'"):
+        retriever.invoke(QUESTION, top_k=3)
+    with pytest.raises(InvalidInput, match="'filter'"):
+        await retriever.ainvoke(QUESTION, filter={"year": 1969})
+    assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True])
+async def test_a_malformed_k_is_refused(graph: SageGraph, k: Any) -> None:
+    with pytest.raises(ValidationError, match="k"):
+        SageRetriever(graph=graph, k=k)
+    with pytest.raises(InvalidInput, match="k"):
+        await SageRetriever(graph=graph).ainvoke(QUESTION, k=k)
+
+
+def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
+    plain = graph.retriever()
+    for wrong, named in (
+        ({}, "'graph' or 'retriever'"),
+        ({"graph": graph, "retriever": plain}, "'graph' or 'retriever'"),
+        ({"retriever": plain, "ranking": "paper"}, "belong to a graph"),
+        ({"graph": graph, "ranking": "best"}, "ranking"),
+        ({"graph": graph, "seeds": "bm25"}, "seeds"),
+        ({"graph": graph, "where": {"year": {"$near": 3}}}, r"\$near"),
+        ({"graph": graph, "on_failure": "ignore"}, "on_failure"),
+        ({"graph": graph, "top_k": 3}, "top_k"),
+    ):
+        with pytest.raises(ValidationError, match=named):
+            SageRetriever(**wrong)
+
+
+def test_the_graphs_later_changes_are_seen() -> None:
+    graph = SageGraph.from_documents(DOCUMENTS, None)
+    retriever = graph.as_retriever(k=3)
+    graph.add_documents([Document("The Seattle Pilots had a mascot.", id="mascot")])
+    assert "mascot" in ids(retriever.invoke("mascot of the Seattle Pilots"))
+    graph.remove(["mascot"])
+    assert "mascot" not in ids(retriever.invoke("mascot of the Seattle Pilots"))
+
+
+def test_a_view_shows_nothing_else(graph: SageGraph) -> None:
+    view = graph.view({"tenant": {"$between": ["a", "a"]}})
+    found = view.as_retriever(k=5).invoke(QUESTION)
+    assert set(ids(found)) == {"pilots", "milwaukee", "opera"}
+    assert "sicks" not in json.dumps([document.metadata for document in found])
+
+
+def test_parameters_can_be_configured_at_run_time(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph=graph, k=5).configurable_fields(k=ConfigurableField(id="k"))
+    assert len(retriever.invoke(QUESTION, config={"configurable": {"k": 2}})) == 2
+    assert len(SageRetriever(graph=graph).bind(k=1).invoke(QUESTION)) == 1
+
+
+class Events(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Any, Any]] = []
+        self.parents: dict[Any, Any] = {}
+
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: Any, parent_run_id: Any, **_: Any) -> None:
+        self.parents[run_id] = parent_run_id
+        self.seen.append(("start", run_id, query))
+
+    def on_retriever_end(self, documents: Any, *, run_id: Any, **_: Any) -> None:
+        self.seen.append(("end", run_id, ids(documents)))
+
+    def on_retriever_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
+        self.seen.append(("error", run_id, str(error)))
+
+    def on_custom_event(self, name: str, data: Any, *, run_id: Any, **_: Any) -> None:
+        self.seen.append((name, run_id, data))
+
+
+class AsyncEvents(AsyncCallbackHandler):
+    def __init__(self) -> None:
+        self.inner = Events()
+
+    async def on_retriever_start(self, *args: Any, **named: Any) -> None:
+        self.inner.on_retriever_start(*args, **named)
+
+    async def on_retriever_end(self, *args: Any, **named: Any) -> None:
+        self.inner.on_retriever_end(*args, **named)
+
+    async def on_custom_event(self, *args: Any, **named: Any) -> None:
+        self.inner.on_custom_event(*args, **named)
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_callbacks_hear_of_start_trace_and_end(graph: SageGraph, form: str) -> None:
+    retriever = SageRetriever(graph=graph, k=2, seeds=ListRetriever(documents=by_id("opera", "pilots")))
+    if form == "blocking":
+        events = Events()
+        found = retriever.invoke(QUESTION, config={"callbacks": [events]})
+    else:
+        handler = AsyncEvents()
+        events = handler.inner
+        found = await retriever.ainvoke(QUESTION, config={"callbacks": [handler]})
+    outer = events.seen[0][1]
+    assert [(kind, run == outer) for kind, run, _ in events.seen] == [
+        ("start", True),
+        ("start", False),  # the seeds, below
+        ("end", False),
+        ("graphret_trace", True),
+        ("end", True),
+    ]
+    inner = events.seen[1][1]
+    assert events.parents == {outer: None, inner: outer}
+    assert {"seeds", "expand"} <= {stage["name"] for stage in events.seen[3][2]["stages"]}
+    json.dumps(events.seen[3][2])
+    assert events.seen[-1][2] == ids(found)
+
+
+def test_callbacks_hear_of_errors(graph: SageGraph) -> None:
+    events = Events()
+    with pytest.raises(InvalidInput):
+        SageRetriever(graph=graph).invoke(QUESTION, config={"callbacks": [events]}, k=0)
+    assert [kind for kind, _, _ in events.seen] == ["start", "error"]
+
+
+async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
+    falling = SageRetriever(graph=graph, k=3, seeds=BrokenRetriever())
+    assert ids(falling.invoke(QUESTION)) == ids(SageRetriever(graph=graph, k=3).invoke(QUESTION))
+    assert "the vector store is down" in caplog.text
+    assert len(await falling.ainvoke(QUESTION)) == 3
+    raising = SageRetriever(graph=graph, seeds=BrokenRetriever(), on_failure="raise")
+    with pytest.raises(RetrievalFailed, match="the vector store is down"):
+        raising.invoke(QUESTION)
+    with pytest.raises(RetrievalFailed, match="the vector store is down"):
+        await raising.ainvoke(QUESTION)
+
+
+async def test_seeds_are_awaited_and_their_order_counts(graph: SageGraph) -> None:
+    seeds = ListRetriever(documents=by_id("opera"))
+    retriever = SageRetriever(graph=graph, seeds=seeds, k=1, ranking="paper")
+    assert ids(await retriever.ainvoke(QUESTION)) == ["opera"]
+    assert seeds.asked == ["ainvoke"]
+    assert ids(retriever.invoke(QUESTION)) == ["opera"]
+    assert seeds.asked == ["ainvoke", "invoke"]
+
+
+class Held(Retriever):
+    """Waits in `aretrieve` until it is let go, and knows what became of it."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+        self.cancelled = False
+
+    async def aretrieve(self, query: str, k: int = 10, where: Any = None) -> Retrieval:
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return Retrieval(query, k, [])
+
+
+async def test_the_loop_runs_on_while_a_retrieval_waits() -> None:
+    held = Held()
+    task = asyncio.create_task(SageRetriever(retriever=held).ainvoke(QUESTION))
+    await held.begun.wait()  # would never come back if the retrieval blocked the loop
+    held.go.set()
+    assert await task == []
+
+
+async def test_cancelling_a_call_cancels_the_retrieval() -> None:
+    held = Held()
+    task = asyncio.create_task(SageRetriever(retriever=held).ainvoke(QUESTION))
+    await held.begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert held.cancelled
+
+
+async def test_embedding_a_question_does_not_hold_the_loop(encoder: Any) -> None:
+    threads: set[int] = set()
+
+    class Watched(type(encoder)):  # type: ignore[misc]
+        def encode_queries(self, texts: list[str]) -> Any:
+            threads.add(threading.get_ident())
+            return super().encode_queries(texts)
+
+    graph = SageGraph.from_documents(DOCUMENTS, Watched())
+    threads.clear()
+    assert len(await graph.as_retriever(k=2).ainvoke(QUESTION)) == 2
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+def test_threads_get_the_answers_of_one(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph=graph, k=3)
+    questions = [document.page_content for document in DOCUMENTS] * 8
+    expected = [retriever.invoke(question) for question in questions]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(retriever.invoke, questions)) == expected
+
+
+async def test_it_stands_in_a_chain(graph: SageGraph) -> None:
+    chain = {
+        "context": SageRetriever(graph=graph, k=2),
+        "question": RunnablePassthrough(),
+    } | RunnablePassthrough.assign(ids=lambda found: ids(found["context"]))
+    expected = ids(graph.as_retriever(k=2).invoke(QUESTION))
+    assert chain.invoke(QUESTION)["ids"] == expected
+    assert (await chain.ainvoke(QUESTION))["ids"] == expected
