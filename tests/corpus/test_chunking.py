@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graphret.corpus import SemanticChunker, SentenceChunker, split_sentences
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import InvalidInput
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ def test_an_encoder_that_answers_wrongly(rows: NDArray[np.float64]) -> None:
         def encode_documents(self, texts: Sequence[str]) -> Any:
             return rows
 
-    with pytest.raises(ModelError, match="encoder"):
+    with pytest.raises(InvalidInput, match="sentence embedding"):
         SemanticChunker(Wrong()).spans(["One here. Two here."])
 
 

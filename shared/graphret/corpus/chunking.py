@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.corpus.sentences import Span, split_long, split_sentences
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import InvalidInput
+from graphret.search.vectors import check_vectors, normalize
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
@@ -115,7 +116,7 @@ class SemanticChunker:
 
         Raises
         ------
-        ModelError
+        InvalidInput
             If the encoder does not answer with one row a window.
         """
         units = [_units(text, self.max_chars) for text in texts]
@@ -134,7 +135,8 @@ class SemanticChunker:
             if len(units) > 1
             for i in range(len(units))
         ]
-        rows = _unit_rows(self.encoder.encode_documents(windows), len(windows)) if windows else np.zeros((0, 1))
+        embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
+        rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
         similarities: list[Floats] = []
         first = 0
         for _, units in documents:
@@ -224,16 +226,6 @@ def _blocks(sizes: Sequence[int]) -> Iterator[range]:
             first, total = i + 1, 0
     if first < len(sizes):
         yield range(first, len(sizes))
-
-
-def _unit_rows(rows: Floats, n: int) -> Floats:
-    rows = np.asarray(rows, dtype=np.float32)
-    if rows.ndim != 2 or len(rows) != n:
-        raise ModelError(f"the encoder answered with an array of shape {rows.shape} for {n} texts")
-    if not np.isfinite(rows).all():
-        raise ModelError("the encoder answered with numbers that are not finite")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1)
 
 
 def _check_limits(min_chars: int, max_chars: int) -> None:

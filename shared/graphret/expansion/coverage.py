@@ -19,10 +19,10 @@ class Coverage:
     """Score linked pairs by how much of the question their two ends say together.
 
     For a link between a and b, ``F = Σ_t max(w(t, a), w(t, b))`` over the question's terms t, where w is the BM25F
-    weight of the term in the node, or in the row that the link is about. Each term counts once, on the side that says it
-    best: a pair is good when its halves together say what was asked. With an encoder a pair's score also has its cosine.
-    The best pairs are extended by a third node, which adds the terms that the pair leaves out. A node's score is its own
-    plus `weight` times that of the best pair or triple it is in, relative to the best of the question.
+    weight of the term in the node, or in the row that the link is about. Each term counts once, on the side that says
+    it best: a pair is good when its halves together say what was asked. With an encoder a pair's score also has its
+    cosine. The best pairs are extended by a third node, which adds the terms that the pair leaves out. A node's score
+    is its own plus `weight` times that of the best pair or triple it is in, relative to the best of the question.
 
     This goes beyond the SAGE paper; docs/expansion.md has what each part is worth.
 

@@ -40,6 +40,7 @@ from graphret.search.encoder import Encoder
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.resolve import named_encoder, resolve_encoder
+from graphret.search.vectors import check_vectors
 from graphret.stores.memory import Graph, MemoryStore, graph_from_bundle, graph_parts
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
@@ -216,7 +217,7 @@ class SageGraph:
             report("embed", 0, len(table))
             if vectors is not None:
                 order = np.argsort(np.asarray([node.id for node in listed], dtype=object), kind="stable")
-                vectors = np.asarray(vectors)[order]
+                vectors = check_vectors(vectors, len(listed), what="embedding")[order]
             else:
                 assert encoder is not None
                 texts = [settings.text.text(node) for node in table]
@@ -464,9 +465,9 @@ class SageGraph:
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         state = SageState(graph, index, similarity, EdgeTable.from_bundle(bundle.sub("explicit")))
         name = bundle.meta["chunker"] if chunker == "saved" else chunker
-        return cls(
-            state, settings, chunker=_chunker(name, model) if isinstance(name, str) else name, metadata=metadata
-        )
+        if chunker == "saved" and model is None and name == "semantic":
+            name = "sentence"  # without its encoder the graph can be read and not added to
+        return cls(state, settings, chunker=_chunker(name, model) if isinstance(name, str) else name, metadata=metadata)
 
 
 class SageView(SageGraph):

@@ -25,8 +25,8 @@ MENTIONS = "MENTIONS"
 #: How much a link of each kind counts.
 #:
 #: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or what follows a comma, or another
-#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a cell
-#: and of its table's title, section and header make up the name; ``text`` and ``text_alias``: running text says it.
+#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a
+#: cell and of its table's title, section and header make up the name; ``text``, ``text_alias``: running text says it.
 KIND_WEIGHTS: Mapping[str, float] = {
     "exact": 1.0,
     "alias": 1.0,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput
+from graphret.errors import GraphretError, InvalidInput, MissingDependency
 from graphret.search.encoder import Encoder, Progress, as_encoder, default_encoder
 
 
@@ -37,20 +37,20 @@ class SavedEncoder:
 
     def _resolved(self) -> Encoder:
         if self._inner is None:
-            inner = self._known()
+            message = f"encoder: the index was built with {self.name!r}; open it with that encoder"
+            try:
+                default = default_encoder()
+                inner = default if default.name == self.name else as_encoder(self.name)
+                if inner is not None:
+                    _ = inner.dimension  # loads the model, so that one that cannot be had is told here
+            except MissingDependency:
+                raise
+            except GraphretError as error:
+                raise InvalidInput(f"{message} ({error})") from error
             if inner is None or inner.name != self.name:
-                raise InvalidInput(f"encoder: the index was built with {self.name!r}; open it with that encoder")
+                raise InvalidInput(message)
             self._inner = inner
         return self._inner
-
-    def _known(self) -> Encoder | None:
-        default = default_encoder()
-        if default.name == self.name:
-            return default
-        try:
-            return as_encoder(self.name)
-        except InvalidInput:
-            return None
 
     @property
     def dimension(self) -> int:

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from corpora import BALLPARKS, QUESTION
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests_support import HashingEncoder, edges_of
+
+from graphret.corpus import Corpus, Document, Record, Table
+from graphret.errors import InvalidInput
+from graphret.sage import SageGraph
+from graphret.search.resolve import SavedEncoder
+from graphret.types import Edge
+
+
+@pytest.fixture(params=["lexical", "encoder"])
+def graph(request: Any) -> SageGraph:
+    return SageGraph.build(BALLPARKS, encoder=None if request.param == "lexical" else HashingEncoder())
+
+
+def test_a_row_joins_the_team_to_its_park(graph: SageGraph) -> None:
+    answer = graph.retriever().retrieve(QUESTION, 3)
+    assert set(answer.ids) == {"pilots#0", "sicks#0", "teams#0"}
+    (park,) = [hit for hit in answer if hit.id == "sicks#0"]
+    (reason,) = [e for e in park.evidence if e.kind == "neighbor"]
+    assert reason.source == "teams#0"
+    assert reason.properties["source_row"] == 0
+    assert reason.properties["column"] == "Park"
+
+
+@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
+def test_every_ranking_answers_sync_and_async(graph: SageGraph, ranking: str) -> None:
+    retriever = graph.retriever(ranking)
+    answer = retriever.retrieve(QUESTION, 4)
+    assert len(answer) == 4
+    assert asyncio.run(retriever.aretrieve(QUESTION, 4)).ids == answer.ids
+
+
+def test_without_an_encoder_only_similarity_is_missing() -> None:
+    lexical = SageGraph.build(BALLPARKS, encoder=None)
+    assert "IS_SIMILAR" not in lexical.edges.relations
+    assert "MENTIONS" in lexical.edges.relations
+    assert lexical.encoder is None
+    assert "IS_SIMILAR" in SageGraph.build(BALLPARKS, encoder=HashingEncoder()).edges.relations
+
+
+def test_content_is_embedded_once() -> None:
+    encoder = HashingEncoder()
+    built = SageGraph.build(BALLPARKS, encoder=encoder, chunker=None)
+    contents = {built.settings.text.text(node) for node in built.nodes}
+    assert sum(text in contents for text in encoder.encoded) == len(contents)
+
+
+def test_explicit_edges_are_kept() -> None:
+    items = Corpus(
+        (Record("drill", text="A drill."), Record("battery", text="A battery.")),
+        (Edge("drill", "NEEDS", "battery", 0.7, {"note": "18 V"}),),
+    )
+    built = SageGraph.build(items, encoder=None)
+    built.add([Document("Drills are tools.", id="doc")])
+    kept = [e for e in built.edges.edges(built.nodes.ids) if e.relation == "NEEDS"]
+    assert kept == [Edge("drill", "NEEDS", "battery", pytest.approx(0.7), {"note": "18 V"})]
+    built.remove(["battery"])
+    assert "NEEDS" not in built.edges.relations
+
+
+# -- change
+
+
+@pytest.mark.parametrize("with_encoder", [False, True])
+def test_a_graph_to_which_items_were_added_is_the_graph_built_of_all(with_encoder: bool) -> None:
+    grown = SageGraph.build(BALLPARKS[:3], encoder=HashingEncoder() if with_encoder else None)
+    grown.add(BALLPARKS[3:])
+    _same_as_rebuilt(grown, BALLPARKS)
+
+
+TEXTS = st.lists(st.sampled_from(["Leeds", "River Aire", "Malham", "band", "city", "Opera"]), min_size=1, max_size=8)
+DOCUMENTS = st.lists(
+    st.builds(
+        lambda t, title: (" ".join(t) + ".", title), TEXTS, st.sampled_from(["", "Leeds", "River Aire", "Malham"])
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(max_examples=25)
+@given(DOCUMENTS, DOCUMENTS, st.data())
+def test_any_change_leaves_the_edges_of_a_rebuild(
+    before: list[tuple[str, str]], after: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    items = {f"d{i}": Document(text, id=f"d{i}", title=title) for i, (text, title) in enumerate(before)}
+    grown = SageGraph.build(items.values(), encoder=HashingEncoder())
+    fresh = [Document(text, id=f"d{2 * i}", title=title) for i, (text, title) in enumerate(after)]
+    grown.add(fresh)
+    items.update({item.id: item for item in fresh})
+    gone = data.draw(st.lists(st.sampled_from(sorted(items)), unique=True, max_size=len(items) - 1))
+    grown.remove(gone)
+    _same_as_rebuilt(grown, [item for id_, item in items.items() if id_ not in gone])
+
+
+def _same_as_rebuilt(grown: SageGraph, items: Any) -> None:
+    encoder = grown.encoder
+    rebuilt = SageGraph.build(items, encoder=encoder)
+    rebuilt = SageGraph.from_nodes(list(rebuilt.nodes), encoder=encoder, thresholds=grown.thresholds)
+    assert list(grown.nodes) == list(rebuilt.nodes)
+    assert edges_of(grown) == edges_of(rebuilt)
+    np.testing.assert_array_equal(grown.index.lexical.scores(QUESTION), rebuilt.index.lexical.scores(QUESTION))
+
+
+def test_adding_an_id_again_replaces_what_it_was(graph: SageGraph) -> None:
+    graph.add([Document("Milwaukee lies at the mouth of three rivers.", id="milwaukee", title="Milwaukee")])
+    assert len(graph) == 6
+    (node,) = graph.store.get(["milwaukee#0"])
+    assert node is not None
+    assert "three rivers" in node.text
+
+
+def test_remove_takes_items_and_nodes(graph: SageGraph) -> None:
+    assert graph.remove(["teams", "opera#0"]) == ["opera#0", "teams#0"]
+    assert len(graph) == 4
+    with pytest.raises(InvalidInput, match="'teams'"):
+        graph.remove(["pilots", "teams"])
+    assert len(graph) == 4
+    with pytest.raises(InvalidInput, match="empty"):
+        graph.remove(["pilots", "sicks", "milwaukee", "county"])
+
+
+def test_thresholds_stay_until_they_are_refitted() -> None:
+    built = SageGraph.build(BALLPARKS, encoder=HashingEncoder())
+    before = built.thresholds.to_dict()
+    built.add([Document(f"Leeds has a band called number {i}.", id=f"x{i}", title=f"Band {i}") for i in range(8)])
+    assert built.thresholds.to_dict() == before
+    built.refit()
+    assert built.thresholds.to_dict() != before
+
+
+def test_a_retriever_sees_changes(graph: SageGraph) -> None:
+    retriever = graph.retriever()
+    graph.add([Document("The zeppelin hangar was built in 1913.", id="hangar", title="Zeppelin hangar")])
+    assert retriever.retrieve("zeppelin hangar", 1).ids == ["hangar#0"]
+
+
+# -- filters and views
+
+
+def test_where_limits_results_and_a_view_limits_reading(graph: SageGraph) -> None:
+    where = {"tenant": "b"}
+    answer = graph.retriever().retrieve(QUESTION, 2, where=where)
+    assert set(answer.ids) == {"sicks#0", "county#0"}
+    assert any(e.source == "teams#0" for h in answer for e in h.evidence), (
+        "the walk passes through another tenant's table"
+    )
+    seen = graph.view(where).retriever().retrieve(QUESTION, 10)
+    assert set(seen.ids) == {"sicks#0", "county#0"}
+    assert all(e.source in {"sicks#0", "county#0", None} for h in seen for e in h.evidence)
+
+
+def test_a_view_cannot_be_changed_or_saved(graph: SageGraph, tmp_path: Path) -> None:
+    for view in (graph.view({"tenant": "a"}), graph.view(None)):
+        for change in (
+            lambda v: v.add([Document("x")]),
+            lambda v: v.remove(["pilots"]),
+            lambda v: v.refit(),
+            lambda v: v.save(tmp_path / "view"),
+        ):
+            with pytest.raises(InvalidInput, match="view"):
+                change(view)
+    assert not (tmp_path / "view").exists()
+
+
+# -- on disk
+
+
+def test_saved_and_opened_it_answers_the_same(graph: SageGraph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "graph")
+    opened = SageGraph.load(tmp_path / "graph", encoder=graph.encoder)
+    assert list(opened.nodes) == list(graph.nodes)
+    assert edges_of(opened) == edges_of(graph)
+    assert opened.settings == graph.settings
+    for ranking in ("coverage", "propagate", "paper"):
+        assert [h.to_dict() for h in opened.retriever(ranking).retrieve(QUESTION, 6)] == [
+            h.to_dict() for h in graph.retriever(ranking).retrieve(QUESTION, 6)
+        ]
+    opened.add([Document("A new ballpark.", id="new", title="New park")])
+    graph.add([Document("A new ballpark.", id="new", title="New park")])
+    assert edges_of(opened) == edges_of(graph)
+
+
+def test_opening_maps_memory_instead_of_reading_it(graph: SageGraph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "graph")
+    opened = SageGraph.load(tmp_path / "graph", encoder=None)
+    arrays = [opened.edges.source, opened.edges.weight, opened.index.lexical.node_weights.data]
+    if opened.index.dense:
+        arrays.append(opened.index.dense.vectors)
+    for array in arrays:
+        base: Any = array
+        while base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        assert isinstance(base, np.memmap)
+
+
+def test_another_encoder_than_the_graphs_is_refused(tmp_path: Path) -> None:
+    class Other(HashingEncoder):
+        name = "other"
+
+    SageGraph.build(BALLPARKS, encoder=HashingEncoder()).save(tmp_path / "graph")
+    with pytest.raises(InvalidInput, match=r"hashing-48.*other"):
+        SageGraph.load(tmp_path / "graph", encoder=Other())
+    opened = SageGraph.load(tmp_path / "graph")
+    assert isinstance(opened.encoder, SavedEncoder)
+    with pytest.raises(InvalidInput, match="hashing-48"):
+        opened.retriever(on_failure="raise").retrieve(QUESTION, 3)
+
+
+def test_unicode_survives(tmp_path: Path) -> None:
+    items = [
+        Document("e\u0301tude in combining marks", id="ид-1", title="E\u0301tude", metadata={"emoji": "👩‍🚀"}),
+        Document("ירושלים היא עיר", id="rtl", title="ירושלים"),
+        Table(header=["城市", "🙂"], rows=[["東京", "1"], ["ירושלים", "2"]], id="表", title="城市"),
+    ]
+    SageGraph.build(items, encoder=None).save(tmp_path / "graph")
+    opened = SageGraph.load(tmp_path / "graph")
+    assert {n.id for n in opened.nodes} == {"ид-1#0", "rtl#0", "表#0"}
+    (node,) = opened.store.get(["ид-1#0"])
+    assert node is not None
+    assert (node.name, node.text, node.properties["emoji"]) == ("E\u0301tude", "e\u0301tude in combining marks", "👩‍🚀")
+    assert "MENTIONS" in {e.relation for e in opened.store.neighbors(["rtl#0"])}
+    assert opened.retriever().retrieve("東京", 1).ids == ["表#0"]
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize("items", [[], Corpus(())])
+def test_an_empty_corpus_is_refused(items: Any) -> None:
+    with pytest.raises(InvalidInput, match="empty"):
+        SageGraph.build(items, encoder=None)
+
+
+def test_malformed_items_are_named() -> None:
+    with pytest.raises(InvalidInput, match="'same'"):
+        SageGraph.build([Document("a", id="same"), Document("b", id="same")], encoder=None)
+    with pytest.raises(InvalidInput, match="text"):
+        SageGraph.build([Document(7, id="seven")], encoder=None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="'ragged'"):
+        SageGraph.build([Table(header=["a", "b"], rows=[["1"]], id="ragged")], encoder=None)
+    with pytest.raises(InvalidInput, match="header"):
+        SageGraph.build([Table(header=[], rows=[["1"]], id="bare")], encoder=None)
+
+
+def test_embeddings_that_cannot_be_used_are_named() -> None:
+    class Broken(HashingEncoder):
+        def encode_documents(self, texts: list[str], *, progress: object = None) -> Any:
+            return np.full((len(texts), 4), np.nan, dtype=np.float32)
+
+    with pytest.raises(InvalidInput, match="NaN"):
+        SageGraph.build(BALLPARKS, encoder=Broken())
+    nodes = list(SageGraph.build(BALLPARKS, encoder=None).nodes)
+    with pytest.raises(InvalidInput, match="rows"):
+        SageGraph.from_nodes(nodes, encoder=None, vectors=np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("arguments", [{"ranking": "best"}, {"on_failure": "perhaps"}])
+def test_unknown_settings_are_named(graph: SageGraph, arguments: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(arguments.values()))):
+        graph.retriever(**arguments).retrieve("q", 1)
+
+
+def test_a_chunker_by_an_unknown_name_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'sliding'"):
+        SageGraph.build(BALLPARKS, encoder=None, chunker="sliding")
+    with pytest.raises(InvalidInput, match="encoder"):
+        SageGraph.build(BALLPARKS, encoder=None, chunker="semantic")
+
+
+# -- many at once
+
+
+def test_sixty_four_threads_get_the_answers_of_one() -> None:
+    built = SageGraph.build(BALLPARKS, encoder=HashingEncoder())
+    retriever = built.retriever()
+    questions = [QUESTION, "ballpark in Milwaukee", "opera", "Kansas City stadium", "Wisconsin lake", "Jarry Park"] * 4
+    expected = [[(h.id, h.score) for h in retriever.retrieve(q, 5)] for q in questions]
+    start = threading.Barrier(64)
+    wrong: list[str] = []
+
+    def ask(offset: int) -> None:
+        start.wait()
+        for i in range(len(questions)):
+            at = (i + offset) % len(questions)
+            built.index.forget()
+            if [(h.id, h.score) for h in retriever.retrieve(questions[at], 5)] != expected[at]:
+                wrong.append(questions[at])
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_readers_see_one_state_while_a_writer_changes_the_graph() -> None:
+    built = SageGraph.build(BALLPARKS, encoder=None)
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                answer = built.retriever().retrieve("zeppelin hangar stadium", 4)
+                assert len(answer) == 4
+                assert len(set(answer.ids)) == 4
+        except BaseException as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for _ in range(10):
+        built.add([Document("The zeppelin hangar was built in 1913.", id="hangar", title="Zeppelin hangar")])
+        built.remove(["hangar"])
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not failures
