@@ -116,6 +116,19 @@ class DenseIndex(ArrayIndex):
             while len(self._queries) > _QUERIES_KEPT:
                 self._queries.popitem(last=False)
 
+    def remembers(self, query: str) -> bool:
+        """Whether the embedding of a query is at hand."""
+        with self._lock:
+            return query in self._queries
+
+    def with_query(self, query: str, vector: Any) -> DenseIndex:
+        """Return this index with an embedding given for a query; the index itself does not learn of it."""
+        other = DenseIndex(self.table, self.vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        if self.approximate:
+            other._graph = self._nearest_graph()
+        other.remember(query, vector)
+        return other
+
     def query_vector(self, query: str) -> NDArray[np.float32]:
         """Return the embedding of a query, ``(d,)``."""
         with self._lock:
@@ -166,12 +179,15 @@ class DenseIndex(ArrayIndex):
         return self.cosines(query, positions)
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        found = self._nearest_graph().search(vector, k).keys
+        return np.sort(np.asarray(found, dtype=np.int64))
+
+    def _nearest_graph(self) -> Any:
         if self._graph is None:
             with self._build_lock:
                 if self._graph is None:
                     self._graph = self._build_graph()
-        found = self._graph.search(vector, k).keys
-        return np.sort(np.asarray(found, dtype=np.int64))
+        return self._graph
 
     def _build_graph(self) -> Any:
         from usearch.index import Index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,11 @@ class HybridIndex(ArrayIndex):
         if high <= low:
             return np.zeros(len(positions), dtype=np.float32)
         return np.asarray((self.dense.score_at(query, positions) - low) / (high - low), dtype=np.float32)
+
+    def with_query(self, query: str, vector: Any) -> HybridIndex:
+        """Return this index with an embedding given for a query; the index itself does not learn of it."""
+        dense = self.dense.with_query(query, vector) if self.dense else None
+        return HybridIndex(self.lexical, dense, alpha=self.alpha)
 
     def changed(self, table: NodeTable, fresh: Collection[str]) -> HybridIndex:
         """Return the index of another table, reading only the nodes that are new or in `fresh`."""
