@@ -1,1 +1,47 @@
-"""x"""
+"""graphret in LlamaIndex: retrievers, postprocessors, a node parser, and adapters both ways."""
+
+from __future__ import annotations
+
+from graphret.errors import MissingDependency
+
+try:
+    import llama_index.core  # noqa: F401
+except ImportError as error:
+    raise MissingDependency("llama-index-core", "llama-index", "llama_index_graphret") from error
+
+from llama_index_graphret.adapters import LlamaIndexEncoder, LlamaIndexSeeds
+from llama_index_graphret.chat import LlamaIndexChat
+from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent, SageRetrievalEvent
+from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
+from llama_index_graphret.expansion import SageExpansion
+from llama_index_graphret.filters import to_filters, to_where
+from llama_index_graphret.fusion import RRFFusionRetriever
+from llama_index_graphret.graph import SageGraph
+from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
+from llama_index_graphret.parser import SageNodeParser
+from llama_index_graphret.rerank import GraphReranker
+from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
+
+__all__ = [
+    "ExpansionEndEvent",
+    "ExpansionStartEvent",
+    "GraphReranker",
+    "LlamaIndexChat",
+    "LlamaIndexEncoder",
+    "LlamaIndexSeeds",
+    "RRFFusionRetriever",
+    "SageExpansion",
+    "SageGraph",
+    "SageNodeParser",
+    "SageNodeWithScore",
+    "SageRetrievalEvent",
+    "SageRetriever",
+    "as_llama_index_retriever",
+    "evidence_of",
+    "from_llama_node",
+    "retrieval_of",
+    "to_filters",
+    "to_llama_document",
+    "to_llama_node",
+    "to_where",
+]

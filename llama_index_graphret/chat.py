@@ -1,0 +1,227 @@
+"""LlamaIndex language models as graphret's `ChatModel`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ContentBlock,
+    MessageRole,
+    TextBlock,
+    ToolCallBlock,
+)
+from llama_index.core.llms import LLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.tools import FunctionTool, ToolMetadata
+
+from graphret.errors import InvalidInput
+from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
+
+_SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
+
+
+class LlamaIndexChat:
+    """A LlamaIndex LLM as a graphret `ChatModel`.
+
+    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON goes into the messages only, since LlamaIndex
+    has no common way to ask for a schema. Temperature and token limit are passed to the model's ``chat``, so that a
+    model that knows neither raises.
+
+    Parameters
+    ----------
+    llm
+        Any LlamaIndex LLM.
+    name
+        What traces and caches call it; the model's name by default.
+
+    Raises
+    ------
+    InvalidInput
+        When `llm` is no LlamaIndex LLM.
+    """
+
+    def __init__(self, llm: LLM, *, name: str = "") -> None:
+        if not isinstance(llm, LLM):
+            raise InvalidInput(f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}")
+        self.llm = llm
+        model = llm.metadata.model_name
+        self._name = name or (model if model and model != "unknown" else llm.class_name())
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._name
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Answer a conversation; `timeout` is the model's own.
+
+        Raises
+        ------
+        ChatError
+            When the model fails, or is asked to call tools and cannot.
+        """
+        options = _options(temperature, max_tokens)
+        history = _history(messages, json_schema)
+        try:
+            if tools:
+                response = self._caller().chat_with_tools(
+                    _tools(tools), chat_history=history, allow_parallel_tool_calls=True, **options
+                )
+            else:
+                response = self.llm.chat(history, **options)
+        except ChatError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        return self._reply(response)
+
+    async def achat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the contract's
+    ) -> Reply:
+        """`chat`, awaiting the model for at most `timeout` seconds."""
+        options = _options(temperature, max_tokens)
+        history = _history(messages, json_schema)
+        try:
+            async with asyncio.timeout(timeout):
+                if tools:
+                    caller = self._caller()
+                    response = await caller.achat_with_tools(
+                        _tools(tools), chat_history=history, allow_parallel_tool_calls=True, **options
+                    )
+                else:
+                    response = await self.llm.achat(history, **options)
+        except ChatError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        return self._reply(response)
+
+    def _caller(self) -> FunctionCallingLLM:
+        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
+            return self.llm
+        raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
+
+    def _failed(self, error: Exception) -> ChatError:
+        reason = "timeout" if isinstance(error, TimeoutError) else "server"
+        return ChatError(f"{type(error).__name__}: {error}", model=self.name, reason=reason)
+
+    def _reply(self, response: ChatResponse) -> Reply:
+        message = response.message
+        texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+        calls = _calls(message)
+        spent = _usage(response)
+        return Reply("".join(texts), calls, spent, "tool_calls" if calls else _finished(response), self.name)
+
+
+def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any]:
+    given = {"temperature": temperature, "max_tokens": max_tokens}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _history(messages: Sequence[Message], json_schema: Mapping[str, Any] | None) -> list[ChatMessage]:
+    history = [_message(message) for message in messages]
+    if json_schema is not None:
+        wish = f"Answer with JSON alone, of this schema:\n{json.dumps(json_schema, ensure_ascii=False)}"
+        history.insert(0, ChatMessage(role=MessageRole.SYSTEM, content=wish))
+    return history
+
+
+def _message(message: Message) -> ChatMessage:
+    blocks: list[ContentBlock] = [TextBlock(text=message.content)] if message.content or not message.tool_calls else []
+    blocks += [
+        ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=call.arguments)
+        for call in message.tool_calls
+    ]
+    extra = {"tool_call_id": message.tool_call_id, "name": message.name}
+    return ChatMessage(
+        role=MessageRole(message.role),
+        blocks=blocks,
+        additional_kwargs={key: value for key, value in extra.items() if value is not None},
+    )
+
+
+def _tools(tools: Sequence[Tool]) -> list[_SchemaTool]:
+    return [_SchemaTool(tool) for tool in tools]
+
+
+class _SchemaMetadata(ToolMetadata):
+    """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model."""
+
+    def __init__(self, tool: Tool) -> None:
+        super().__init__(description=tool.description, name=tool.name, fn_schema=None)
+        self._parameters = dict(tool.parameters)
+
+    def get_parameters_dict(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return dict(self._parameters)
+
+
+class _SchemaTool(FunctionTool):
+    """A tool that is offered to a model and not run by LlamaIndex."""
+
+    def __init__(self, tool: Tool) -> None:
+        super().__init__(fn=_refuse, metadata=_SchemaMetadata(tool))
+
+
+def _refuse(**arguments: Any) -> str:
+    raise NotImplementedError("graphret runs its tools itself")
+
+
+def _calls(message: ChatMessage) -> tuple[ToolCall, ...]:
+    calls = [
+        ToolCall(
+            block.tool_call_id or f"call_{i}",
+            block.tool_name,
+            block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs),
+        )
+        for i, block in enumerate(b for b in message.blocks if isinstance(b, ToolCallBlock))
+    ]
+    if calls:
+        return tuple(calls)
+    for i, raw in enumerate(message.additional_kwargs.get("tool_calls") or ()):
+        function = _get(raw, "function") or {}
+        name, arguments = _get(function, "name"), _get(function, "arguments")
+        if isinstance(name, str):
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+            calls.append(ToolCall(str(_get(raw, "id") or f"call_{i}"), name, text))
+    return tuple(calls)
+
+
+def _usage(response: ChatResponse) -> Usage:
+    for holder in (_get(response.raw, "usage"), response.additional_kwargs, response.message.additional_kwargs):
+        for names in _SPENT:
+            read, written = (_get(holder, name) for name in names)
+            if isinstance(read, int) and isinstance(written, int):
+                return Usage(read, written)
+    return Usage()
+
+
+def _finished(response: ChatResponse) -> str:
+    choices = _get(response.raw, "choices")
+    reason = _get(choices[0], "finish_reason") if isinstance(choices, Sequence) and choices else None
+    return reason if isinstance(reason, str) else "stop"
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

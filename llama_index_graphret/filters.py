@@ -1,0 +1,115 @@
+"""LlamaIndex's metadata filters as graphret's conditions, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from graphret.errors import InvalidInput
+from graphret.where import Where, WhereLike
+
+FiltersLike: TypeAlias = "MetadataFilters | MetadataFilter | WhereLike"
+
+_DIRECT = {
+    FilterOperator.EQ: "$eq",
+    FilterOperator.NE: "$ne",
+    FilterOperator.GT: "$gt",
+    FilterOperator.GTE: "$gte",
+    FilterOperator.LT: "$lt",
+    FilterOperator.LTE: "$lte",
+    FilterOperator.IN: "$in",
+    FilterOperator.NIN: "$nin",
+    FilterOperator.CONTAINS: "$contains",
+}
+_BACK = {operator: name for name, operator in _DIRECT.items()}
+_JUNCTIONS = {FilterCondition.AND: "$and", FilterCondition.OR: "$or"}
+
+
+def to_where(filters: FiltersLike) -> Where | None:
+    """Return LlamaIndex filters as a condition; `None` for none, or an empty list of them.
+
+    The meaning is that of LlamaIndex's own in-memory store, filters inside filters included; a condition `NOT` holds
+    where none of its filters does. graphret conditions are returned as they are.
+
+    Raises
+    ------
+    InvalidInput
+        For ``text_match_insensitive``, which graphret has no condition for, and for a value that its operator does not
+        take; the message names the key.
+    """
+    if isinstance(filters, MetadataFilter):
+        return _leaf(filters)
+    if not isinstance(filters, MetadataFilters):
+        return Where.parse(filters)
+    parts = [part for one in filters.filters if (part := to_where(one)) is not None]
+    if not parts:
+        return None
+    condition = filters.condition or FilterCondition.AND
+    if condition is FilterCondition.NOT:
+        return Where("$not", children=(parts[0] if len(parts) == 1 else Where("$or", children=tuple(parts)),))
+    return parts[0] if len(parts) == 1 else Where(_JUNCTIONS[condition], children=tuple(parts))
+
+
+def to_filters(where: WhereLike) -> MetadataFilters | None:
+    """Return a condition as LlamaIndex filters, for a vector store that is to obey the same one; `None` for none.
+
+    Raises
+    ------
+    InvalidInput
+        Where LlamaIndex has no filter for it: ``{"$exists": True}``, and values that its filters do not hold (booleans,
+        null).
+    """
+    condition = Where.parse(where)
+    if condition is None:
+        return None
+    found = _filter(condition)
+    return found if isinstance(found, MetadataFilters) else MetadataFilters(filters=[found])
+
+
+def _leaf(one: MetadataFilter) -> Where:
+    key, operator, value = one.key, one.operator, one.value
+    if operator in _DIRECT:
+        if operator in (FilterOperator.IN, FilterOperator.NIN) and not isinstance(value, list):
+            raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a list, not {value!r}")
+        return _parsed(key, {_DIRECT[operator]: value})
+    if operator is FilterOperator.TEXT_MATCH:
+        if not isinstance(value, str):
+            raise InvalidInput(f"filters: 'text_match' on {key!r} takes a string, not {value!r}")
+        return _parsed(key, {"$contains": value})
+    if operator in (FilterOperator.ANY, FilterOperator.ALL):
+        if not isinstance(value, list) or not value:
+            raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a non-empty list, not {value!r}")
+        junction = "$or" if operator is FilterOperator.ANY else "$and"
+        return Where(junction, children=tuple(_parsed(key, {"$contains": item}) for item in value))
+    if operator is FilterOperator.IS_EMPTY:
+        parts: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
+        return Where("$or", children=tuple(_parsed(key, part) for part in parts))
+    raise InvalidInput(f"filters: {operator.value!r} on {key!r} has no counterpart in graphret")
+
+
+def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
+    where = Where.parse({key: condition})
+    assert where is not None
+    return where
+
+
+def _filter(where: Where) -> MetadataFilters | MetadataFilter:
+    if where.operator in ("$and", "$or"):
+        condition = FilterCondition.AND if where.operator == "$and" else FilterCondition.OR
+        return MetadataFilters(filters=[_filter(child) for child in where.children], condition=condition)
+    if where.operator == "$not":
+        return MetadataFilters(filters=[_filter(where.children[0])], condition=FilterCondition.NOT)
+    if where.operator in _BACK:
+        return _made(where.field, list(where.value) if isinstance(where.value, tuple) else where.value, where.operator)
+    raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} on {where.field!r}")
+
+
+def _made(key: str, value: Any, operator: str) -> MetadataFilter:
+    if value is None or isinstance(value, bool):
+        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}")
+    try:
+        return MetadataFilter(key=key, value=value, operator=_BACK[operator])
+    except ValueError as error:
+        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}") from error

@@ -1,0 +1,237 @@
+"""`SageGraph`, made from what LlamaIndex has: nodes, documents, and vector indexes with their embeddings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseNode, Document, MetadataMode
+
+import graphret
+from graphret.corpus import HeuristicMetadata, MetadataExtractor
+from graphret.errors import InvalidInput
+from graphret.sage import SageSettings
+from graphret.sage.settings import SimilaritySettings, Thresholds
+from graphret.sage.signals import SIGNALS
+from graphret.search.resolve import resolve_encoder
+from graphret.types import Edge, Node
+from llama_index_graphret.adapters import LlamaIndexEncoder
+from llama_index_graphret.nodes import ORIGIN, from_llama_node, require_nodes
+from llama_index_graphret.parser import SageNodeParser
+from llama_index_graphret.retriever import SageRetriever
+
+_DESCRIBE = HeuristicMetadata()
+
+
+class SageGraph(graphret.SageGraph):
+    """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes.
+
+    Everything of the class it derives from is there: `build`, `add`, `remove`, `save`, `view`, `report`.
+    """
+
+    @classmethod
+    def from_index(
+        cls,
+        index: VectorStoreIndex,
+        *,
+        embed_model: BaseEmbedding | None = None,
+        embed_metadata: bool = False,
+        **options: Any,
+    ) -> SageGraph:
+        """Build a graph over the nodes of a vector index.
+
+        Nodes come from the docstore, or from a vector store that can list them; embeddings from the vector store where
+        it gives them out, and only what it lacks is embedded. The graph does not follow later changes of the index.
+
+        Parameters
+        ----------
+        index
+            The index.
+        embed_model
+            What embeds questions: the index's own model by default.
+        embed_metadata
+            Whether topics, titles and the like are embedded too, to connect nodes that are alike in these (SAGE, table
+            3): a call of the embedding model for each distinct one. Without it nodes are connected by their contents'
+            embeddings, by entities and by names.
+        **options
+            As `from_nodes` takes them.
+
+        Raises
+        ------
+        InvalidInput
+            When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
+        """
+        nodes = nodes_of(index)
+        embeddings = embeddings_of(index, nodes)
+        with_embeddings = [_with_embedding(node, embeddings.get(node.node_id)) for node in nodes]
+        model = embed_model or index._embed_model
+        return cls.from_nodes(with_embeddings, embed_model=model, embed_metadata=embed_metadata, **options)
+
+    @classmethod
+    def from_nodes(
+        cls,
+        nodes: Iterable[Node | BaseNode],
+        *,
+        embed_model: BaseEmbedding | None = None,
+        embed_metadata: bool = True,
+        encoder: Any = "default",
+        metadata: MetadataExtractor | None = _DESCRIBE,
+        settings: SageSettings | None = None,
+        edges: Iterable[Edge] = (),
+        vectors: Any = None,
+        thresholds: Thresholds | None = None,
+        **options: Any,
+    ) -> SageGraph:
+        """Build a graph of LlamaIndex nodes, or of graphret's.
+
+        Nodes of one document are linked as its parts. Embeddings that nodes carry are taken as `embed_model`'s
+        (LlamaIndex's ``Settings.embed_model`` by default), and the nodes without one are embedded by it.
+
+        Parameters
+        ----------
+        nodes
+            The nodes. `retriever` and `as_retriever` give them back with the same ids and hashes.
+        embed_model
+            A LlamaIndex embedding model, in place of `encoder`.
+        embed_metadata
+            Whether topics, titles and the like are embedded too, see `from_index`.
+        encoder
+            As `graphret.SageGraph.build` takes it, where there is no `embed_model`; with `None` embeddings that nodes
+            carry are used, and questions must bring theirs.
+
+        Raises
+        ------
+        InvalidInput
+            When there are no nodes, or one is malformed.
+        """
+        listed: Sequence[Any] = list(nodes)
+        if embed_model is not None:
+            encoder = LlamaIndexEncoder(embed_model)
+        if any(isinstance(node, BaseNode) for node in listed):
+            given = require_nodes(listed)
+            carried = [node.embedding for node in given]
+            if vectors is None and any(one is not None for one in carried):
+                if isinstance(encoder, str) and encoder == "default":
+                    encoder = LlamaIndexEncoder(Settings.embed_model)
+                vectors = _completed(given, carried, encoder)
+            listed = _numbered(given)
+        if vectors is not None and not embed_metadata:
+            settings = _by_content(settings or SageSettings())
+        made = super().from_nodes(
+            listed,
+            encoder=encoder,
+            metadata=metadata,
+            settings=settings,
+            edges=edges,
+            vectors=vectors,
+            thresholds=thresholds,
+            **options,
+        )
+        assert isinstance(made, SageGraph)
+        return made
+
+    @classmethod
+    def from_documents(
+        cls, documents: Sequence[Document], *, node_parser: Any = None, show_progress: bool = False, **options: Any
+    ) -> SageGraph:
+        """Build a graph of LlamaIndex documents, cut by `SageNodeParser` or another node parser."""
+        parser = node_parser or SageNodeParser()
+        return cls.from_nodes(parser.get_nodes_from_documents(documents, show_progress=show_progress), **options)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> SageGraph:
+        """Open a saved graph; one made with a LlamaIndex embedding model is given the same model again."""
+        if embed_model is not None:
+            options["encoder"] = LlamaIndexEncoder(embed_model)
+        loaded = super().load(folder, **options)
+        assert isinstance(loaded, SageGraph)
+        return loaded
+
+    def as_retriever(self, **options: Any) -> SageRetriever:
+        """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
+        return SageRetriever(self, **options)
+
+
+def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
+    """Return the nodes of a vector index, from its docstore or from its vector store."""
+    if not isinstance(index, VectorStoreIndex):
+        raise InvalidInput(f"index: a VectorStoreIndex is expected, not {type(index).__name__}")
+    ids = list(index.index_struct.nodes_dict.values())
+    found: list[BaseNode] = index.docstore.get_nodes(ids, raise_error=False) if ids else []
+    if len(found) == len(ids) and found:
+        return found
+    try:
+        stored = list(index.vector_store.get_nodes(node_ids=ids or None))
+    except (NotImplementedError, AttributeError, TypeError, ValueError):
+        stored = []
+    if not stored and not found:
+        name = type(index.vector_store).__name__
+        raise InvalidInput(f"index: it holds no nodes, or {name} does not list them: use SageGraph.from_nodes")
+    return list({node.node_id: node for node in [*found, *stored]}.values())
+
+
+def embeddings_of(index: VectorStoreIndex, nodes: Sequence[BaseNode]) -> Mapping[str, list[float]]:
+    """Return the embeddings that a vector index's store gives out, by node id."""
+    found = {node.node_id: list(node.embedding) for node in nodes if node.embedding is not None}
+    get = getattr(index.vector_store, "get", None)
+    for node in nodes:
+        if callable(get) and node.node_id not in found:
+            try:
+                vector = get(node.node_id)
+            except (KeyError, NotImplementedError, TypeError, ValueError):
+                continue
+            if isinstance(vector, Sequence) and vector and isinstance(vector[0], float | int):
+                found[node.node_id] = list(vector)
+    return found
+
+
+def _with_embedding(node: BaseNode, embedding: list[float] | None) -> BaseNode:
+    return node if embedding is None else node.model_copy(update={"embedding": embedding})
+
+
+def _completed(nodes: Sequence[BaseNode], carried: Sequence[list[float] | None], encoder: Any) -> Any:
+    """Return one embedding a node, embedding as LlamaIndex would what carries none."""
+    missing = [i for i, one in enumerate(carried) if one is None]
+    rows = {i: one for i, one in enumerate(carried) if one is not None}
+    if missing:
+        if encoder is None:
+            raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
+        model = resolve_encoder(encoder)
+        assert model is not None
+        texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]
+        rows.update(zip(missing, np.asarray(model.encode_documents(texts)), strict=True))
+    widths = {len(row) for row in rows.values()}
+    if len(widths) > 1:
+        odd = next(i for i in range(len(nodes)) if len(rows[i]) != len(rows[0]))
+        raise InvalidInput(
+            f"node {nodes[odd].node_id!r}: its embedding has {len(rows[odd])} numbers, the first one's {len(rows[0])}"
+        )
+    return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
+
+
+def _numbered(nodes: Sequence[BaseNode]) -> list[Node]:
+    """Return the nodes as graphret's; parts of one document are numbered in the order they come in."""
+    places: dict[str, int] = {}
+    out = []
+    for one in nodes:
+        node = from_llama_node(one)
+        source = node.properties.get("source_id")
+        if ORIGIN in node.properties and isinstance(source, str) and "chunk_index" not in node.properties:
+            place = places[source] = places.get(source, -1) + 1
+            node = dataclasses.replace(node, properties={**node.properties, "chunk_index": place})
+        out.append(node)
+    return out
+
+
+def _by_content(settings: SageSettings) -> SageSettings:
+    """Return settings under which no text but contents is embedded."""
+    similarity = settings.similarity
+    free = {(s.kind, s.name) for s in SIGNALS if s.measure != "cosine" or s.left == s.right == "content"}
+    signals = {kind: tuple(n for n in names if (kind, n) in free) for kind, names in similarity.signals.items()}
+    values: SimilaritySettings = dataclasses.replace(similarity, signals=signals)
+    return dataclasses.replace(settings, similarity=values)

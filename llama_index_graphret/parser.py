@@ -1,0 +1,169 @@
+"""`SageNodeParser`: documents and the tables in them, cut as SAGE cuts them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
+from pydantic import SkipValidation
+
+from graphret.corpus import Chunker, SemanticChunker, SentenceChunker, to_nodes
+from graphret.corpus.items import Document as Text
+from graphret.corpus.items import Item, Table
+from graphret.corpus.markdown import parse_markdown
+from graphret.corpus.nodes import MAX_SEGMENT_ROWS, MIN_SEGMENT_ROWS
+from graphret.errors import InvalidInput
+from graphret.search.resolve import resolve_encoder
+from llama_index_graphret.nodes import KEPT, item_of, to_llama_node
+
+_NAMES = ("title", "name", "document_title", "file_name")
+
+
+class SageNodeParser(NodeParser):
+    """Cut documents into chunks at sentences, and the tables in them into segments of 5 to 10 rows (SAGE, 2.1 A).
+
+    Nodes keep what graphret knows of them (rows, header, section) in one metadata entry that neither the LLM nor the
+    embedding model is shown, so that `SageGraph.from_nodes` and `from_index` link single rows. They have the
+    relationships SOURCE, PREVIOUS and NEXT, character positions in their document, and ids made from the document's:
+    ``"{id}#{i}"``, and ``"{id}/table-{t}#{i}"`` for segments of its t-th table.
+
+    Parameters
+    ----------
+    encoder
+        An embedding model, LlamaIndex's or any that graphret takes: documents are then cut where neighbouring sentences
+        are least alike. Without one, sentences are packed into chunks.
+    chunker
+        A graphret `Chunker` to use instead.
+    tables
+        Whether pipe tables in the text (Markdown) become table segments. Documents made by `to_llama_document` of a
+        graphret `Table` always do.
+    rows_per_segment
+        Rows of a table segment, 5 to 10.
+    include_metadata, include_prev_next_rel, id_func
+        As in any node parser; an ``id_func(i, document)`` of your own replaces graphret's ids.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed, or a row of a table has more cells than its header; the message names document
+        and line.
+    """
+
+    tables: bool = Field(default=True, description="Whether pipe tables become table segments.")
+    rows_per_segment: int = Field(default=MAX_SEGMENT_ROWS, description="Rows of a table segment.")
+    chunker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What cuts documents.")
+
+    def __init__(
+        self,
+        *,
+        encoder: Any = None,
+        chunker: Chunker | None = None,
+        tables: bool = True,
+        rows_per_segment: int = MAX_SEGMENT_ROWS,
+        include_metadata: bool = True,
+        include_prev_next_rel: bool = True,
+        id_func: Callable[[int, BaseNode], str] | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
+            raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
+        model = resolve_encoder(encoder)
+        super().__init__(  # type: ignore[call-arg]
+            chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
+            tables=tables,
+            rows_per_segment=rows_per_segment,
+            include_metadata=include_metadata,
+            include_prev_next_rel=include_prev_next_rel,
+            id_func=id_func or _own_id,
+            callback_manager=callback_manager or CallbackManager([]),
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised pipelines."""
+        return "SageNodeParser"
+
+    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        items: list[Item] = []
+        home: dict[str, BaseNode] = {}
+        for document in nodes:
+            for item in self._items(document):
+                home[item.id] = document
+                items.append(item)
+        made = to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None)
+        numbers: dict[str, int] = {}
+        sources = {key: document.as_related_node_info() for key, document in home.items()}
+        parsed: list[BaseNode] = []
+        for node in made:
+            item_id = node.properties.get("source_id", node.id)
+            document = home[item_id]
+            out = to_llama_node(node)
+            number = numbers[document.node_id] = numbers.get(document.node_id, -1) + 1
+            if self.id_func is not _own_id:
+                out.id_ = self.id_func(number, document)
+            out.relationships[NodeRelationship.SOURCE] = sources[item_id]
+            _dress_like(out, document)
+            parsed.append(out)
+        return parsed
+
+    async def _aparse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
+
+    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
+        """Do as any node parser, but keep the positions that are known; LlamaIndex looks the text up instead."""
+        known = [(node.start_char_idx, node.end_char_idx) if isinstance(node, TextNode) else None for node in nodes]
+        own = [node.metadata[KEPT] for node in nodes]
+        done = super()._postprocess_parsed_nodes(nodes, parent_doc_map)
+        for node, place, kept in zip(done, known, own, strict=True):
+            if isinstance(node, TextNode) and place is not None and place[0] is not None:
+                node.start_char_idx, node.end_char_idx = place
+            node.metadata = {**{key: value for key, value in node.metadata.items() if key != KEPT}, KEPT: kept}
+        return done
+
+    def _items(self, document: BaseNode) -> Iterable[Item]:
+        item = item_of(document)
+        if item is not None:
+            return [item]
+        text = document.get_content(metadata_mode=MetadataMode.NONE)
+        title = next((v for key in _NAMES if isinstance(v := document.metadata.get(key), str) and v), "")
+        whole = Text(text, id=document.node_id, title=title)
+        if not self.tables or "|" not in text:
+            return [whole]
+        found = list(parse_markdown(text, title, {}, f"document {document.node_id!r}"))
+        if not any(isinstance(one, Table) for one in found):
+            return [whole]
+        items: list[Item] = []
+        for one in found:
+            if isinstance(one, Table):
+                values = {name: getattr(one, name) for name in ("title", "section", "section_text", "introduction")}
+                number = sum(isinstance(other, Table) for other in items)
+                items.append(Table(one.header, one.rows, id=f"{document.node_id}/table-{number}", **values))
+            elif isinstance(one, Text):
+                items.append(Text(one.text, id=document.node_id, title=title or one.title))
+        return items
+
+
+def _own_id(i: int, doc: BaseNode) -> str:
+    """Stand for graphret's own ids."""
+    return f"{doc.node_id}#{i}"
+
+
+def _dress_like(node: BaseNode, document: BaseNode) -> None:
+    """Give a node the templates of its document, and the exclusions of both."""
+    node.excluded_llm_metadata_keys = _both(document.excluded_llm_metadata_keys, node.excluded_llm_metadata_keys)
+    node.excluded_embed_metadata_keys = _both(document.excluded_embed_metadata_keys, node.excluded_embed_metadata_keys)
+    node.metadata_template = document.metadata_template
+    node.metadata_separator = document.metadata_separator
+    if isinstance(node, TextNode):
+        node.text_template = getattr(document, "text_template", node.text_template)
+
+
+def _both(one: list[str], other: list[str]) -> list[str]:
+    return [*dict.fromkeys([*one, *other])]
