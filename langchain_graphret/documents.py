@@ -151,7 +151,7 @@ def _name(properties: Mapping[str, Any]) -> str:
 def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell what the user gave from what graphret added."""
     filled = properties.get(EXTRACTED)
-    added = {*filled, EXTRACTED} if isinstance(filled, list) else set()
+    added = {key for key in (*filled, EXTRACTED) if isinstance(key, str)} if isinstance(filled, list) else set()
     added.discard("name")  # it stands for the node's name: a property called so is the user's
     if "source_id" in properties:
         added.add("source_id")

@@ -1,0 +1,135 @@
+"""Documents and nodes, both ways; evidence in plain JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from graphret.corpus import Table, to_nodes
+from graphret.errors import InvalidInput
+from graphret.types import Evidence, Hit, Node
+from langchain_graphret import KEY, SageGraph, evidence_of, from_document, to_document, to_hit
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    SCALARS | TEXT, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)
+)
+PROPERTY = (
+    st.sampled_from(["title", "name", "source_id", "chunk_index", "table_rows", "extracted", "topic", "id"]) | TEXT
+)
+PROPERTIES = st.dictionaries(PROPERTY.filter(lambda key: key != KEY), JSON, max_size=5)
+NODES = st.builds(
+    Node,
+    id=TEXT.filter(bool),
+    labels=st.lists(TEXT.filter(bool), max_size=3).map(tuple),
+    name=TEXT,
+    text=TEXT,
+    properties=PROPERTIES,
+)
+EVIDENCE = st.builds(
+    Evidence,
+    kind=st.sampled_from(["seed", "neighbor", "rank", "fill"]),
+    source=st.none() | TEXT,
+    relation=st.none() | TEXT,
+    weight=st.none() | st.floats(0, 1),
+    rank=st.none() | st.integers(1, 99),
+    retriever=st.none() | TEXT,
+    properties=st.dictionaries(TEXT, JSON, max_size=2),
+)
+
+
+@given(NODES)
+def test_a_node_comes_back_from_its_document(node: Node) -> None:
+    document = to_document(node)
+    assert (document.id, document.page_content) == (node.id, node.text)
+    assert from_document(document) == node
+
+
+@given(TEXT, TEXT.filter(bool), PROPERTIES)
+def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict[str, Any]) -> None:
+    if "source_id" in metadata or "extracted" in metadata:
+        return  # what graphret's own corpora add, and take away again
+    document = Document(text, id=id_, metadata=metadata)
+    assert to_document(from_document(document)) == document
+
+
+@given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=3))
+def test_a_hit_comes_back_from_its_document(node: Node, score: float, evidence: list[Evidence]) -> None:
+    hit = Hit(node, score, tuple(evidence))
+    document = to_document(hit)
+    assert to_hit(document) == hit
+    assert evidence_of(document) == evidence
+    assert document.metadata[KEY]["score"] == score
+
+
+@given(NODES, st.lists(EVIDENCE, max_size=3))
+def test_documents_survive_json_and_a_strict_checkpointer(node: Node, evidence: list[Evidence]) -> None:
+    document = to_document(Hit(node, 1.0, tuple(evidence)))
+    assert json.loads(json.dumps(document.metadata, allow_nan=False)) == document.metadata
+    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+    assert strict.loads_typed(strict.dumps_typed(document)) == document
+
+
+def test_what_is_not_plain_json_becomes_so() -> None:
+    evidence = Evidence("neighbor", weight=np.float32(0.5), properties={"rows": (1, np.int64(2)), "at": np.arange(2)})
+    document = to_document(
+        Hit(Node("a", properties={"size": np.float32(2.0), "tags": ("x",)}), np.float32(1.5), (evidence,))
+    )
+    assert document.metadata["size"] == 2.0
+    assert document.metadata["tags"] == ["x"]
+    block = document.metadata[KEY]
+    assert block["score"] == 1.5
+    assert block["evidence"] == [{"kind": "neighbor", "weight": 0.5, "properties": {"rows": [1, 2], "at": [0, 1]}}]
+    json.dumps(document.metadata)
+
+
+def test_a_table_segment_keeps_its_cells_apart_from_the_users_metadata() -> None:
+    table = Table(["Team", "City"], [["Pilots", "Seattle"]], id="t", title="Teams", metadata={"year": 1969})
+    (node,) = to_nodes([table])
+    document = to_document(node)
+    assert document.metadata["year"] == 1969
+    assert "table_rows" not in document.metadata
+    assert document.metadata[KEY]["labels"] == ["Table"]
+    assert document.metadata[KEY]["properties"]["table_rows"] == [["Pilots", "Seattle"]]
+    assert from_document(document) == node
+
+
+def test_changing_a_document_does_not_change_the_node() -> None:
+    node = Node("a", properties={"tags": ["x"]})
+    to_document(node).metadata["tags"].append("y")
+    assert node.properties == {"tags": ["x"]}
+
+
+def test_a_document_without_an_id_gets_the_one_that_its_graph_gives_it() -> None:
+    document = Document("Emma is a novel.", metadata={"title": "Emma"})
+    graph = SageGraph.from_documents([document], None)
+    assert [node.id for node in graph.nodes] == [from_document(document).id]
+
+
+def test_metadata_that_is_not_json_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
+        from_document(Document("x", id="a", metadata={"when": object()}))
+    assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}
+
+
+@pytest.mark.parametrize("block", ["mine", {"mine": 1}])
+def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
+    document = Document("x", id="a", metadata={KEY: block})
+    for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
+        with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
+            read(document)
+
+
+def test_documents_that_were_retrieved_can_be_built_of_again() -> None:
+    first = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.", id="emma", metadata={"n": 1})], None)
+    (found,) = first.as_retriever().invoke("Emma")
+    (again,) = SageGraph.from_documents([found], None).as_retriever().invoke("Emma")
+    assert again == found

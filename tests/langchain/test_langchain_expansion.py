@@ -1,0 +1,239 @@
+"""`SageExpansion` around retrievers that are not graphret's."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from corpora import QUESTION
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_parts import DOCUMENTS, ListRetriever, by_id
+from pydantic import ValidationError
+
+from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from langchain_graphret import KEY, SageExpansion, SageGraph, evidence_of
+
+CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
+
+
+@pytest.fixture(scope="module")
+def graph() -> SageGraph:
+    return SageGraph.from_documents(DOCUMENTS, None)
+
+
+def ids(documents: Any) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+def test_what_is_linked_to_a_document_comes_with_it(graph: SageGraph) -> None:
+    expansion = SageExpansion(graph=graph, k=2)
+    assert isinstance(expansion, BaseDocumentCompressor)
+    found = expansion.compress_documents(by_id("milwaukee"), CITY)
+    assert set(ids(found)) == {"milwaukee", "county"}
+    county = next(document for document in found if document.id == "county")
+    assert county.page_content == by_id("county")[0].page_content
+    (evidence,) = evidence_of(county)
+    assert (evidence.kind, evidence.source) == ("neighbor", "milwaukee")
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_k_is_the_total(graph: SageGraph, k: int) -> None:
+    expansion = SageExpansion(graph=graph, k=k)
+    assert len(expansion.compress_documents(by_id("milwaukee", "opera"), CITY)) == k
+    assert len(expansion.compress_documents(DOCUMENTS, CITY)) == k
+    assert len(SageExpansion(graph=graph).compress_documents(by_id("opera"), CITY, k=k)) == k
+
+
+def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
+    given = by_id("milwaukee", "opera")
+    given[0].metadata.update(score=0.7, tags={"mine"})  # not JSON, and the user's own business
+    before = [document.model_copy(deep=True) for document in given]
+    found = {document.id: document for document in SageExpansion(graph=graph, k=5).compress_documents(given, CITY)}
+    assert given == before
+    for document in before:
+        metadata = dict(found[document.id].metadata)
+        assert metadata.pop(KEY)["evidence"][0] == {"kind": "seed", "rank": ids(before).index(document.id) + 1}
+        assert metadata == document.metadata
+        assert found[document.id].page_content == document.page_content
+
+
+def test_documents_of_a_vector_store_are_recognised_by_what_they_say() -> None:
+    nameless = [Document(document.page_content, metadata=document.metadata) for document in DOCUMENTS]
+    graph = SageGraph.from_documents(nameless, None)
+    store = InMemoryVectorStore.from_documents(nameless, DeterministicFakeEmbedding(size=8))
+    stored = store.as_retriever(search_kwargs={"k": 2}).invoke(CITY)
+    found = SageExpansion(graph=graph, k=5).compress_documents(stored, CITY)
+    assert set(ids(stored)) <= set(ids(found))
+    assert len(found) == len({document.page_content for document in found}) == 5
+    assert {d.metadata[KEY]["id"] for d in found} == {node.id for node in graph.nodes}
+
+
+def test_a_nodes_id_may_stand_in_the_metadata(graph: SageGraph) -> None:
+    given = [Document("An excerpt.", id="row-7", metadata={"doc_id": "milwaukee"})]
+    found = SageExpansion(graph=graph, k=2, id_key="doc_id").compress_documents(given, CITY)
+    assert set(ids(found)) == {"row-7", "county"}
+    assert next(d for d in found if d.id == "row-7").page_content == "An excerpt."
+
+
+def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
+    stranger, other = Document("A stranger.", id="s"), Document("Another.", metadata={"when": {1}})
+    expansion = SageExpansion(graph=graph, k=4)
+    found = expansion.compress_documents([stranger, *by_id("milwaukee"), other], CITY)
+    assert len(found) == 4
+    assert found[0].page_content == "A stranger."
+    assert found[2].page_content == "Another."
+    assert found[2].metadata["when"] == {1}
+    assert {"milwaukee", "county"} == {found[1].id, found[3].id}
+    (evidence,) = evidence_of(found[0])
+    assert (evidence.kind, evidence.rank, evidence.properties) == ("seed", 1, {"known": False})
+    scores = [document.metadata[KEY]["score"] for document in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_document_twice_is_once(graph: SageGraph) -> None:
+    found = SageExpansion(graph=graph, k=5).compress_documents(by_id("opera", "milwaukee", "opera"), CITY)
+    assert sorted(ids(found)) == sorted(ids(DOCUMENTS))
+
+
+def test_no_documents_are_expanded_to_none(graph: SageGraph) -> None:
+    assert SageExpansion(graph=graph, on_failure="raise").compress_documents([], CITY) == []
+
+
+async def test_a_graph_of_other_documents_is_told(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
+    strangers = [Document(f"Stranger {i}.", id=f"s{i}") for i in range(3)]
+    found = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
+    assert ids(found) == ["s0", "s1"]
+    assert "knows none of the documents" in caplog.text
+    raising = SageExpansion(graph=graph, on_failure="raise")
+    with pytest.raises(RetrievalFailed, match="knows none of the documents"):
+        raising.compress_documents(strangers, CITY)
+    with pytest.raises(RetrievalFailed, match="knows none of the documents"):
+        await raising.acompress_documents(strangers, CITY)
+
+
+def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
+    stranger = Document("A stranger.", id="s", metadata={"tenant": "a"})
+    given = [*by_id("milwaukee", "sicks"), stranger, Document("None of ours.", id="t")]
+    expansion = SageExpansion(graph=graph, where={"tenant": "a"})
+    assert set(ids(expansion.compress_documents(given, CITY))) == {"milwaukee", "pilots", "opera", "s"}
+    narrower = expansion.compress_documents(given, CITY, where={"year": {"$exists": True}})
+    assert set(ids(narrower)) == {"pilots", "opera"}
+
+
+def test_nothing_outside_a_view_is_added(graph: SageGraph) -> None:
+    found = SageExpansion(graph=graph.view({"tenant": "a"}), k=9).compress_documents(by_id("milwaukee"), CITY)
+    assert set(ids(found)) == {"milwaukee", "pilots", "opera"}
+    assert "county" not in json.dumps([document.metadata for document in found])
+
+
+@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
+def test_any_ranking_will_do(graph: SageGraph, ranking: str) -> None:
+    found = SageExpansion(graph=graph, k=2, ranking=ranking).compress_documents(by_id("milwaukee"), CITY)
+    assert "milwaukee" in ids(found)
+    assert len(found) == 2
+
+
+async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
+    retriever = ListRetriever(documents=by_id("milwaukee"))
+    expansion = SageExpansion(graph=graph, k=2)
+    expected = expansion.compress_documents(by_id("milwaukee"), CITY)
+    piped = {"query": RunnablePassthrough(), "documents": retriever} | expansion
+    for chain in (piped, expansion.after(retriever)):
+        assert chain.invoke(CITY) == expected
+        assert chain.batch([CITY, CITY]) == [expected, expected]
+        assert await chain.ainvoke(CITY) == expected
+        assert await chain.abatch([CITY]) == [expected]
+    assert set(retriever.asked) == {"invoke", "ainvoke"}
+    assert await expansion.acompress_documents(by_id("milwaukee"), CITY) == expected
+
+
+async def test_a_runnables_k_and_where_can_be_given_at_a_call(graph: SageGraph) -> None:
+    expansion, given = SageExpansion(graph=graph), {"query": CITY, "documents": by_id("milwaukee")}
+    assert len(expansion.invoke(given, k=3)) == 3
+    assert ids(await expansion.ainvoke(given, where={"year": 1953})) == ["county"]
+    with pytest.raises(InvalidInput, match="'top_k'"):
+        expansion.invoke(given, top_k=3)
+    with pytest.raises(InvalidInput, match="'top_k'"):
+        await expansion.ainvoke(given, top_k=3)
+
+
+@pytest.mark.parametrize("wrong", [{"query": CITY}, {"documents": []}, [], CITY])
+def test_a_malformed_input_says_what_is_expected(graph: SageGraph, wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="'query' and 'documents'"):
+        SageExpansion(graph=graph).invoke(wrong)
+
+
+async def test_malformed_arguments_are_refused(graph: SageGraph) -> None:
+    expansion, given = SageExpansion(graph=graph), by_id("milwaukee")
+    with pytest.raises(InvalidInput, match="k"):
+        expansion.compress_documents(given, CITY, k=0)
+    with pytest.raises(InvalidInput, match="query"):
+        await expansion.acompress_documents(given, 7)  # type: ignore[arg-type]
+    for wrong in ({"k": 0}, {"ranking": "best"}, {"where": {"a": {"$near": 1}}}, {"on_failure": "x"}, {"n": 1}):
+        with pytest.raises(ValidationError):
+            SageExpansion(graph=graph, **wrong)
+
+
+async def test_an_expansion_that_fails_returns_the_documents_or_raises(
+    encoder: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(type(encoder)):  # type: ignore[misc]
+        def encode_queries(self, texts: list[str]) -> np.ndarray:
+            raise ModelError("the encoder is gone")
+
+        def encode_documents(self, texts: list[str], *, progress: object = None) -> np.ndarray:
+            return type(encoder)().encode_documents(texts)
+
+    graph = SageGraph.from_documents(DOCUMENTS, Failing())
+    given = [Document("A stranger.", id="s"), *by_id("milwaukee", "opera")]
+    falling = SageExpansion(graph=graph, k=2)
+    assert ids(falling.compress_documents(given, CITY)) == ["s", "milwaukee"]
+    assert ids(await falling.acompress_documents(given, CITY)) == ["s", "milwaukee"]
+    assert "the encoder is gone" in caplog.text
+    raising = SageExpansion(graph=graph, on_failure="raise")
+    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
+        raising.compress_documents(given, CITY)
+    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
+        await raising.acompress_documents(given, CITY)
+
+
+class Runs(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
+        self.seen.append(f"start {name}")
+
+    def on_chain_end(self, outputs: Any, **_: Any) -> None:
+        self.seen.append("end")
+
+    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
+        self.seen.append(name)
+
+
+async def test_callbacks_hear_of_the_expansion(graph: SageGraph) -> None:
+    given = {"query": CITY, "documents": by_id("milwaukee")}
+    for awaited in (False, True):
+        runs = Runs()
+        config: Any = {"callbacks": [runs]}
+        expansion = SageExpansion(graph=graph, k=2)
+        if awaited:
+            await expansion.ainvoke(given, config)
+        else:
+            expansion.invoke(given, config)
+        assert runs.seen == ["start SageExpansion", "graphret_trace", "end"]
+
+
+def test_threads_get_the_answers_of_one(graph: SageGraph) -> None:
+    expansion = SageExpansion(graph=graph, k=3)
+    inputs = [{"query": QUESTION, "documents": by_id(str(document.id))} for document in DOCUMENTS] * 8
+    expected = [expansion.invoke(one) for one in inputs]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(expansion.invoke, inputs)) == expected

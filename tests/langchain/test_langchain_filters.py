@@ -1,0 +1,111 @@
+"""LangChain's filter dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.types import Node
+from graphret.where import Where
+from langchain_graphret import to_where
+
+NODE = Node("a", ("Table",), "Emma", "text", {"year": 1999, "lang": "en", "tags": ["x", "y"], "at": {"city": "Bath"}})
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"year": 1999}, True),
+        ({"year": 1998}, False),
+        ({"year": 1999, "lang": "de"}, False),
+        ({"year": {"$eq": 1999}}, True),
+        ({"year": {"$ne": 1999}}, False),
+        ({"year": {"$gt": 1998, "$lt": 2000}}, True),
+        ({"year": {"$gte": 2000}}, False),
+        ({"year": {"$lte": 1999}}, True),
+        ({"lang": {"$in": ["en", "de"]}}, True),
+        ({"lang": {"$nin": ["en", "de"]}}, False),
+        ({"year": {"$between": [1990, 1999]}}, True),
+        ({"year": {"$between": (1990, 1998)}}, False),
+        ({"year": {"$exists": True}}, True),
+        ({"pages": {"$exists": True}}, False),
+        ({"tags": {"$contains": "x"}}, True),
+        ({"lang": {"$contains": "e"}}, True),
+        ({"at.city": "Bath"}, True),
+        ({"$and": [{"year": 1999}, {"lang": "en"}]}, True),
+        ({"$or": [{"year": 1}, {"year": {"$between": [1999, 1999]}}]}, True),
+        ({"$not": {"year": 1999}}, False),
+        ({"$not": {"year": 1999, "lang": "de"}}, True),
+        ({"$not": [{"year": 1}, {"lang": "en"}]}, False),
+        ({"$not": [{"year": 1}, {"lang": "de"}]}, True),
+        ({"year": {"$not": {"$gt": 1999}}}, True),
+        ({"year": {"$not": {"$gt": 1}, "$gt": 1}}, False),
+        ({"label": "Table"}, True),
+        (Where("$eq", "year", 1999), True),
+    ],
+)
+def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
+    where = to_where(condition)
+    assert where is not None
+    assert where.matches(NODE) is expected
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_no_filter_is_no_condition(nothing: Any) -> None:
+    assert to_where(nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ({"year": {"$near": 3}}, r"\$near"),
+        ({"lang": {"$like": "e%"}}, r"\$like"),
+        ({"$xor": [{"year": 1}]}, r"\$xor"),
+        ({"year": {"$between": [1, 2, 3]}}, r"\$between on 'year'"),
+        ({"year": {"$between": 1}}, r"\$between on 'year'"),
+        ({"$and": []}, r"\$and"),
+        ({"$or": {"year": 1}}, r"\$or"),
+        ({"$or": [{}]}, r"\$or"),
+        ({"$or": ["year"]}, "where"),
+        ({"$not": {}}, r"\$not"),
+        ({"$not": []}, r"\$or"),
+        ({"year": {}}, "'year'"),
+        ({"year": {"$in": "abc"}}, r"\$in on 'year'"),
+        ({1: 2}, "1"),
+        ("year = 1999", "filter dictionary"),
+        (lambda document: True, "filter dictionary"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(condition: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        to_where(condition)
+
+
+LEAF = st.builds(
+    lambda field, operator, value: {field: {operator: value}},
+    st.sampled_from(["year", "lang"]),
+    st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]),
+    st.integers(1998, 2000),
+)
+CONDITIONS = st.recursive(
+    LEAF,
+    lambda inner: st.one_of(
+        st.builds(lambda parts: {"$and": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda parts: {"$or": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda part: {"$not": part}, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(CONDITIONS)
+def test_what_graphret_reads_by_itself_means_the_same(condition: dict[str, Any]) -> None:
+    where, own = to_where(condition), Where.parse(condition)
+    assert where is not None
+    assert own is not None
+    assert where.matches(NODE) == own.matches(NODE)
+    assert to_where(where.to_dict()) == where
