@@ -24,32 +24,43 @@ class Coverage:
     cosine. The best pairs are extended by a third node, which adds the terms that the pair leaves out. A node's score
     is its own plus `weight` times that of the best pair or triple it is in, relative to the best of the question.
 
-    This goes beyond the SAGE paper; docs/expansion.md has what each part is worth.
+    This goes beyond the SAGE paper; docs/concepts/expansion.md has what each part is worth.
 
     Parameters
     ----------
     weight
         Of coverage against a node's own score.
+    lexical_share
+        Share of the terms in a pair's score; the rest is its cosine. Without an encoder it is 1.
     walked
         How many of the best seeds are walked from.
     best_cosine
         A pair's cosine is this share of the better one, the rest of the mean.
     beam
         How many of the best pairs a third node extends; 0 for pairs alone.
-    keep
-        A third node's share of its pair's score.
+    keep_same, keep
+        A third node's share of its pair's score: where the text or row that joins the pair names it too, and elsewhere.
+    third_cosine
+        Weight of a third node's own cosine.
     hub
         Nodes with more links than this extend no pair.
+    long_question
+        Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs
+        cover something.
     strength
         Factor on the weight of links by relation; 0 leaves a relation out, one that is not named counts 1.
     """
 
     weight: float = 4.0
+    lexical_share: float = 0.8
     walked: int = 50
     best_cosine: float = 0.5
     beam: int = 30
+    keep_same: float = 0.8
     keep: float = 0.65
-    hub: int = 200
+    third_cosine: float = 0.1
+    hub: int = 100
+    long_question: int = 16
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
     name: str = "coverage"
 
@@ -60,29 +71,35 @@ class Coverage:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds, index, query = frontier.seeds, frontier.index, frontier.query
+        fade = min(1.0, self.long_question / max(1, len(index.lexical.term_ids(query))))
+        with_cosine = index.dense is not None
+        share = self.lexical_share * fade if with_cosine else 1.0
+        weight = self.weight * (fade if with_cosine else fade**4)  # without cosines nothing else speaks for a pair
+
         links = frontier.incident(seeds[: self.walked], self.strength, 1.0)
         candidates = np.unique(np.concatenate([seeds, links.source, links.target]))
         own = frontier.own(candidates)
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        share = index.lexical_share
-        said = links.said()
-        covered = np.maximum(*said)
+        covered = np.maximum(*links.said())
         total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
-        alone = np.maximum(share * lexical / scale + (1 - share) * near, own if frontier.seed_scores is not None else 0)
+        alone = index.lexical_share * lexical / scale + (1 - index.lexical_share) * near
+        if frontier.seed_scores is not None:
+            alone = np.maximum(alone, own)
         left, right = (near[np.searchsorted(candidates, end)] for end in (links.source, links.target))
         cosine = self.best_cosine * np.maximum(left, right) + (1 - self.best_cosine) * (left + right) / 2
         pairs = (share * total / scale + (1 - share) * cosine) * links.strength
 
-        triple = self._triples(frontier, links, pairs, covered, share / scale)
-        positions = np.concatenate([candidates, links.source, links.target, triple[0]])
-        scores = np.concatenate([alone, pairs, pairs, triple[1]]).astype(np.float32)
-        via = np.concatenate([np.full(len(candidates), NONE), links.edges, links.edges, triple[2]])
-        best = best_of(positions, scores, via)
+        third, extended, joined = self._triples(frontier, links, pairs, covered, share / scale)
+        best = best_of(
+            np.concatenate([candidates, links.source, links.target, third]),
+            np.concatenate([alone, pairs, pairs, extended]).astype(np.float32),
+            np.concatenate([np.full(len(candidates), NONE), links.edges, links.edges, joined]),
+        )
         top = max(float(best.scores.max(initial=0)), 1e-9)
-        final = frontier.own(best.positions) + self.weight * best.scores / top
+        final = frontier.own(best.positions) + weight * best.scores / top
         counts = {"links": len(links), "candidates": len(best.positions)}
         return best_of(best.positions, final.astype(np.float32), best.via, **counts)
 
@@ -104,15 +121,20 @@ class Coverage:
         found, end = edges.incident_each(at)
         leaves = edges.source[found] == at[end]
         here = np.where(leaves, edges.source_part[found], edges.target_part[found])
-        other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
-        other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
         fits = (part[end] < 0) | (here == part[end])
-        fits &= np.bincount(end[fits], minlength=len(at))[end] <= self.hub
+        side = 2 * end + leaves
+        fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= self.hub
+        other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
         fits &= (other != links.source[pair[end]]) & (other != links.target[pair[end]])
         factors = np.asarray([self.strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
         strength = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
         fits &= strength > 0
-        found, which, other, other_part = found[fits], pair[end[fits]], other[fits], other_part[fits]
+        found, end, other, leaves, strength = (c[fits] for c in (found, end, other, leaves, strength))
+        which = pair[end]
+        other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
+        same = leaves & (end < len(beam)) & (edges.source_part[found] == links.source_part[which])
+        keep = np.where(same, self.keep_same, self.keep)
         values, place = terms_said(frontier, other, other_part)
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
-        return other, self.keep * pairs[which] * strength[fits] + per_term * extra, found
+        near = self.third_cosine * frontier.index.near_at(frontier.query, other)
+        return other, keep * pairs[which] * strength + per_term * extra + near, found

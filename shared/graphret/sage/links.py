@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,9 @@ class LinkSettings:
         Share of a name's rarity that a cell and its context must cover.
     max_postings
         A word in more names than this starts no completion.
+    common_share, common_least
+        An alias by which more than this share of the nodes' number of texts say a node, and more than this many, is an
+        everyday word ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
     """
 
     kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
@@ -70,6 +74,8 @@ class LinkSettings:
     max_completed: int = 3
     min_completed: float = 0.6
     max_postings: int = 3000
+    common_share: float = 0.01
+    common_least: int = 20
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are saved with a graph."""
@@ -97,7 +103,7 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     """
     settings = settings or LinkSettings()
     names = _Names([_names_of(node) for node in nodes], settings)
-    found: dict[str, list[Any]] = defaultdict(list)
+    found: dict[str, list[Any]] = {name: [] for name in ("source", "target", "part", "weight", "properties")}
     for unit in _units(nodes):
         for target, (kind, share, column, name) in _said(unit, names, settings).items():
             found["source"].append(unit.owner)
@@ -106,9 +112,16 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
             found["weight"].append(settings.kind_weights[kind] * share)
             where = {"column": unit.header[column]} if column < len(unit.header) else {}
             found["properties"].append({"kind": kind, "name": name, **where})
-    if not found:
-        return EdgeTable.empty(len(nodes))
+    said = Counter(t for t, p in zip(found["target"], found["properties"], strict=True) if p["kind"] == "text_alias")
+    limit = max(settings.common_least, settings.common_share * len(nodes))
+    kept = [
+        said[target] <= limit or properties["kind"] not in ("text_alias", "inside_alias")
+        for target, properties in zip(found["target"], found["properties"], strict=True)
+    ]
+    found = {name: list(compress(column, kept)) for name, column in found.items()}
     used = {entry["kind"] for entry in found["properties"]}
+    if not used:
+        return EdgeTable.empty(len(nodes))
     strongest = max(settings.kind_weights[kind] for kind in used) or 1.0
     return EdgeTable.build(
         len(nodes),
