@@ -1,0 +1,239 @@
+"""LangChain chat models as graphret's `ChatModel`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from graphret.errors import InvalidInput
+from graphret.llm import ChatError, ChatModel, Message, Tool, aask_json, ask_json
+from graphret.llm.chat import ToolCall, Usage
+from langchain_graphret import LangChainChat
+
+SEARCH = Tool("search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}})
+ASK = [Message.user("Who wrote Emma?")]
+
+
+class Scripted(BaseChatModel):
+    """Gives its answers in turn, takes tools, and remembers what it was sent."""
+
+    answers: list[Any]
+    heard: list[Any]
+    temperature: float = 0.7
+
+    def __init__(self, *answers: Any, **fields: Any) -> None:
+        super().__init__(answers=list(answers), heard=[], **fields)  # type: ignore[call-arg]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(tools=tools, **kwargs)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self.heard.append((messages, self.temperature, kwargs))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+async def test_text_comes_back_in_both_forms() -> None:
+    model = LangChainChat(GenericFakeChatModel(messages=iter(["Jane Austen", "Jane again"])))
+    assert isinstance(model, ChatModel)
+    assert model.name == "generic-fake-chat-model"
+    reply = model.chat(ASK)
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("Jane Austen", (), "stop")
+    assert reply.usage == Usage()
+    assert (await model.achat(ASK)).text == "Jane again"
+
+
+def test_usage_model_and_reason_are_read() -> None:
+    def answer(**said: Any) -> AIMessage:
+        usage: Any = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+        return AIMessage(
+            [{"type": "text", "text": "Ja"}, {"type": "text", "text": "ne"}],
+            usage_metadata=usage,
+            response_metadata=said,
+        )
+
+    reasons = [
+        ({"finish_reason": "length"}, "length"),
+        ({"stop_reason": "end_turn"}, "stop"),
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"finish_reason": "STOP"}, "stop"),
+        ({"finish_reason": "SAFETY"}, "content_filter"),
+        ({}, "stop"),
+    ]
+    model = LangChainChat(Scripted(*(answer(model_name="m-1", **said) for said, _ in reasons)))
+    for _, reason in reasons:
+        reply = model.chat(ASK)
+        assert (reply.text, reply.usage, reply.model) == ("Jane", Usage(7, 5), "m-1")
+        assert reply.finish_reason == reason
+
+
+async def test_tools_are_offered_and_calls_come_back() -> None:
+    called = AIMessage(
+        "",
+        tool_calls=[{"name": "search", "args": {"query": "Émma"}, "id": "c1"}],
+        invalid_tool_calls=[
+            {"name": "search", "args": "{broken", "id": None, "error": "?", "type": "invalid_tool_call"}
+        ],
+    )
+    inner = Scripted(called, called)
+    model = LangChainChat(inner)
+    for reply in (model.chat(ASK, tools=[SEARCH]), await model.achat(ASK, tools=[SEARCH])):
+        first, second = reply.tool_calls
+        assert first == ToolCall("c1", "search", '{"query": "Émma"}')
+        assert (second.id, second.parsed) == ("call_1", None)
+        assert reply.finish_reason == "tool_calls"
+    assert inner.heard[0][2]["tools"] == [SEARCH.to_dict()]
+
+
+def test_a_whole_conversation_is_handed_over() -> None:
+    good, broken = ToolCall("c1", "search", '{"query": "x"}'), ToolCall("c2", "search", "{broken")
+    conversation = [
+        Message.system("Be brief."),
+        Message.user("Who wrote Emma?"),
+        Message.assistant("Let me see.", [good, broken]),
+        Message.tool(good, "Jane Austen"),
+        Message.tool(broken, str(broken.error)),
+    ]
+    inner = Scripted(AIMessage("Jane Austen"))
+    LangChainChat(inner).chat(conversation)
+    sent = inner.heard[0][0]
+    assert [message.type for message in sent] == ["system", "human", "ai", "tool", "tool"]
+    assert [message.content for message in sent[:4]] == ["Be brief.", "Who wrote Emma?", "Let me see.", "Jane Austen"]
+    assert [call["args"] for call in sent[2].tool_calls] == [{"query": "x"}, {"malformed": "{broken"}]
+    assert [message.tool_call_id for message in sent[3:]] == ["c1", "c2"]
+
+
+def test_a_model_without_tools_is_refused_by_name() -> None:
+    model = LangChainChat(GenericFakeChatModel(messages=iter(["x"])), name="fake")
+    with pytest.raises(ChatError, match="fake: bad_request: the model takes no tools"):
+        model.chat(ASK, tools=[SEARCH])
+
+
+async def test_structured_output_is_asked_for_where_the_model_can() -> None:
+    called = AIMessage("", tool_calls=[{"name": "answer", "args": {"author": "Jane Austen"}, "id": "c1"}])
+    inner = Scripted(called, called, AIMessage('{"author": "Jane Austen"}'))
+    model = LangChainChat(inner)
+    schema = {"type": "object", "properties": {"author": {"type": "string"}}}
+    for reply in (model.chat(ASK, json_schema=schema), await model.achat(ASK, json_schema=schema)):
+        assert (reply.text, reply.tool_calls, reply.finish_reason) == ('{"author": "Jane Austen"}', (), "stop")
+    assert "tools" in inner.heard[0][2]
+    plain = LangChainChat(inner, structured=False)
+    assert plain.chat(ASK, json_schema=schema).text == '{"author": "Jane Austen"}'
+    assert "tools" not in inner.heard[2][2]
+
+
+async def test_json_is_asked_for_in_words_where_the_model_cannot() -> None:
+    from dataclasses import dataclass
+
+    @dataclass
+    class Person:
+        name: str
+
+    model = LangChainChat(GenericFakeChatModel(messages=iter(["no JSON", '{"name": "Jane"}', '{"name": "Jane"}'])))
+    assert ask_json(model, ASK, Person) == (Person("Jane"), Usage(), 2)
+    assert (await aask_json(model, ASK, Person)).value == Person("Jane")
+
+
+def test_sampling_is_set_for_one_call() -> None:
+    inner = Scripted(AIMessage("x"), AIMessage("y"))
+    model = LangChainChat(inner)
+    model.chat(ASK, temperature=0.0, max_tokens=9)
+    model.chat(ASK)
+    assert [(temperature, kwargs) for _, temperature, kwargs in inner.heard] == [(0.0, {"max_tokens": 9}), (0.7, {})]
+
+
+class RefusedError(Exception):
+    status_code = 429
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "status"),
+    [
+        (RefusedError("slow down, key sk-abcdef123456"), "rate_limit", 429),
+        (ConnectionResetError("cut"), "connection", None),
+        (TimeoutError(), "timeout", None),
+        (RuntimeError("out of memory"), "server", None),
+    ],
+)
+async def test_failures_are_chat_errors(error: Exception, reason: str, status: int | None) -> None:
+    model = LangChainChat(Scripted(error, error), name="m")
+    for awaited in (False, True):
+        with pytest.raises(ChatError) as caught:
+            await model.achat(ASK) if awaited else model.chat(ASK)
+        assert (caught.value.model, caught.value.reason, caught.value.status) == ("m", reason, status)
+        assert "sk-abcdef" not in str(caught.value)
+
+
+def test_an_exhausted_model_is_a_chat_error() -> None:
+    with pytest.raises(ChatError, match="StopIteration"):
+        LangChainChat(GenericFakeChatModel(messages=iter([]))).chat(ASK)
+
+
+class Waiting(Scripted):
+    """Answers when it is let go."""
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        self.heard[0].wait()
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("late"))])
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        self.heard[1].set()
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+
+async def test_time_outs_and_cancellation_are_kept() -> None:
+    inner = Waiting()
+    release, begun = threading.Event(), asyncio.Event()
+    inner.heard.extend([release, begun])
+    model = LangChainChat(inner, name="m")
+    with pytest.raises(ChatError, match=r"m: timeout: no answer within 0\.01 s"):
+        model.chat(ASK, timeout=0.01)
+    release.set()
+    assert model.chat(ASK, timeout=30).text == "late"
+    with pytest.raises(ChatError, match="timeout"):
+        await model.achat(ASK, timeout=0.01)
+    begun.clear()
+    task = asyncio.create_task(model.achat(ASK))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_calls_within_a_chain_are_traced_there() -> None:
+    class Starts(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.parents: list[Any] = []
+
+        def on_chat_model_start(self, *args: Any, parent_run_id: Any, **_: Any) -> None:
+            self.parents.append(parent_run_id)
+
+    model = LangChainChat(FakeListChatModel(responses=["x"]))
+    for timeout in (None, 30.0):
+        starts = Starts()
+        RunnableLambda(lambda _, t=timeout: model.chat(ASK, timeout=t).text).invoke("", config={"callbacks": [starts]})
+        assert len(starts.parents) == 1
+        assert starts.parents[0] is not None
+
+
+def test_what_is_no_chat_model_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="chat model"):
+        LangChainChat("gpt")  # type: ignore[arg-type]
