@@ -1,0 +1,45 @@
+"""The commands of ``graphret``; what they need is imported when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphret.cli import asking, bench, demo, graphs
+from graphret.cli.running import DEBUG, EXIT_CODES, Commands
+
+_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
+
+app = typer.Typer(
+    cls=Commands,
+    help="Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU.",
+    epilog=_EPILOG,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"graphret {version('graphret')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error.")] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for _command in (demo.demo, graphs.build, asking.query, graphs.inspect, graphs.add, graphs.remove, bench.bench):
+    app.command()(_command)

@@ -1,0 +1,55 @@
+"""``graphret bench``: how well retrieval works on public data."""
+
+from __future__ import annotations
+
+import json as json_
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphret.cli import options
+from graphret.cli.output import print_json, progress, stdout
+from graphret.cli.running import writing_to
+from graphret.errors import InvalidInput
+
+BENCHMARKS = ("ottqa", "multihop", "guard")
+
+
+def bench(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(BENCHMARKS)}.", show_default=False)],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder with the data.")],
+    split: Annotated[str | None, typer.Option(help="The split; that of the benchmark by default.")] = None,
+    k: Annotated[str | None, typer.Option("-k", "--k", metavar="5,10,…", help="Where recall is taken.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first questions; the corpus stays whole.")] = None,
+    encoder: options.EncoderName = "default",
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to a file; '-' is stdout.")
+    ] = None,
+) -> None:
+    """Measure retrieval on a benchmark, against flat search."""
+    if name not in BENCHMARKS:
+        raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(BENCHMARKS)}")
+    if not data.is_dir():
+        raise InvalidInput(f"--data: {data}: no such folder")
+    from graphret.evaluation import NAMES, render
+
+    chosen: dict[str, Any] = {} if split is None else {"split": split}
+    chosen |= {} if k is None else {"k": _numbers(k)}
+    with progress() as report:
+        result = NAMES[name](data, limit=limit, encoder=options.encoder_of(encoder), progress=report, **chosen)
+    if json == Path("-"):
+        print_json(result)
+        return
+    stdout().print(render(result))
+    if json is not None:
+        with writing_to(json):
+            json.parent.mkdir(parents=True, exist_ok=True)
+            json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--k: whole numbers with commas are expected, as 5,10,20, not {text!r}") from None

@@ -1,0 +1,100 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphret.errors import InvalidInput, NotAnIndex
+
+if TYPE_CHECKING:
+    from graphret.corpus import MetadataExtractor
+    from graphret.sage import SageGraph
+
+_ADDRESS = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://", re.IGNORECASE)
+
+
+class Extractor(StrEnum):
+    """Who finds topics, entities and the like."""
+
+    heuristic = "heuristic"
+    llm = "llm"
+
+
+class OnFailure(StrEnum):
+    """What becomes of a node that the model fails to describe."""
+
+    fallback = "fallback"
+    raise_ = "raise"
+
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(help="Files (.jsonl .csv .tsv .md .txt) and folders of them.", show_default=False),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+EncoderName = Annotated[
+    str,
+    typer.Option("--encoder", metavar="NAME", help="A model by name or path; 'default'; 'none' to go without."),
+]
+MetadataKind = Annotated[Extractor, typer.Option("--metadata", help="What finds topics, entities and the like.")]
+ModelName = Annotated[str | None, typer.Option("--model", help="With --metadata llm: the model's name.")]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", help="With --metadata llm: an OpenAI-compatible endpoint, ending in /v1.")
+]
+LlmCache = Annotated[
+    Path | None, typer.Option("--llm-cache", help="With --metadata llm: a folder that keeps the model's answers.")
+]
+Failure = Annotated[
+    OnFailure, typer.Option("--on-failure", help="With --metadata llm: use the rules where the model fails, or stop.")
+]
+
+
+def encoder_of(name: str) -> str | None:
+    """Return what `SageGraph.build` takes for the name of an encoder."""
+    if not name.strip():
+        raise InvalidInput("--encoder: a name is expected, or 'default', or 'none'")
+    return None if name == "none" else name
+
+
+def metadata_of(
+    kind: Extractor, model: str | None, base_url: str | None, cache: Path | None, on_failure: OnFailure, report: Any
+) -> MetadataExtractor:
+    """Return the extractor that the options describe."""
+    from graphret.corpus import HeuristicMetadata
+
+    if kind is Extractor.heuristic:
+        given = {"--model": model, "--base-url": base_url, "--llm-cache": cache}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidInput(f"{name}: it is for --metadata llm")
+        return HeuristicMetadata()
+    if not model:
+        raise InvalidInput("--metadata llm needs --model")
+    from graphret.corpus.llm_metadata import LLMMetadata
+    from graphret.llm.openai_chat import OpenAIChat
+
+    return LLMMetadata(
+        OpenAIChat(model, base_url=base_url),
+        cache=cache,
+        on_failure="raise" if on_failure is OnFailure.raise_ else "fallback",
+        progress=lambda done, total: report("describe", done, total),
+    )
+
+
+def open_graph(where: str, **options: Any) -> SageGraph:
+    """Open the graph at WHERE; every checksum is checked."""
+    from graphret.sage import SageGraph
+
+    return SageGraph.load(folder_of(where), **options)
+
+
+def folder_of(where: str) -> Path:
+    """Return the folder that WHERE names, and raise a `NotAnIndex` where it names a database."""
+    if _ADDRESS.match(where):
+        raise NotAnIndex(f"{where}: is not a graphret folder; databases cannot be opened by this version")
+    return Path(where)

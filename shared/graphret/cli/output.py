@@ -1,0 +1,68 @@
+"""What commands print: results on stdout, progress and remarks on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: What the stages of long work are called on the progress bar.
+_STAGES = {
+    "chunk": "cutting into chunks",
+    "describe": "finding metadata",
+    "index": "indexing",
+    "embed": "embedding",
+    "connect": "connecting",
+    "ask": "asking",
+}
+
+
+def stdout() -> Console:
+    """Return the console for results."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Return the console for progress and remarks."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8."""
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
+
+
+def remark(text: str) -> None:
+    """Print a remark on stderr."""
+    stderr().print(text, style="yellow", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Show bars on stderr while work goes on, one a stage; nothing where stderr is no terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda stage, done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield report

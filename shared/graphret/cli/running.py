@@ -1,0 +1,93 @@
+"""Running a command: errors become one line on stderr and an exit code that scripts can use."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
+
+OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+EXIT_CODES = {
+    OK: "done",
+    UNEXPECTED: "an error that nobody foresaw; --debug shows where",
+    USAGE: "a wrong option, or malformed input",
+    STORAGE: "no index, a damaged one, one of a newer graphret, one that another is writing, or a full disk",
+    MISSING: "a package that an extra installs is missing",
+    MODEL: "a model failed",
+    INTERRUPTED: "interrupted",
+}
+_KINDS: tuple[tuple[type[Exception], int], ...] = (
+    (InvalidInput, USAGE),
+    (StorageError, STORAGE),
+    (MissingDependency, MISSING),
+    (ModelError, MODEL),
+)
+DEBUG = "--debug"
+
+
+class Commands(TyperGroup):
+    """The commands; ``--debug`` is taken anywhere before ``--``."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> Any:
+        """Run a command and exit with one of `EXIT_CODES`."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        debug = DEBUG in arguments[:end]
+        arguments = [one for i, one in enumerate(arguments) if one != DEBUG or i > end]
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args=arguments, prog_name=prog_name or "graphret", **extra)
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        except Exception as error:
+            code = exit_code(error)
+            if debug:
+                traceback.print_exception(error, file=sys.stderr)
+            print(f"graphret: {_message(error, code)}", file=sys.stderr)
+        sys.exit(code if isinstance(code, int) else OK)
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code of an error: its own kind's, or that of what it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        for kind, code in _KINDS:
+            if isinstance(cause, kind):
+                return code
+        cause = cause.__cause__
+    return USAGE if hasattr(error, "format_message") else UNEXPECTED
+
+
+def _message(error: Exception, code: int) -> str:
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "graphret"
+        return _line(f"{usage()} ({command} --help)")
+    if code == UNEXPECTED:
+        return _line(f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)")
+    return _line(str(error))
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Name a file that the user asked for where it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,185 @@
+"""Flat search and the graph side by side on the corpus of the demo."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphret.demo.data import DemoQuestion, load_corpus, load_questions
+from graphret.errors import MissingDependency
+from graphret.evaluation.metrics import recall_at_k
+from graphret.retriever import IndexRetriever, Retriever
+from graphret.sage import SageGraph
+from graphret.sage.graph import Progress
+from graphret.types import Retrieval
+
+K = (5, 10, 20, 50)
+SHOWN_K = 5
+SHOWN = 5
+FLAT, SAGE = "flat", "sage"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its gold and what flat search and the graph returned, `max(K)` hits each."""
+
+    question: DemoQuestion
+    gold: frozenset[str]
+    answers: Mapping[str, Retrieval]
+
+    def found(self, row: str, k: int = SHOWN_K) -> int:
+        """How much of the gold is among the first `k` of a retriever."""
+        return len(self.gold.intersection(self.answers[row].ids[:k]))
+
+    def first(self, row: str, k: int = SHOWN_K) -> Retrieval:
+        """Return the retrieval cut to its first `k` hits."""
+        whole = self.answers[row]
+        return Retrieval(whole.query, k, whole.hits[:k], whole.signals, whole.trace)
+
+
+@dataclass
+class DemoResult:
+    """What the demo found.
+
+    Parameters
+    ----------
+    graph
+        The graph of the corpus.
+    asked
+        All questions, by id.
+    rows
+        ``recall@k`` of each retriever in percent, mean over all questions.
+    note
+        Why there is no encoder, where there is none.
+    """
+
+    graph: SageGraph
+    asked: list[Asked]
+    rows: dict[str, dict[str, float]]
+    seconds: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def encoder(self) -> str | None:
+        """The name of the encoder; `None` where the demo ran without."""
+        return self.graph.encoder.name if self.graph.encoder else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Every denominator."""
+        labels = self.graph.nodes.label_counts()
+        tables = {given["source_id"] for given in self.graph.nodes.properties if "table_rows" in given}
+        return {
+            "tables": len(tables),
+            "passages": labels["Document"],
+            "nodes": len(self.graph),
+            "edges": len(self.graph.edges),
+            "questions": len(self.asked),
+            "gold": sum(len(one.gold) for one in self.asked),
+        }
+
+    def shown(self, n: int = SHOWN) -> list[Asked]:
+        """Return the questions to look at.
+
+        These are the first `n` by id whose answer takes a table and a passage and for which the graph adds some of it
+        to what flat search has in its first hits, and behind them the first one for which it has less. The figures are
+        over all questions.
+        """
+        gains = [(one.found(SAGE) - one.found(FLAT), one) for one in self.asked]
+        better = [one for gain, one in gains if gain > 0 and one.question.passages]
+        worse = [one for gain, one in gains if gain < 0]
+        same = [one for gain, one in gains if gain == 0]
+        return [*[*better, *same][:n], *worse[:1]]
+
+    def compared(self, k: int = SHOWN_K) -> dict[str, int]:
+        """Return for how many questions the graph finds more, the same and less of the gold in its first `k` hits."""
+        gains = [one.found(SAGE, k) - one.found(FLAT, k) for one in self.asked]
+        return {"more": sum(g > 0 for g in gains), "same": gains.count(0), "less": sum(g < 0 for g in gains)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values, in the shape of a benchmark, with the questions that are shown."""
+        return {
+            "name": "demo",
+            "rows": self.rows,
+            "counts": self.counts,
+            "seconds": self.seconds,
+            "encoder": self.encoder,
+            "compared": self.compared(),
+            "questions": [_question(one) for one in self.shown()],
+        }
+
+
+def run(
+    encoder: Any = "default", *, k: Sequence[int] = K, progress: Progress | None = None, fall_back: bool = True
+) -> DemoResult:
+    """Build the graph of the corpus and ask all of its questions, of flat search and of the graph.
+
+    Flat search is that of the graph's own index: BM25F and, with an encoder, cosine. The two differ in the graph alone.
+
+    Parameters
+    ----------
+    encoder
+        As for `SageGraph.build`.
+    k
+        Where recall is taken.
+    progress
+        Called as the work goes on.
+    fall_back
+        Whether the demo goes on without an encoder where the default one is not installed.
+    """
+    report = progress or _quiet
+    note = ""
+    start = time.perf_counter()
+    try:
+        graph = SageGraph.build(load_corpus(), encoder=encoder, chunker=None, progress=progress)
+    except MissingDependency as error:
+        if not fall_back:
+            raise
+        note = str(error)
+        graph = SageGraph.build(load_corpus(), encoder=None, chunker=None, progress=progress)
+    built = time.perf_counter()
+    retrievers = _retrievers(graph)
+    questions = load_questions()
+    asked: list[Asked] = []
+    for number, question in enumerate(questions):
+        report("ask", number, len(questions))
+        answers = {name: retriever.retrieve(question.question, max(k)) for name, retriever in retrievers.items()}
+        asked.append(Asked(question, question.gold(graph.nodes), answers))
+    report("ask", len(questions), len(questions))
+    rows = {
+        name: {f"recall@{at}": _mean([recall_at_k(one.answers[name].ids, one.gold, at) for one in asked]) for at in k}
+        for name in retrievers
+    }
+    seconds = {"build": round(built - start, 3), "ask": round(time.perf_counter() - built, 3)}
+    return DemoResult(graph, asked, rows, seconds, note)
+
+
+def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
+    parts: dict[str, Retriever] = {}
+    if graph.index.dense is not None:
+        parts = {"bm25": IndexRetriever(graph.index.lexical), "dense": IndexRetriever(graph.index.dense)}
+    return parts | {FLAT: IndexRetriever(graph.index), SAGE: graph.retriever()}
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return round(100 * sum(shares) / len(shares), 2)
+
+
+def _question(one: Asked) -> dict[str, Any]:
+    return {
+        "id": one.question.id,
+        "question": one.question.question,
+        "answer": one.question.answer,
+        "gold": sorted(one.gold),
+        FLAT: one.answers[FLAT].ids[:SHOWN_K],
+        SAGE: [
+            {"id": hit.id, "score": hit.score, "evidence": [e.to_dict() for e in hit.evidence]}
+            for hit in one.answers[SAGE].hits[:SHOWN_K]
+        ],
+    }
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,79 @@
+"""The corpus of the demo and its questions, as they come with the package; ATTRIBUTION.md says where they are from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphret.corpus import Corpus, Item, parse_item
+from graphret.nodes import NodeTable
+from graphret.types import Edge
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """A question of OTT-QA about one of the tables.
+
+    Parameters
+    ----------
+    table
+        The id of the table.
+    rows
+        The rows of the table that answer it, from 0.
+    passages
+        The ids of the passages that hold the answer; none where the table alone does.
+    """
+
+    id: str
+    question: str
+    answer: str
+    table: str
+    rows: tuple[int, ...]
+    passages: tuple[str, ...]
+
+    def gold(self, nodes: NodeTable) -> frozenset[str]:
+        """Return the ids of the nodes that answer it: its passages, and the segments that hold its rows."""
+        segments = (i for i, given in enumerate(nodes.properties) if given.get("source_id") == self.table)
+        spans = {nodes.ids[i]: nodes.properties[i] for i in segments}
+        held = (
+            id_
+            for id_, given in spans.items()
+            if any(given["table_row_start"] <= row < given["table_row_end"] for row in self.rows)
+        )
+        return frozenset([*held, *self.passages])
+
+
+def load_corpus() -> Corpus:
+    """Return the tables and passages of the demo."""
+    items: list[Item] = []
+    for record in _records("corpus.jsonl.gz"):
+        item = parse_item(record, f"demo corpus, {record.get('id')!r}")
+        assert not isinstance(item, Edge)
+        items.append(item)
+    return Corpus(tuple(items))
+
+
+def load_questions() -> list[DemoQuestion]:
+    """Return the questions of the demo, by id."""
+    return [
+        DemoQuestion(
+            record["id"],
+            record["question"],
+            record["answer"],
+            record["table"],
+            tuple(record["rows"]),
+            tuple(record["passages"]),
+        )
+        for record in _records("questions.jsonl.gz")
+    ]
+
+
+def _records(name: str) -> Iterator[dict[str, Any]]:
+    with gzip.open(_HERE / name, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
