@@ -65,10 +65,7 @@ def join(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
 
 def _ordered(n_nodes: int, relations: list[str], columns: dict[str, NDArray[Any]], records: Records) -> EdgeTable:
     order = np.lexsort([columns[name] for name in ("target_part", "source_part", "relation", "target", "source")])
-    view = memoryview(np.ascontiguousarray(records.blob))  # type: ignore[arg-type]
-    starts, ends = records.offsets[:-1][order], records.offsets[1:][order]
-    blob = b"".join([view[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
-    offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+    ordered = records if (np.diff(order) == 1).all() else _taken(records, order)
     chosen = {name: column[order] for name, column in columns.items()}
     return EdgeTable(
         n_nodes,
@@ -79,5 +76,13 @@ def _ordered(n_nodes: int, relations: list[str], columns: dict[str, NDArray[Any]
         chosen["weight"],
         chosen["source_part"],
         chosen["target_part"],
-        Records(np.frombuffer(blob, np.uint8), offsets),
+        ordered,
     )
+
+
+def _taken(records: Records, order: NDArray[np.int64]) -> Records:
+    view = memoryview(np.ascontiguousarray(records.blob))  # type: ignore[arg-type]
+    starts, ends = records.offsets[:-1][order], records.offsets[1:][order]
+    blob = b"".join([view[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+    offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+    return Records(np.frombuffer(blob, np.uint8), offsets)

@@ -111,7 +111,8 @@ class Facts:
                 place = given.get("chunk_index")
                 order[position] = place if isinstance(place, int) else position
             for name, collector in collected.items():
-                collector.add(position, set_of(given, name))
+                if given.get(name):
+                    collector.add(position, set_of(given, name))
         caps = {"entities": cap}
         sets = {name: c.bearers(len(nodes), caps.get(name, len(nodes))) for name, c in collected.items()}
         return cls(role, source, order, sets)

@@ -247,6 +247,16 @@ def _expand(found: NearestTable, rows: Side, a: _Groups, b: _Groups, m: int) -> 
     """
     table = NearestTable.empty(len(rows), m)
     sizes = np.diff(b.start)
+    if sizes.max() == 1:
+        texts = found.positions[a.group]
+        nodes = np.where(texts >= 0, b.members[texts], -1)
+        order = np.argsort((nodes < 0) | (nodes == rows.positions[:, None]), axis=1, kind="stable")[:, :m]
+        width = order.shape[1]
+        table.positions[:, :width] = np.take_along_axis(nodes, order, 1)
+        table.similarities[:, :width] = np.take_along_axis(found.similarities[a.group], order, 1)
+        own = table.positions == rows.positions[:, None]
+        table.positions[own], table.similarities[own] = -1, 0
+        return table
     step = max(1, _EXPANDED // max(1, found.positions.shape[1] * 2))
     for start in range(0, len(rows), step):
         own = rows.positions[start : start + step]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
@@ -18,11 +20,31 @@ _SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows
 _SPARE = 6
 _SAMPLE = 512
 _GATHERED = 1 << 17
+_WORKERS = min(8, os.cpu_count() or 1)
+_WORTH_THREADS = 1 << 15
+_UNITS = np.float32(10**DECIMALS)
+_VALUE_BITS, _COLUMN_BITS = 21, 31
 
 
 def pair_similarities(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
     """Return the rounded dot products of rows ``a[i]`` and ``b[j]``, ``(p,)``: the same for a pair in any company."""
     out = np.empty(len(i), np.float32)
+    share = -(-len(i) // _WORKERS) if len(i) > _WORTH_THREADS else max(len(i), 1)
+    parts = [slice(start, start + share) for start in range(0, len(i), share)]
+
+    def fill(part: slice) -> None:
+        _multiply(a, b, i[part], j[part], out[part])
+
+    if len(parts) < 2:
+        for part in parts:
+            fill(part)
+    else:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(fill, parts))
+    return out
+
+
+def _multiply(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.int64], out: Floats) -> None:
     step = max(1, _GATHERED // max(1, a.shape[1]))
     left, right = (np.empty((min(step, len(i)), a.shape[1]), np.float32) for _ in range(2))
     for start in range(0, len(i), step):
@@ -31,7 +53,7 @@ def pair_similarities(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.
         np.take(a, i[part], axis=0, out=left[:size], mode="clip")
         np.take(b, j[part], axis=0, out=right[:size], mode="clip")
         np.einsum("ij,ij->i", left[:size], right[:size], out=out[part])
-    return np.round(out, DECIMALS, out=out)
+    np.round(out, DECIMALS, out=out)
 
 
 def scan(a: Floats, b: Floats, k: int, memory: int, *, same: bool = False, both: bool = False) -> list[Ranked]:
@@ -142,7 +164,20 @@ class _Best:
     def ranked(self) -> Ranked:
         """Return the `k` best of each row, computed again and ordered."""
         row, slot = np.nonzero(self.columns >= 0)
-        positions, similarities = exact_rows(self.a, self.b, row, self.columns[row, slot].astype(np.int64), self.wanted)
+        column = self.columns[row, slot].astype(np.int64)
+        value = pair_similarities(self.a, self.b, row, column)
+        # One sort of one integer: falling value, column.
+        highest = (1 << _VALUE_BITS) - 1
+        key = np.full(self.columns.shape, highest << _COLUMN_BITS, np.int64)
+        units = np.rint(value * _UNITS).astype(np.int64)
+        key[row, slot] = ((highest - np.maximum(units, 0)) << _COLUMN_BITS) | column
+        key.sort(axis=1)
+        key = key[:, : self.k]
+        positions = np.full((len(key), self.wanted), -1, np.int32)
+        similarities = np.zeros((len(key), self.wanted), np.float32)
+        units = highest - (key >> _COLUMN_BITS)
+        positions[:, : self.k] = np.where(units > 0, key & ((1 << _COLUMN_BITS) - 1), -1)
+        similarities[:, : self.k] = units.astype(np.float32) / _UNITS
         if self.kept < len(self.b):
             dropped = self.values.min(axis=1)  # nothing above it was, unless the row did not fill
             close = similarities[:, self.k - 1] <= dropped + _SLACK

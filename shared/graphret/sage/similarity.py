@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,8 +156,19 @@ def similarity_edges(
     (every known value), ``shared_entities`` (the rarest 8), for two tables ``columns`` (pairs of joinable ones), for a
     document and a table ``column``, the header of the cell that says a shared entity, its row being the edge's part.
     """
+    return join(len(nodes), list(similarity_tables(nodes, candidates, thresholds, settings, facts, details)))
+
+
+def similarity_tables(
+    nodes: NodeTable,
+    candidates: Sequence[Candidates],
+    thresholds: Mapping[tuple[str, str], float],
+    settings: SimilaritySettings,
+    facts: Facts,
+    details: TableDetails | None = None,
+) -> Iterator[EdgeTable]:
+    """Yield what `similarity_edges` joins, by kind of pair."""
     details = details or TableDetails(nodes)
-    tables = []
     for group in candidates:
         kept = np.flatnonzero(passing(group, thresholds, settings.logic))
         low, high = group.low[kept], group.high[kept]
@@ -165,8 +176,7 @@ def similarity_edges(
         about, parts = _describe(low, high, PAIR_KINDS[group.kind], "shared_entities", facts, details)
         properties = [f'{{"signals":{{{s}}}{rest}}}' for s, rest in zip(_signal_texts(values), about, strict=True)]
         weight = _weights(group.kind, values, thresholds)
-        tables.append(edge_table(len(nodes), low, high, IS_SIMILAR, weight, parts, properties))
-    return join(len(nodes), tables)
+        yield edge_table(len(nodes), low, high, IS_SIMILAR, weight, parts, properties)
 
 
 def overlap_edges(
@@ -181,8 +191,18 @@ def overlap_edges(
     Properties: ``entities`` (the rarest 8), ``count``, and for a document and a table ``column`` as in
     `similarity_edges`. The weight is ``1 - exp(-rarity)``.
     """
+    return join(len(nodes), list(overlap_tables(nodes, overlap, thresholds, facts, details)))
+
+
+def overlap_tables(
+    nodes: NodeTable,
+    overlap: OverlapPairs,
+    thresholds: Mapping[tuple[str, str], float],
+    facts: Facts,
+    details: TableDetails | None = None,
+) -> Iterator[EdgeTable]:
+    """Yield what `overlap_edges` joins, by kind of pair."""
     details = details or TableDetails(nodes)
-    tables = []
     for code in np.unique(overlap.kind).tolist():
         threshold = thresholds.get((kind_name(code), ENTITY_RARITY))
         if threshold is None:
@@ -191,8 +211,7 @@ def overlap_edges(
         counts = facts.sets["entities"].shared_counts(pairs.low, pairs.high)
         about, parts = _describe(pairs.low, pairs.high, (code // 3, code % 3), "entities", facts, details)
         properties = [f'{{"count":{int(c)}{rest}}}' for c, rest in zip(counts.tolist(), about, strict=True)]
-        tables.append(edge_table(len(nodes), pairs.low, pairs.high, SHARES_ENTITY, pairs.weight, parts, properties))
-    return join(len(nodes), tables)
+        yield edge_table(len(nodes), pairs.low, pairs.high, SHARES_ENTITY, pairs.weight, parts, properties)
 
 
 def _signal_texts(values: Mapping[str, NDArray[np.float32]]) -> list[str]:

@@ -20,7 +20,7 @@ from graphret.sage.knn import NearestTable, Side, nearest_both, nearest_nodes, u
 from graphret.sage.overlap import OverlapPairs, overlap_pairs
 from graphret.sage.settings import SimilaritySettings, Thresholds
 from graphret.sage.signals import PAIR_KINDS, ROLES, Signal, chosen_signals
-from graphret.sage.similarity import Candidates, evaluate, fit_thresholds, overlap_edges, similarity_edges
+from graphret.sage.similarity import Candidates, evaluate, fit_thresholds, overlap_tables, similarity_tables
 from graphret.sage.structure import structure_edges
 from graphret.sage.tables import TableDetails
 from graphret.search.encoder import Encoder, as_encoder
@@ -136,8 +136,8 @@ class SimilarityIndex:
         return join(
             len(self.nodes),
             [
-                similarity_edges(self.nodes, self.candidates, self.thresholds, self.settings, self.facts, details),
-                overlap_edges(self.nodes, self.overlap, self.thresholds, self.facts, details),
+                *similarity_tables(self.nodes, self.candidates, self.thresholds, self.settings, self.facts, details),
+                *overlap_tables(self.nodes, self.overlap, self.thresholds, self.facts, details),
                 structure_edges(self.nodes, explicit, facts=self.facts),
             ],
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
+from graphret.sage.edge_rows import edge_table, join
 from graphret.sage.facts import Facts
 from graphret.types import Edge
 
@@ -41,15 +42,13 @@ def structure_edges(nodes: NodeTable, explicit: Iterable[Edge] = (), *, facts: F
     linked = (size <= ALL_PAIRS_UP_TO) | (apart <= WINDOW)
     low, high = np.minimum(first, second)[linked], np.maximum(first, second)[linked]
     after = apart == 1
-    source = np.concatenate([first[after], low])
-    relation = np.concatenate([np.zeros(int(after.sum()), np.int64), np.ones(len(low), np.int64)])
-    target = np.concatenate([second[after], high])
-    weight = np.ones(len(source), np.float32)
-    structural = EdgeTable.empty(len(nodes))
-    if len(source):
-        structural = EdgeTable.build(len(nodes), source, target, relation, [NEXT, SAME_SOURCE], weight)
+    count = int(after.sum())
+    tables = [
+        edge_table(len(nodes), first[after], second[after], NEXT, np.ones(count), None, ["{}"] * count),
+        edge_table(len(nodes), low, high, SAME_SOURCE, np.ones(len(low)), None, ["{}"] * len(low)),
+    ]
     given = list(explicit)
-    return EdgeTable.concat([structural, EdgeTable.of(nodes, given)]) if given else structural
+    return join(len(nodes), [*tables, EdgeTable.of(nodes, given)] if given else tables)
 
 
 def _same_source_pairs(

@@ -45,7 +45,7 @@ class TableDetails:
     def joinable(self, left: int, right: int) -> list[list[str]]:
         """Return the columns that two tables can be joined by: the same header, or many values in common.
 
-        Values without a letter say nothing: ranks and years are the same everywhere.
+        Values of digits alone say nothing: ranks and years are the same everywhere.
         """
         a, b = self._columns(left), self._columns(right)
         of_key = {key: header for key, header in zip(reversed(b.keys), reversed(b.headers), strict=True) if key}
@@ -86,7 +86,7 @@ class TableDetails:
         for row in given.get("table_rows") or ():
             for column, cell in zip(columns, row, strict=False):
                 key = self._normalize(str(cell))
-                if any(character.isalpha() for character in key):
+                if key and not key.replace(" ", "").isnumeric():
                     column.add(key)
         values = tuple(frozenset(column) for column in columns)
         return _Columns(headers, keys, values, frozenset().union(*values))
