@@ -85,12 +85,11 @@ def test_usage_model_and_reason_are_read() -> None:
 
 
 async def test_tools_are_offered_and_calls_come_back() -> None:
+    broken: Any = {"type": "invalid_tool_call", "name": "search", "args": "{broken", "id": None, "error": "?"}
     called = AIMessage(
         "",
         tool_calls=[{"name": "search", "args": {"query": "Émma"}, "id": "c1"}],
-        invalid_tool_calls=[
-            {"name": "search", "args": "{broken", "id": None, "error": "?", "type": "invalid_tool_call"}
-        ],
+        invalid_tool_calls=[broken],
     )
     inner = Scripted(called, called)
     model = LangChainChat(inner)
