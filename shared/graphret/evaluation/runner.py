@@ -21,7 +21,7 @@ from graphret.expansion import Ranking
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.encoder import Encoder
+from graphret.search.encoder import CachedEncoder, Encoder
 from graphret.search.fields import FieldText, NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, require_k
@@ -254,9 +254,7 @@ def _cached(encoder: Any, run: Run) -> Encoder | None:
     if model is None:
         run.notes.append("run without an encoder: no rows for dense and hybrid search")
         return None
-    from graphret.search.encoder import CachedEncoder
-
-    return model if isinstance(model, CachedEncoder) else CachedEncoder(model)
+    return model if isinstance(model, CachedEncoder) else CachedEncoder(model, persist_queries=True)
 
 
 def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -> dict[str, Retriever]:
