@@ -34,7 +34,9 @@ class OnFailure(StrEnum):
 
 Sources = Annotated[
     list[str],
-    typer.Argument(help="Files (.jsonl .csv .tsv .md .txt) and folders of them.", show_default=False),
+    typer.Argument(
+        metavar="SOURCE...", help="Files (.jsonl .csv .tsv .md .txt) and folders of them.", show_default=False
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 EncoderName = Annotated[

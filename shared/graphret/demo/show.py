@@ -100,7 +100,10 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
         Text(),
         lists,
         Text(),
-        Text(_verdict(one), style="green" if one.found(SAGE) > one.found(FLAT) else "dim"),
+        Text(
+            _verdict(one) + (", and brings:" if added.hits else ""),
+            style="green" if one.found(SAGE) > one.found(FLAT) else "dim",
+        ),
     ]
     if added.hits:
         parts.append(Padding(render(added, store_lookup(result.graph.store), gold=one.gold), (0, 0, 0, 2)))
@@ -117,12 +120,8 @@ def _added(one: Asked) -> Retrieval:
 
 def _verdict(one: Asked) -> str:
     flat, sage, gold = one.found(FLAT), one.found(SAGE), len(one.gold)
-    brings = ", and brings:" if _added(one).hits else "."
-    return (
-        f"Of the {gold} nodes that answer it, flat search has {flat} in its first {SHOWN_K}, the graph {sage}{brings}"
-        if gold > 1
-        else f"One node answers it; flat search has {flat} in its first {SHOWN_K}, the graph {sage}{brings}"
-    )
+    subject = f"Of the {gold} nodes that answer it" if gold > 1 else "Of the one node that answers it"
+    return f"{subject}, flat search has {flat} in its first {SHOWN_K}, the graph {sage}"
 
 
 def _line(hit: Hit, one: Asked) -> Text:

@@ -193,12 +193,15 @@ def evidence_row(hit: Hit, known: Mapping[str, Node]) -> int | None:
 
 
 def name_of(node: Node) -> str:
-    """Return what a node is called: its name, with the section that a table stands under, or its id."""
-    section = node.properties.get("section")
-    name = node.name or node.id
-    if "table_rows" in node.properties and isinstance(section, str) and section:
-        return name if normalize_name(section) == normalize_name(name) else f"{name} · {section}"
-    return name
+    """Return what a node is called: its name, with the section and rows of a segment of a table, or its id."""
+    name, given = node.name or node.id, node.properties
+    if "table_rows" not in given:
+        return name
+    section = given.get("section")
+    if isinstance(section, str) and section and normalize_name(section) != normalize_name(name):
+        name = f"{name} · {section}"
+    start, end = given.get("table_row_start"), given.get("table_row_end")
+    return f"{name} · rows {start + 1}–{end}" if isinstance(start, int) and start > 0 else name
 
 
 def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
