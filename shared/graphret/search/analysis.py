@@ -44,11 +44,11 @@ class Analyzer:
     language
         A Snowball stemmer by name, or ``""`` for none.
     stopwords
-        A stop-word list of bm25s by name, or ``""`` for none; ``english_plus`` has the words of questions.
+        A stop-word list of bm25s by name, or ``""`` for none.
     """
 
     language: str = "english"
-    stopwords: str = "english_plus"
+    stopwords: str = "english"
     _cache: dict[str, str] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     def __call__(self, text: str) -> list[str]:
