@@ -1,7 +1,7 @@
 # graphret: make demo, test, lint, bench, docs. Each makes .venv first, once, and again when what it is made from changes.
 
 PYTHON ?= python3
-# Set to cpu for torch without its CUDA parts (2 GB less), from PyTorch's own index; needs uv to reach it.
+# Set to cpu for torch without its CUDA parts (4 GB less), from PyTorch's own index; needs uv to reach it.
 TORCH_BACKEND ?=
 # Arguments for pytest, such as ARGS="tests/sage -k threads".
 ARGS ?=
@@ -58,7 +58,7 @@ bench: $(STAMP) ## Measure speed, and write the table in the docs
 	$(OFFLINE) $(BIN)/python -m graphret.evaluation.speed --markdown docs/benchmarks/speed.md
 
 docs: $(STAMP) ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints: $(STAMP) ## Bring constraints.txt up to the newest versions
 	@$(LIKE_PIP); set -x; $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra all --extra dev \

@@ -1,0 +1,114 @@
+"""What each kind of link and each part of the coverage ranking is worth, on OTT-QA.
+
+``python -m graphret.evaluation.ablation --data DIR`` prints the tables of docs/concepts/expansion.md: one thing changed
+at a time, and at the end everything as it is by default. Settings were chosen on one half of the tables; the figures
+are of the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphret.edges import EdgeTable
+from graphret.evaluation.dataset import HELD, Dataset
+from graphret.evaluation.metrics import recall_at_k
+from graphret.evaluation.ottqa import load_ottqa
+from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
+from graphret.expansion.coverage import STRENGTH
+from graphret.retriever import IndexRetriever, Retriever
+from graphret.sage import LinkSettings, SageGraph
+from graphret.sage.links import KIND_WEIGHTS, MENTIONS, name_links
+from graphret.search.resolve import resolve_encoder
+from graphret.stores.memory import Graph, MemoryStore
+
+KS = (5, 20, 100)
+
+
+def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
+    """Yield retrievers with some kinds of links alone, and with each kind left out."""
+    yield "no links: flat search", IndexRetriever(graph.index)
+    chosen = {
+        "`exact` alone": ("exact",),
+        "`exact` and `alias`": ("exact", "alias"),
+        **{f"all but `{kind}`": tuple(k for k in KIND_WEIGHTS if k != kind) for kind in KIND_WEIGHTS},
+        "all kinds": tuple(KIND_WEIGHTS),
+    }
+    rest = _without(graph.edges, MENTIONS)
+    for name, kinds in chosen.items():
+        links = name_links(graph.nodes, LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}))
+        store = MemoryStore(Graph(graph.nodes, EdgeTable.concat([rest, links])))
+        yield f"{name} ({len(links):,} links)", Expand(None, store, graph.index)
+
+
+def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
+    """Yield retrievers with other rankings, and with the default ranking changed in one respect."""
+    rankings: dict[str, Ranking] = {
+        "`paper`": Paper(),
+        "`propagate`": Propagate(),
+        "coverage, pairs alone": Coverage(beam=0),
+        **{f"coverage, weight {weight:g}": Coverage(weight=weight) for weight in (1, 2, 8)},
+        "coverage, 10 seeds walked": Coverage(walked=10),
+        **{
+            f"coverage, `{name}` links count too": Coverage(strength={**STRENGTH, name: 1.0})
+            for name in STRENGTH
+            if name in graph.edges.relations
+        },
+        "`coverage`": Coverage(),
+    }
+    for name, ranking in rankings.items():
+        yield name, graph.retriever(ranking)
+
+
+def measure(dataset: Dataset, retriever: Retriever, ks: Sequence[int] = KS) -> list[float]:
+    """Return recall at each k, in percent, mean over the questions."""
+    found = [(retriever.retrieve(question.text, max(ks)).ids, question.gold) for question in dataset.questions]
+    return [100 * float(np.mean([recall_at_k(ids, gold, k) for ids, gold in found])) for k in ks]
+
+
+def _without(edges: EdgeTable, relation: str) -> EdgeTable:
+    kept = np.flatnonzero(np.asarray([name != relation for name in edges.relations])[edges.relation])
+    return EdgeTable.build(
+        edges.n_nodes,
+        edges.source[kept],
+        edges.target[kept],
+        edges.relation[kept],
+        edges.relations,
+        edges.weight[kept],
+        edges.source_part[kept],
+        edges.target_part[kept],
+        [edges.properties[int(i)] for i in kept],
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print both tables in Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.ablation", description=__doc__)
+    parser.add_argument("--data", required=True, help="a folder in the layout of the public OTT-QA repository")
+    parser.add_argument("--encoder", default=None, help="'default', or a model; none by default")
+    parser.add_argument("--limit", type=int, default=None, help="the first questions of the half alone")
+    options = parser.parse_args(argv)
+    dataset = load_ottqa(options.data)
+    held = tuple(question for question in dataset.questions if question.half == HELD)
+    dataset = replace(dataset, questions=held).limited(options.limit)
+    encoder: Any = resolve_encoder(options.encoder)
+    if encoder is not None:
+        from graphret.search.encoder import CachedEncoder
+
+        encoder = CachedEncoder(encoder)
+    graph = SageGraph.from_nodes(dataset.nodes, encoder=encoder, metadata=None)
+    for title, variants in (("links", link_variants), ("ranking", ranking_variants)):
+        print(f"\n| {title} | " + " | ".join(f"recall@{k}" for k in KS) + " |")
+        print("| --- |" + " ---: |" * len(KS))
+        for name, retriever in variants(graph):
+            print(
+                f"| {name} | " + " | ".join(f"{value:.1f}" for value in measure(dataset, retriever)) + " |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
