@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -291,9 +294,13 @@ def test_sixty_four_threads_get_the_answers_of_one() -> None:
     start = threading.Barrier(64)
     wrong: list[str] = []
 
+    seconds = float(os.environ.get("GRAPHRET_SOAK_SECONDS", "0"))  # a longer run is asked for, not waited for
+
     def ask(offset: int) -> None:
         start.wait()
-        for i in range(len(questions)):
+        until = time.monotonic() + seconds
+        rounds = itertools.takewhile(lambda n: not n or time.monotonic() < until, itertools.count())
+        for i in (i for _ in rounds for i in range(len(questions))):
             at = (i + offset) % len(questions)
             built.index.forget()
             if [(h.id, h.score) for h in retriever.retrieve(questions[at], 5)] != expected[at]:
