@@ -29,6 +29,7 @@ from graphret.errors import InvalidInput
 from graphret.expansion import RANKINGS, Expand, Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever, Steps
+from graphret.sage.asking import embedded
 from graphret.sage.links import LinkSettings, name_links
 from graphret.sage.report import GraphReport
 from graphret.sage.settings import SimilaritySettings, Thresholds
@@ -42,7 +43,7 @@ from graphret.search.hybrid import HybridIndex
 from graphret.search.resolve import named_encoder, resolve_encoder
 from graphret.search.vectors import check_vectors
 from graphret.stores.memory import Graph, MemoryStore, graph_from_bundle, graph_parts
-from graphret.types import Edge, Node
+from graphret.types import Edge, Node, Trace
 from graphret.where import Where, WhereLike
 
 KIND = "sage"
@@ -513,11 +514,13 @@ class SageRetriever(Retriever):
         self.on_failure = on_failure
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        state = self.graph.state
-        expand = Expand(
-            self.seeds, MemoryStore(state.graph), state.index, ranking=self.ranking, on_failure=self.on_failure
-        )
-        return (yield from expand._steps(query, k, where))
+        state, trace = self.graph.state, Trace()
+        index = yield from embedded(state.index, query, trace, self.on_failure)
+        store = MemoryStore(state.graph)
+        expand = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
+        retrieval = yield from expand._steps(query, k, where)
+        retrieval.trace.stages[:0] = trace.stages
+        return retrieval
 
 
 def _connected(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 import os
@@ -9,7 +10,7 @@ import socket
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -222,6 +223,8 @@ class CallableEncoder:
         Width of a vector; None learns it from the first answer.
     query_fn
         The same for queries, where they are embedded differently.
+    aquery_fn
+        Embeds one query, awaited.
     """
 
     def __init__(
@@ -231,9 +234,11 @@ class CallableEncoder:
         name: str,
         dimension: int | None = None,
         query_fn: Callable[[list[str]], ArrayLike] | None = None,
+        aquery_fn: Callable[[str], Awaitable[ArrayLike]] | None = None,
     ) -> None:
         self.name = name
         self._fn = fn
+        self._aquery_fn = aquery_fn
         self._query_fn = query_fn or fn
         self._dimension = dimension
 
@@ -247,6 +252,13 @@ class CallableEncoder:
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         return self._run(self._query_fn, texts, "queries")
 
+    async def aencode_queries(self, texts: Sequence[str]) -> Floats:
+        """Do as `encode_queries` without blocking the event loop; awaits `aquery_fn` where there is one."""
+        if self._aquery_fn is None or not texts:
+            return await asyncio.to_thread(self.encode_queries, texts)
+        distinct, inverse = unique(check_texts(texts, "queries"))
+        return self._checked(list(await asyncio.gather(*map(self._aquery_fn, distinct))), distinct)[inverse]
+
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         vectors = self._run(self._fn, texts, "documents")
         if progress is not None and len(vectors):
@@ -257,9 +269,12 @@ class CallableEncoder:
         distinct, inverse = unique(check_texts(texts, what))
         if not distinct:
             return np.zeros((0, self.dimension), np.float32)
-        vectors = check_vectors(fn(distinct), len(distinct), self._dimension, f"vectors of {self.name}")
+        return self._checked(fn(distinct), distinct)[inverse]
+
+    def _checked(self, made: ArrayLike, texts: list[str]) -> Floats:
+        vectors = check_vectors(made, len(texts), self._dimension, f"vectors of {self.name}")
         self._dimension = vectors.shape[1]
-        return normalize(vectors)[inverse]
+        return normalize(vectors)
 
 
 def as_encoder(obj: Any) -> Encoder | None:
@@ -289,7 +304,10 @@ def as_encoder(obj: Any) -> Encoder | None:
     documents = getattr(obj, "embed_documents", None) or getattr(obj, "get_text_embedding_batch", None)
     query = getattr(obj, "embed_query", None) or getattr(obj, "get_query_embedding", None)
     if callable(documents) and callable(query):
-        return CallableEncoder(documents, name=_name_of(obj), query_fn=lambda texts: [query(text) for text in texts])
+        aquery = getattr(obj, "aembed_query", None) or getattr(obj, "aget_query_embedding", None)
+        return CallableEncoder(
+            documents, name=_name_of(obj), query_fn=lambda texts: [query(text) for text in texts], aquery_fn=aquery
+        )
     library = sys.modules.get("sentence_transformers")
     if library is not None and isinstance(obj, library.SentenceTransformer):
         return SentenceTransformerEncoder(obj)
