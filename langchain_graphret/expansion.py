@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,11 +24,9 @@ from langchain_core.runnables import (
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.expansion import RANKINGS, Expand, Ranking
 from graphret.retriever import Retriever
 from graphret.sage import SageGraph
 from graphret.search.index import require_k
-from graphret.stores.memory import MemoryStore
 from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where, both
 from langchain_graphret._calls import areport, log, refuse_unknown, report
@@ -62,8 +61,9 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     id_key
         The entry of the metadata that holds a node's id, where the document's own id is another.
     on_failure
-        When the expansion fails, or the graph knows none of the documents: ``"fallback"`` returns the documents as they
-        are and logs a warning, ``"raise"`` raises `RetrievalFailed`.
+        ``"fallback"``: if the question cannot be embedded, words alone count; if the expansion fails, or the graph
+        knows none of the documents, they are returned as they are; a warning says so. ``"raise"`` raises
+        `RetrievalFailed`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -107,7 +107,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         if not given.seeds:
             return given.unchanged(self.on_failure)
         try:
-            retrieval = self._expand(given).retrieve(query, given.k, given.where)
+            retrieval = self._retriever(given).retrieve(query, given.k, given.where)
         except Exception as error:
             return given.failed(error, self.on_failure)
         manager = CallbackManager.configure(callbacks)
@@ -125,11 +125,11 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         where: Any = None,
     ) -> list[Document]:
         """Do what `compress_documents` does without blocking the event loop."""
-        given = self._given(documents, k, where)
+        given = await asyncio.to_thread(self._given, documents, k, where)
         if not given.seeds:
             return given.unchanged(self.on_failure)
         try:
-            retrieval = await self._expand(given).aretrieve(query, given.k, given.where)
+            retrieval = await self._retriever(given).aretrieve(query, given.k, given.where)
         except Exception as error:
             return given.failed(error, self.on_failure)
         manager = AsyncCallbackManager.configure(callbacks)
@@ -172,10 +172,8 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         n, condition = self.k if k is None else require_k(k), both(self.where, to_where(where))
         return _Given(list(documents), self.graph, self.id_key, n, condition)
 
-    def _expand(self, given: _Given) -> Expand:
-        ranking: Ranking = RANKINGS[self.ranking]() if isinstance(self.ranking, str) else self.ranking
-        state = given.state
-        return Expand(given, MemoryStore(state.graph), state.index, ranking=ranking, on_failure="raise")
+    def _retriever(self, given: _Given) -> Retriever:
+        return self.graph.retriever(self.ranking, seeds=given, on_failure=self.on_failure)
 
 
 class _Given(Retriever):
@@ -186,10 +184,9 @@ class _Given(Retriever):
     def __init__(
         self, documents: list[Document], graph: SageGraph, id_key: str | None, k: int, where: Where | None
     ) -> None:
-        self.state = graph.state
         self.k = k
         self.where = where
-        table = self.state.graph.nodes
+        table = graph.nodes
         self.documents: dict[str, Document] = {}
         self.unknown: list[tuple[int, Document]] = []
         for place, (document, known) in enumerate(
@@ -230,7 +227,7 @@ class _Given(Retriever):
 
     def failed(self, error: Exception, on_failure: str) -> list[Document]:
         """Return the documents where their expansion failed."""
-        if isinstance(error, InvalidInput):
+        if isinstance(error, (InvalidInput, RetrievalFailed)):
             raise error
         if on_failure == "raise":
             raise RetrievalFailed(f"expansion failed: {error}") from error

@@ -43,7 +43,8 @@ class SageRetriever(BaseRetriever):
     seeds
         Over a graph: who finds the seeds, a LangChain or a graphret retriever; by default the graph's hybrid search.
     on_failure
-        Over a graph: ``"fallback"`` seeds from the graph's search when `seeds` fails, ``"raise"`` does not.
+        Over a graph: ``"fallback"`` seeds from the graph's search when `seeds` fails, and goes by words alone when the
+        question cannot be embedded; the trace and a logged warning say so. ``"raise"`` raises `RetrievalFailed`.
 
     Notes
     -----

@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.retriever import Call, Retriever, Steps
+from graphret.retriever import Call, Compute, Retriever, Steps
 from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
@@ -69,7 +69,8 @@ class LangChainSeeds(Retriever):
             )
             documents = self._checked(found)
             stage.details["found"] = len(documents)
-        nodes = {node.id: node for node in self._nodes(documents)}
+        found = yield Compute(lambda: self._nodes(documents))
+        nodes: dict[str, Node] = {node.id: node for node in found}
         qualified = [node for node in nodes.values() if where is None or where.matches(node)][:k]
         hits = [
             Hit(node, 1.0 - i / len(qualified), (Evidence("seed", rank=i + 1, retriever=self.name),))

@@ -181,27 +181,61 @@ async def test_malformed_arguments_are_refused(graph: SageGraph) -> None:
             SageExpansion(graph=graph, **wrong)
 
 
+class Broken:
+    """A ranking that fails."""
+
+    name = "broken"
+
+    def n_seeds(self, k: int) -> int:
+        return k
+
+    def rank(self, frontier: Any, k: int) -> Any:
+        raise ArithmeticError("the ranking broke")
+
+
 async def test_an_expansion_that_fails_returns_the_documents_or_raises(
+    graph: SageGraph, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = [Document("A stranger.", id="s"), *by_id("milwaukee", "opera")]
+    falling = SageExpansion(graph=graph, k=2, ranking=Broken())
+    assert ids(falling.compress_documents(given, CITY)) == ["s", "milwaukee"]
+    assert ids(await falling.acompress_documents(given, CITY)) == ["s", "milwaukee"]
+    assert "the ranking broke" in caplog.text
+    raising = SageExpansion(graph=graph, ranking=Broken(), on_failure="raise")
+    with pytest.raises(RetrievalFailed, match="the ranking broke"):
+        raising.compress_documents(given, CITY)
+    with pytest.raises(RetrievalFailed, match="the ranking broke"):
+        await raising.acompress_documents(given, CITY)
+
+
+async def test_a_question_that_cannot_be_embedded_is_answered_by_its_words(
     encoder: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Failing(type(encoder)):  # type: ignore[misc]
+        broken = False
+
         def encode_queries(self, texts: list[str]) -> np.ndarray:
-            raise ModelError("the encoder is gone")
+            if self.broken:
+                raise ModelError("the encoder is gone")
+            found: np.ndarray = super().encode_queries(texts)
+            return found
 
-        def encode_documents(self, texts: list[str], *, progress: object = None) -> np.ndarray:
-            return type(encoder)().encode_documents(texts)
-
-    graph = SageGraph.from_documents(DOCUMENTS, Failing())
-    given = [Document("A stranger.", id="s"), *by_id("milwaukee", "opera")]
-    falling = SageExpansion(graph=graph, k=2)
-    assert ids(falling.compress_documents(given, CITY)) == ["s", "milwaukee"]
-    assert ids(await falling.acompress_documents(given, CITY)) == ["s", "milwaukee"]
+    failing = Failing()
+    graph = SageGraph.from_documents(DOCUMENTS, failing)
+    failing.broken = True
+    expansion = SageExpansion(graph=graph, k=2)
+    assert set(ids(expansion.compress_documents(by_id("milwaukee"), CITY))) == {"milwaukee", "county"}
+    assert set(ids(await expansion.acompress_documents(by_id("milwaukee"), CITY))) == {"milwaukee", "county"}
+    assert len(await graph.as_retriever(k=3).ainvoke(CITY)) == 3
     assert "the encoder is gone" in caplog.text
-    raising = SageExpansion(graph=graph, on_failure="raise")
-    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
-        raising.compress_documents(given, CITY)
-    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
-        await raising.acompress_documents(given, CITY)
+    for raising in (
+        SageExpansion(graph=graph, on_failure="raise").after(ListRetriever(documents=DOCUMENTS)),
+        graph.as_retriever(on_failure="raise"),
+    ):
+        with pytest.raises(RetrievalFailed, match="the encoder is gone"):
+            raising.invoke(CITY)
+        with pytest.raises(RetrievalFailed, match="the encoder is gone"):
+            await raising.ainvoke(CITY)
 
 
 class Runs(BaseCallbackHandler):

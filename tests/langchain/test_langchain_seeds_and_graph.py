@@ -112,6 +112,30 @@ def test_langchain_embeddings_are_an_encoder() -> None:
     np.testing.assert_allclose(encoder.encode_queries(texts), encoder.encode_documents(texts), rtol=1e-5)
 
 
+async def test_langchain_embeddings_are_awaited() -> None:
+    class Awaited(WordEmbeddings):
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def embed_query(self, text: str) -> list[float]:
+            self.asked.append("blocking")
+            return super().embed_query(text)
+
+        async def aembed_query(self, text: str) -> list[float]:
+            self.asked.append("awaited")
+            return super().embed_query(text)
+
+    embeddings = Awaited()
+    retriever = SageGraph.from_documents(DOCUMENTS, embeddings).as_retriever(k=3)
+    embeddings.asked.clear()
+    found = await retriever.ainvoke("Which ballpark?")
+    assert embeddings.asked == ["awaited"]
+    assert retriever.invoke("Which ballpark?") == found
+    assert embeddings.asked == ["awaited"]  # it is remembered
+    retriever.invoke("Which opera?")
+    assert embeddings.asked == ["awaited", "blocking"]
+
+
 def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
     embeddings = EncoderEmbeddings(encoder)
     texts = ["one two", "three"]
