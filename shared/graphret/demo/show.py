@@ -62,11 +62,10 @@ def about(result: DemoResult) -> str:
     """Say what was searched, and by what."""
     counts = result.counts
     how = f"BM25F and {result.encoder}" if result.encoder else "BM25F alone, without an encoder"
-    note = f" ({result.note})" if result.note else ""
     return (
         f"{counts['tables']} Wikipedia tables and the {counts['passages']} passages that they link to, from OTT-QA, as "
         f"a graph of {counts['nodes']:,} nodes and {counts['edges']:,} edges. The links were not read: every edge was "
-        f"found in the text. Flat search is {how}{note}; SAGE is the same search and the graph. "
+        f"found in the text. Flat search is {how}; SAGE is the same search and the graph. "
         f"Shown are the first questions whose answer takes a table and a passage and for which the graph finds what "
         f"flat search lacks in its first {SHOWN_K}, and last one for which it does worse; ★ marks what answers."
     )

@@ -1,0 +1,5 @@
+"""``python -m graphret.cli``."""
+
+from graphret.cli import main
+
+main()

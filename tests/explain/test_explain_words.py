@@ -1,0 +1,136 @@
+"""Evidence in words, the marked part of a text, and the places of cards."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from explain_helpers import asked
+from rich.console import Console
+
+from graphret import Evidence, Hit, Node, Retrieval
+from graphret.explain import Marker, reasons, render, store_lookup
+from graphret.explain.layout import BROUGHT, FOUND, found_by_question, picture
+from graphret.explain.words import edge_text, name_of
+
+SEGMENT = Node(
+    "t#1",
+    ("Table",),
+    "Films",
+    properties={
+        "section": "List",
+        "table_header": ["Film", "Year"],
+        "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]],
+        "table_row_start": 10,
+        "table_row_end": 12,
+    },
+)
+PERSON = Node("p", ("Document",), "Ann Ames", "Ann Ames made Dusk.")
+
+
+def printed(value: Any, width: int = 100) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(value)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("relation", "properties", "text"),
+    [
+        ("MENTIONS", {"kind": "text", "name": "Ann"}, "MENTIONS “Ann”"),
+        ("MENTIONS", {"name": "Ann", "source_row": 2, "column": "By"}, "MENTIONS “Ann” · row 3 · column “By”"),
+        ("SHARES_ENTITY", {"count": 2, "entities": ["A", "B"]}, "SHARES_ENTITY · both name “A”, “B”"),
+        ("IS_SIMILAR", {"signals": {"topic_similarity": 0.912}}, "IS_SIMILAR · topic similarity 0.91"),
+        ("IS_SIMILAR", {"columns": [["Year", "Season"]]}, "IS_SIMILAR · columns “Year = Season”"),
+        (None, {"name": 3, "signals": [], "columns": "x"}, "LINK"),
+    ],
+)
+def test_an_edge_says_what_it_knows(relation: str | None, properties: dict[str, Any], text: str) -> None:
+    assert edge_text(relation, properties) == text
+
+
+def test_a_row_is_counted_in_the_whole_table() -> None:
+    edge = Evidence("neighbor", "t#1", "MENTIONS", 1.0, properties={"source_row": 1})
+    assert reasons(Hit(PERSON, 1.0, (edge,)), {"t#1": SEGMENT})[0].text == "MENTIONS · row 12"
+    assert reasons(Hit(SEGMENT, 1.0, (edge,)))[0].text == "MENTIONS · row 12"
+    two = {"t#1": SEGMENT, "p": PERSON}
+    assert reasons(Hit(SEGMENT, 1.0, (edge,)), two)[0].text == "MENTIONS"  # two tables: which one's row is not known
+
+
+def test_every_kind_of_evidence_has_words() -> None:
+    kinds = [Evidence("seed", rank=4), Evidence("fill"), Evidence("rank", rank=2, retriever="bm25"), Evidence("votes")]
+    texts = [reason.text for reason in reasons(Hit(PERSON, 1.0, tuple(kinds)))]
+    assert texts == ["found by the question, rank 4", "fills a free place", "rank 2 in bm25", "votes"]
+
+
+def test_words_of_the_question_are_marked_whatever_their_form() -> None:
+    pieces = Marker("Which directors were born in Café?").pieces("The Director, BORN in a café, in which.")
+    assert "".join(text for text, _ in pieces) == "The Director, BORN in a café, in which."
+    assert [text for text, marked in pieces if marked] == ["Director", "BORN", "café"]
+
+
+def test_a_snippet_is_the_part_that_says_most() -> None:
+    text = "Nothing here. " * 100 + "Ann Ames was born in Ohio. " + "And nothing there. " * 100
+    snippet = "".join(part for part, _ in Marker("Where was Ann Ames born?").snippet(Node("n", text=text)))
+    assert "Ann Ames was born" in snippet
+    assert snippet.startswith("… ")
+    assert snippet.endswith(" …")
+    assert len(snippet) < 240
+
+
+def test_a_snippet_at_the_end_of_a_text_is_not_cut_short() -> None:
+    text = "Nothing here. " * 100 + "Ohio."
+    assert len("".join(part for part, _ in Marker("Ohio").snippet(Node("n", text=text)))) > 180
+
+
+def test_a_snippet_of_a_table_is_a_row() -> None:
+    marker = Marker("When was Dusk made?")
+    assert "".join(t for t, _ in marker.snippet(SEGMENT)) == "Film: Dusk · Year: 2001"
+    assert "".join(t for t, _ in marker.snippet(SEGMENT, row=0)) == "Film: Dawn · Year: 1999"
+
+
+def test_a_segment_is_called_by_its_section_and_rows() -> None:
+    assert name_of(SEGMENT) == "Films · List · rows 11–12"
+    assert name_of(Node("only-an-id")) == "only-an-id"
+
+
+def test_the_terminal_shows_rank_reason_and_snippet() -> None:
+    graph, sage, _ = asked(2)
+    out = printed(render(sage, store_lookup(graph.store), gold={"ann"}))
+    for said in ("★", "found by the question", "MENTIONS “Ann Ames” · row 1", "↔ Ann Ames", "Film: Dawn"):
+        assert said in out
+    assert len(printed(render(sage, limit=1)).splitlines()) < len(out.splitlines())
+
+
+def test_nothing_steers_the_terminal() -> None:
+    hit = Hit(Node("n", ("L\x1b]0;x",), "name\x1b[2J\x9b31m", "text \x1b[31m\x07 [bold]kept[/bold]"), 1.0)
+    out = printed(render(Retrieval("q", 1, [hit])))
+    assert "[bold]kept[/bold]" in out  # no markup of rich either
+    assert not {"\x1b", "\x07", "\x9b"} & set(out)
+
+
+def hit(id_: str, *evidence: Evidence) -> Hit:
+    return Hit(Node(id_, ("X",), id_.upper()), 1.0, evidence)
+
+
+def edge(source: str) -> Evidence:
+    return Evidence("neighbor", source, "KNOWS", 0.5, properties={"name": "n"})
+
+
+def test_what_an_edge_brings_stands_on_the_right() -> None:
+    hits = [hit("a", Evidence("seed", rank=1)), hit("b", edge("a")), hit("c", Evidence("seed", rank=9), edge("gone"))]
+    assert found_by_question(hits) == {"a"}
+    drawn = picture(hits, {"gone": Node("gone")}, {"a"})
+    places = {card.node.id: (card.column, card.slot, card.rank) for card in drawn.cards}
+    assert places == {"a": (FOUND, 0, 1), "gone": (FOUND, 1, None), "b": (BROUGHT, 0, 2), "c": (BROUGHT, 1, 3)}
+    ends = {(drawn.cards[line.source].node.id, drawn.cards[line.target].node.id) for line in drawn.lines}
+    assert ends == {("a", "b"), ("gone", "c")}
+    assert drawn.slots == 2
+
+
+def test_an_edge_between_two_hits_is_drawn_once() -> None:
+    hits = [hit("a", Evidence("seed", rank=1), edge("b")), hit("b", edge("a")), hit("c", edge("c"))]
+    lines = picture(hits, {}, {"a"}).lines
+    assert len(lines) == 1
+    assert lines[0].text == "KNOWS “n”"
