@@ -188,6 +188,12 @@ def test_a_view_of_a_graph_is_one_too_and_cannot_be_changed(graph: SageGraph) ->
     assert len(graph.view(to_where({}))) == len(graph)
 
 
+def test_what_a_loader_does_not_know_is_no_error() -> None:
+    unknown = dict.fromkeys(("title", "summary", "description", "entities", "page"))
+    (node,) = SageGraph.from_documents([Document("Emma is a novel.", id="emma", metadata=unknown)], None).nodes
+    assert (node.id, node.text) == ("emma", "Emma is a novel.")
+
+
 def test_malformed_documents_are_named() -> None:
     for documents, named in (
         ([], "empty"),

@@ -201,7 +201,9 @@ def _record(record: Record) -> Node:
 
 def _given(item: Item, what: str, name: str) -> dict[str, Any]:
     """Return the user's own properties, with the fields that graphret reads in the form it reads them."""
-    given = dict(item.properties if isinstance(item, Record) else item.metadata)
+    properties = item.properties if isinstance(item, Record) else item.metadata
+    # Loaders write null for what they do not know.
+    given = {k: v for k, v in properties.items() if v is not None or k not in (*_TEXT_FIELDS, *_LIST_FIELDS)}
     strict = not isinstance(item, Record)
     for key in _TEXT_FIELDS if strict else ():
         if not isinstance(given.get(key, ""), str):
