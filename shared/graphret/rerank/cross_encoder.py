@@ -96,6 +96,9 @@ class CrossEncoderReranker:
     def _load(self) -> Any:
         with self._lock:
             if self._model is None:
+                folder = Path(str(self._source))
+                if folder.is_dir() and not (folder / "config.json").is_file():
+                    raise ModelError(f"the reranker {self.name} cannot be loaded: {folder} has no config.json")
                 try:
                     from sentence_transformers import CrossEncoder
                 except ImportError as error:
