@@ -28,9 +28,9 @@ _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_token
 class LlamaIndexChat:
     """A LlamaIndex LLM as a graphret `ChatModel`.
 
-    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON goes into the messages only, since LlamaIndex
-    has no common way to ask for a schema. Temperature and token limit are passed to the model's ``chat``, so that a
-    model that knows neither raises.
+    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON is ignored, since LlamaIndex has no common
+    way to ask for a schema: state it in the messages, as `graphret.llm.ask_json` does. Temperature and token limit are
+    passed to the model's ``chat``, so that a model that knows neither raises.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class LlamaIndexChat:
             When the model fails, or is asked to call tools and cannot.
         """
         options = _options(temperature, max_tokens)
-        history = _history(messages, json_schema)
+        history = [_message(message) for message in messages]
         try:
             if tools:
                 response = self._caller().chat_with_tools(
@@ -101,7 +101,7 @@ class LlamaIndexChat:
     ) -> Reply:
         """`chat`, awaiting the model for at most `timeout` seconds."""
         options = _options(temperature, max_tokens)
-        history = _history(messages, json_schema)
+        history = [_message(message) for message in messages]
         try:
             async with asyncio.timeout(timeout):
                 if tools:
@@ -137,14 +137,6 @@ class LlamaIndexChat:
 def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any]:
     given = {"temperature": temperature, "max_tokens": max_tokens}
     return {key: value for key, value in given.items() if value is not None}
-
-
-def _history(messages: Sequence[Message], json_schema: Mapping[str, Any] | None) -> list[ChatMessage]:
-    history = [_message(message) for message in messages]
-    if json_schema is not None:
-        wish = f"Answer with JSON alone, of this schema:\n{json.dumps(json_schema, ensure_ascii=False)}"
-        history.insert(0, ChatMessage(role=MessageRole.SYSTEM, content=wish))
-    return history
 
 
 def _message(message: Message) -> ChatMessage:

@@ -36,8 +36,9 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
     """Return why a node was returned; empty where graphret did not return it.
 
     Evidence outlives fusion, reranking and copies. Only where another retriever's copy of the node took the place of
-    graphret's is it gone (`QueryFusionRetriever` keeps the last of several copies): then give the retrieval as well,
-    which `SageRetriever.retrieval_of` has.
+    graphret's is it gone: then give the retrieval as well, which `SageRetriever.retrieval_of` has.
+    `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by reciprocal ranks the last one's,
+    in its other modes the first one's.
 
     Parameters
     ----------

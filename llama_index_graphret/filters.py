@@ -84,9 +84,13 @@ def _leaf(one: MetadataFilter) -> Where:
         junction = "$or" if operator is FilterOperator.ANY else "$and"
         return Where(junction, children=tuple(_parsed(key, {"$contains": item}) for item in value))
     if operator is FilterOperator.IS_EMPTY:
-        parts: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
-        return Where("$or", children=tuple(_parsed(key, part) for part in parts))
+        return _is_empty(key)
     raise InvalidInput(f"filters: {operator.value!r} on {key!r} has no counterpart in graphret")
+
+
+def _is_empty(key: str) -> Where:
+    parts: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
+    return Where("$or", children=tuple(_parsed(key, part) for part in parts))
 
 
 def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
@@ -96,6 +100,8 @@ def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
 
 
 def _filter(where: Where) -> MetadataFilters | MetadataFilter:
+    if where.operator == "$or" and where == _is_empty(where.children[0].field or "-"):
+        return MetadataFilter(key=where.children[0].field, value=None, operator=FilterOperator.IS_EMPTY)
     if where.operator in ("$and", "$or"):
         condition = FilterCondition.AND if where.operator == "$and" else FilterCondition.OR
         return MetadataFilters(filters=[_filter(child) for child in where.children], condition=condition)

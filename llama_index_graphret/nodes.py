@@ -40,6 +40,7 @@ _CLASSES: dict[str, type[BaseNode]] = {
 }
 _MADE = frozenset({"source_id", EXTRACTED, "section_text", "introduction", "column_descriptions", ORIGIN, KEPT})
 _MADE_PREFIXES = ("chunk_", "table_")
+_MEDIA = ("text_resource", "image_resource", "audio_resource", "video_resource")
 _SAID_IN_TEXT = ("title", "section")  # of a table
 
 
@@ -171,7 +172,8 @@ def _origin(node: BaseNode, properties: Mapping[str, Any]) -> dict[str, Any]:
         "keys": list(node.metadata),
         "data": {key: value for key, value in data.items() if value != _defaults(name).get(key, value is None)},
     }
-    hidden = {key: value for key, value in node.metadata.items() if properties.get(key, node) != value}
+    lost = (key for key in node.metadata if key == ORIGIN or repr(properties.get(key)) != repr(node.metadata[key]))
+    hidden = {key: node.metadata[key] for key in lost}
     if hidden:
         origin["hidden"] = checked_metadata(hidden, f"node {node.node_id!r}", reserved=False)
     return origin
@@ -197,9 +199,11 @@ def _dumped(node: BaseNode) -> dict[str, Any]:
     data = node.model_dump(mode="json")
     for name in ("id_", "embedding", "metadata", "text", "class_name"):
         data.pop(name, None)
-    if isinstance(data.get("text_resource"), dict):
-        resource = {k: v for k, v in data["text_resource"].items() if k != "text" and v is not None}
-        data["text_resource"] = resource
+    for name in _MEDIA:
+        if isinstance(data.get(name), dict):
+            binary = getattr(node, name).data  # LlamaIndex leaves it out of its dump
+            whole = {**data[name], "data": binary.decode("ascii") if binary else None}
+            data[name] = {k: v for k, v in whole.items() if v is not None and (name, k) != ("text_resource", "text")}
     return data
 
 

@@ -1,0 +1,151 @@
+"""What the tests of the LlamaIndex package share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index_instrumentation import get_dispatcher
+from tests_support import HashingEncoder
+
+from graphret.corpus import Corpus, Document, Table
+from graphret.demo.data import DemoQuestion, load_corpus, load_questions
+from llama_index_graphret import SageGraph
+
+
+def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:
+    """Return five tables and thirty passages of the demo's corpus, and the questions that they answer."""
+    items = {item.id: item for item in load_corpus().items}
+    questions = load_questions()
+    tables: list[str] = []
+    for question in questions:
+        if question.passages and question.table not in tables and len(tables) < 5:
+            tables.append(question.table)
+    asked = [question for question in questions if question.table in tables and question.passages]
+    passages = list(dict.fromkeys(passage for question in asked for passage in question.passages))
+    others = [id_ for id_, item in items.items() if isinstance(item, Document) and id_ not in passages]
+    passages += others[: 30 - len(passages)]
+    chosen = tuple(items[i] for i in [*tables, *passages])
+    assert sum(isinstance(item, Table) for item in chosen) == 5
+    assert len(chosen) == 35
+    return Corpus(chosen), asked
+
+
+class HashEmbedding(BaseEmbedding):
+    """The tests' hashing encoder as a LlamaIndex embedding model that counts its calls."""
+
+    model_name: str = "hashing"
+    fail: bool = False
+    _encoder: HashingEncoder = PrivateAttr(default_factory=HashingEncoder)
+    _texts: list[str] = PrivateAttr(default_factory=list)
+    _queries: list[str] = PrivateAttr(default_factory=list)
+    _awaited: list[str] = PrivateAttr(default_factory=list)
+
+    def _vector(self, text: str) -> list[float]:
+        if self.fail:
+            raise ConnectionError("the embedding service is away")
+        return [float(x) for x in self._encoder.encode_queries([text])[0]]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        self._texts.append(text)
+        return self._vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        self._queries.append(query)
+        return self._vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        await asyncio.sleep(0)
+        self._awaited.append(query)
+        return self._vector(query)
+
+
+class FixedRetriever(BaseRetriever):
+    """Returns given nodes; can be told to fail, or to wait until it is released."""
+
+    def __init__(self, nodes: list[NodeWithScore], *, error: Exception | None = None, wait: bool = False) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.error = error
+        self.gate = asyncio.Event() if wait else None
+        self.blocking: list[QueryBundle] = []
+        self.awaited: list[QueryBundle] = []
+        self.asked = asyncio.Event()
+        self.cancelled = False
+
+    def _answer(self) -> list[NodeWithScore]:
+        if self.error is not None:
+            raise self.error
+        return [NodeWithScore(node=one.node, score=one.score) for one in self.nodes]
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.blocking.append(query_bundle)
+        return self._answer()
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.awaited.append(query_bundle)
+        self.asked.set()
+        if self.gate is not None:
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled = True
+                raise
+        return self._answer()
+
+
+class Recorder(BaseEventHandler):
+    """Keeps every event."""
+
+    _events: list[Any] = PrivateAttr(default_factory=list)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Recorder"
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        self._events.append(event)
+
+    def of(self, *kinds: type) -> list[Any]:
+        """Events of exactly these classes."""
+        return [event for event in self._events if type(event) in kinds]
+
+
+class Recording:
+    """Events and spans of what happens inside the block."""
+
+    def __enter__(self) -> Recording:
+        self.events, self.spans = Recorder(), SimpleSpanHandler()
+        root = get_dispatcher()
+        root.add_event_handler(self.events)
+        root.add_span_handler(self.spans)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        root = get_dispatcher()
+        root.event_handlers = [h for h in root.event_handlers if h is not self.events]
+        root.span_handlers = [h for h in root.span_handlers if h is not self.spans]
+
+    @property
+    def span_names(self) -> set[str]:
+        """``Class.method`` of every span that ended."""
+        return {span.id_.split("-")[0] for span in self.spans.completed_spans}
+
+
+@dataclass(frozen=True)
+class World:
+    """A corpus in LlamaIndex and in graphret."""
+
+    nodes: list[BaseNode]
+    index: VectorStoreIndex
+    graph: SageGraph
+    embedding: HashEmbedding
+    questions: list[DemoQuestion]

@@ -1,0 +1,240 @@
+"""graphret inside LlamaIndex's own engines: sync, async, streaming, routed, fused; and what they can observe."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever, RouterRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.selectors import EmbeddingSingleSelector
+from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from llama_support import FixedRetriever, Recording, World
+
+from llama_index_graphret import (
+    ExpansionEndEvent,
+    ExpansionStartEvent,
+    GraphReranker,
+    SageExpansion,
+    SageRetrievalEvent,
+    SageRetriever,
+    evidence_of,
+)
+
+
+def ids(nodes: list[NodeWithScore]) -> list[str]:
+    return [one.node.node_id for one in nodes]
+
+
+@pytest.fixture
+def question(world: World) -> str:
+    return world.questions[0].question
+
+
+@pytest.fixture
+def sage(world: World) -> SageRetriever:
+    return SageRetriever(world.graph, similarity_top_k=4)
+
+
+def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str) -> None:
+    response = RetrieverQueryEngine.from_args(sage).query(question)
+    found = sage.retrieve(question)
+    assert ids(response.source_nodes) == ids(found)
+    assert [evidence_of(one) for one in response.source_nodes] == [evidence_of(one) for one in found]
+    for one in found:  # the mock model answers with its prompt
+        assert one.node.get_content(metadata_mode=MetadataMode.LLM) in str(response)
+    assert "MENTIONS" not in str(response)
+    assert '"extracted"' not in str(response)
+
+
+async def test_a_query_engine_may_be_awaited(sage: SageRetriever, question: str) -> None:
+    response = await RetrieverQueryEngine.from_args(sage).aquery(question)
+    assert ids(response.source_nodes) == ids(sage.retrieve(question))
+    assert all(evidence_of(one) for one in response.source_nodes)
+
+
+def test_a_query_engine_may_stream(sage: SageRetriever, question: str) -> None:
+    response = RetrieverQueryEngine.from_args(sage, streaming=True).query(question)
+    assert isinstance(response, StreamingResponse)
+    text = "".join(response.response_gen)
+    assert question in text
+    assert all(evidence_of(one) for one in response.source_nodes)
+
+
+async def test_a_query_engine_may_stream_when_awaited(sage: SageRetriever, question: str) -> None:
+    response = await RetrieverQueryEngine.from_args(sage, streaming=True).aquery(question)
+    assert isinstance(response, AsyncStreamingResponse)
+    text = "".join([token async for token in response.async_response_gen()])
+    assert question in text
+    assert all(evidence_of(one) for one in response.source_nodes)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_existing_query_engine_gains_evidence_by_one_argument(world: World, question: str, awaited: bool) -> None:
+    expansion = SageExpansion(world.graph, top_n=8)
+    engine = world.index.as_query_engine(similarity_top_k=3, node_postprocessors=[expansion])
+    response = asyncio.run(engine.aquery(question)) if awaited else engine.query(question)
+    assert len(response.source_nodes) == 8
+    assert set(ids(world.index.as_retriever(similarity_top_k=3).retrieve(question))) <= set(ids(response.source_nodes))
+    assert any(e.kind == "neighbor" for one in response.source_nodes for e in evidence_of(one))
+
+
+def test_a_router_chooses_it(world: World, sage: SageRetriever, question: str) -> None:
+    flat = world.index.as_query_engine(similarity_top_k=1)
+    linked = RetrieverQueryEngine.from_args(sage)
+    tools = [
+        QueryEngineTool.from_defaults(flat, description="weather and cooking"),
+        QueryEngineTool.from_defaults(linked, description=question),
+    ]
+    selector = EmbeddingSingleSelector.from_defaults(embed_model=world.embedding)
+    response = RouterQueryEngine(selector, tools, llm=Settings.llm).query(question)
+    assert ids(response.source_nodes) == ids(sage.retrieve(question))
+    assert all(evidence_of(one) for one in response.source_nodes)
+
+
+def test_a_router_of_retrievers_chooses_it(world: World, sage: SageRetriever, question: str) -> None:
+    tools = [
+        RetrieverTool.from_defaults(world.index.as_retriever(), description="weather and cooking"),
+        RetrieverTool.from_defaults(sage, description=question),
+    ]
+    router = RouterRetriever(
+        EmbeddingSingleSelector.from_defaults(embed_model=world.embedding), tools, llm=Settings.llm
+    )
+    assert all(evidence_of(one) for one in router.retrieve(question))
+
+
+def test_a_chat_engine_reads_it(sage: SageRetriever, question: str) -> None:
+    engine = ContextChatEngine.from_defaults(sage, memory=ChatMemoryBuffer.from_defaults(), llm=Settings.llm)
+    assert ids(engine.chat(question).source_nodes) == ids(sage.retrieve(question))
+
+
+# -- fusion by LlamaIndex: a node with evidence is not taken for another node
+
+
+@pytest.mark.parametrize("mode", list(FUSION_MODES))
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("sage_first", [False, True])
+def test_query_fusion_scores_nodes_as_if_they_were_raw(
+    world: World, sage: SageRetriever, question: str, mode: FUSION_MODES, use_async: bool, sage_first: bool
+) -> None:
+    vector = world.index.as_retriever(similarity_top_k=35)
+    found = sage.retrieve(question)
+    originals = {node.node_id: node for node in world.nodes}
+    raw = FixedRetriever([NodeWithScore(node=originals[one.node.node_id], score=one.score) for one in found])
+
+    def fused(other: SageRetriever | FixedRetriever) -> dict[str, float | None]:
+        pair = [other, vector] if sage_first else [vector, other]
+        fusion = QueryFusionRetriever(
+            pair, num_queries=1, mode=mode, similarity_top_k=40, use_async=use_async, llm=Settings.llm
+        )
+        nodes = fusion.retrieve(question)
+        retrieval = sage.retrieval_of(question)
+        told = {one.node.node_id for one in nodes if evidence_of(one, within=retrieval)}
+        assert set(ids(found)) <= told
+        keeps_first = mode is not FUSION_MODES.RECIPROCAL_RANK  # of the copies of a node, that one or the last
+        if other is sage and sage_first is keeps_first:
+            assert set(ids(found)) == {one.node.node_id for one in nodes if evidence_of(one)}
+        assert len({one.node.hash for one in nodes}) == len(nodes) == 35
+        return {one.node.node_id: one.score for one in nodes}
+
+    assert fused(sage) == fused(raw)
+
+
+def test_reciprocal_ranks_add_up_over_both_lists(world: World, sage: SageRetriever, question: str) -> None:
+    vector = world.index.as_retriever(similarity_top_k=35)
+    fusion = QueryFusionRetriever(
+        [vector, sage], num_queries=1, mode=FUSION_MODES.RECIPROCAL_RANK, similarity_top_k=40, llm=Settings.llm
+    )
+    ranks = [{node_id: rank for rank, node_id in enumerate(ids(r.retrieve(question)))} for r in (vector, sage)]
+    for one in fusion.retrieve(question):
+        expected = sum(1 / (60 + rank[one.node.node_id]) for rank in ranks if one.node.node_id in rank)
+        assert one.score == pytest.approx(expected)
+
+
+# -- instrumentation
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_retriever_tells_what_it_did(sage: SageRetriever, question: str, awaited: bool) -> None:
+    with Recording() as recording:
+        found = asyncio.run(sage.aretrieve(question)) if awaited else sage.retrieve(question)
+    events = recording.events
+    assert [event.str_or_query_bundle for event in events.of(RetrievalStartEvent)] == [question]
+    assert [ids(event.nodes) for event in events.of(RetrievalEndEvent)] == [ids(found)]
+    [told] = events.of(SageRetrievalEvent)
+    assert {"seeds", "expand"} <= {stage["name"] for stage in told.trace["stages"]}
+    assert told.evidence == {one.node.node_id: [e.to_dict() for e in evidence_of(one)] for one in found}
+    assert told.span_id is not None
+    kind = "_aretrieve" if awaited else "_retrieve"
+    assert {f"SageRetriever.{kind}", f"SageRetriever.{kind[1:]}"} <= recording.span_names
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_postprocessors_tell_what_they_did(world: World, question: str, awaited: bool) -> None:
+    class Length:
+        def predict(self, pairs: list[tuple[str, str]]) -> list[float]:
+            return [float(len(text)) for _, text in pairs]
+
+    engine = world.index.as_query_engine(
+        similarity_top_k=3,
+        node_postprocessors=[SageExpansion(world.graph, top_n=6), GraphReranker(Length(), top_n=2)],
+    )
+    with Recording() as recording:
+        response = asyncio.run(engine.aquery(question)) if awaited else engine.query(question)
+    events = recording.events
+    [start], [end] = events.of(ExpansionStartEvent), events.of(ExpansionEndEvent)
+    assert (start.query.query_str, len(start.nodes), start.top_n, start.model_name) == (question, 3, 6, "coverage")
+    assert len(end.nodes) == 6
+    assert "expand" in {stage["name"] for stage in end.trace["stages"]}
+    [start], [end] = events.of(ReRankStartEvent), events.of(ReRankEndEvent)
+    assert (len(start.nodes), start.top_n, start.model_name) == (6, 2, "Length")
+    assert ids(end.nodes) == ids(response.source_nodes)
+    kind = "_apostprocess_nodes" if awaited else "_postprocess_nodes"
+    assert {f"SageExpansion.{kind}", f"GraphReranker.{kind}"} <= recording.span_names
+
+
+def test_events_can_be_written_as_json(world: World, sage: SageRetriever, question: str) -> None:
+    with Recording() as recording:
+        SageExpansion(world.graph).postprocess_nodes(sage.retrieve(question), query_str=question)
+    for kind in (SageRetrievalEvent, ExpansionStartEvent, ExpansionEndEvent):
+        [event] = recording.events.of(kind)
+        assert kind.__name__ in event.model_dump_json() or event.model_dump()["class_name"] == kind.__name__
+
+
+def test_legacy_callbacks_hear_of_retrieval_and_reranking(world: World, question: str) -> None:
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    manager = CallbackManager([handler])
+    retriever = SageRetriever(world.graph, callback_manager=manager)
+
+    class Same:
+        def predict(self, pairs: list[tuple[str, str]]) -> list[float]:
+            return [0.0] * len(pairs)
+
+    RetrieverQueryEngine.from_args(
+        retriever, node_postprocessors=[GraphReranker(Same())], callback_manager=manager
+    ).query(question)
+    assert handler.get_event_pairs(CBEventType.RETRIEVE)
+    assert handler.get_event_pairs(CBEventType.RERANKING)
+
+
+def test_a_cancelled_query_ends(world: World) -> None:
+    async def ask() -> FixedRetriever:
+        seeds = FixedRetriever([], wait=True)
+        engine = RetrieverQueryEngine.from_args(SageRetriever(world.graph, seeds=seeds))
+        task = asyncio.create_task(engine.aquery("stadium"))
+        await seeds.asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return seeds
+
+    assert asyncio.run(ask()).cancelled

@@ -1,0 +1,154 @@
+"""`SageExpansion`: what another retriever found, expanded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+from llama_support import HashEmbedding, World
+
+from graphret import Paper
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.expansion.frontier import Frontier, Ranked
+from llama_index_graphret import SageExpansion, SageGraph, evidence_of, retrieval_of
+
+
+def ids(nodes: list[NodeWithScore]) -> list[str]:
+    return [one.node.node_id for one in nodes]
+
+
+@pytest.fixture
+def question(world: World) -> str:
+    return world.questions[0].question
+
+
+@pytest.fixture
+def handed(world: World, question: str) -> list[NodeWithScore]:
+    return world.index.as_retriever(similarity_top_k=4).retrieve(question)
+
+
+def test_the_total_is_returned_and_what_was_handed_in_is_the_same(
+    world: World, question: str, handed: list[NodeWithScore]
+) -> None:
+    before = [(one.node.hash, one.node.get_content(metadata_mode=MetadataMode.LLM), one.score) for one in handed]
+    found = SageExpansion(world.graph, top_n=12).postprocess_nodes(handed, query_str=question)
+    assert len(found) == 12
+    came = {id(one.node) for one in handed}
+    assert came <= {id(one.node) for one in found}
+    new = [one for one in found if id(one.node) not in came]
+    originals = {node.node_id: node for node in world.nodes}
+    assert all(one.node.hash == originals[one.node.node_id].hash for one in new)
+    assert all(evidence_of(one) for one in found)
+    assert [(n.node.hash, n.node.get_content(metadata_mode=MetadataMode.LLM), n.score) for n in handed] == before
+
+
+def test_neighbours_say_what_brought_them(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    found = SageExpansion(world.graph, top_n=10, ranking=Paper()).postprocess_nodes(handed, query_str=question)
+    brought = [e for one in found for e in evidence_of(one) if e.kind == "neighbor"]
+    assert brought
+    assert {e.source for e in brought} <= set(ids(handed))
+    assert ids(found)[: len(handed)] == ids(handed)
+
+
+def test_fewer_than_were_handed_in_may_be_asked_for(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    assert len(SageExpansion(world.graph, top_n=2).postprocess_nodes(handed, query_str=question)) == 2
+
+
+def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    first, last = (NodeWithScore(node=TextNode(id_=i, text=i), score=s) for i, s in (("new-1", 9.0), ("new-2", 0.0)))
+    given = [first, *handed, last]
+    found = SageExpansion(world.graph, top_n=30, ranking=Paper()).postprocess_nodes(given, query_str=question)
+    assert ids(found)[:6] == ids(given)
+    assert found[0].node is first.node
+    assert [e.kind for e in evidence_of(found[5])] == ["seed"]
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
+
+
+def test_metadata_that_graphret_cannot_hold_pass_through(world: World, question: str) -> None:
+    odd = NodeWithScore(node=TextNode(id_="odd", text="x", metadata={"object": object()}), score=1.0)
+    found = SageExpansion(world.graph, top_n=3).postprocess_nodes([odd], query_str=question)
+    assert found[0].node is odd.node
+
+
+def test_nodes_without_scores_are_expanded(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    bare = [NodeWithScore(node=one.node) for one in handed]
+    found = SageExpansion(world.graph, ranking=Paper()).postprocess_nodes(bare, query_str=question)
+    assert ids(found)[:4] == ids(handed)
+
+
+def test_filters_hold_for_what_is_returned(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    title = handed[0].node.metadata["title"]
+    filters = MetadataFilters(filters=[MetadataFilter(key="title", value=title, operator=FilterOperator.NE)])
+    found = SageExpansion(world.graph, filters=filters).postprocess_nodes(handed, query_str=question)
+    assert len(found) == 10
+    assert title not in {one.node.metadata.get("title") for one in found}
+
+
+def test_nothing_handed_in_is_nothing_handed_on(world: World, question: str) -> None:
+    assert SageExpansion(world.graph).postprocess_nodes([], query_str=question) == []
+    assert SageExpansion(world.graph).postprocess_nodes([]) == []
+
+
+def test_a_question_is_needed(world: World, handed: list[NodeWithScore]) -> None:
+    with pytest.raises(InvalidInput, match="question"):
+        SageExpansion(world.graph).postprocess_nodes(handed)
+
+
+def test_async_awaits_the_model_and_answers_the_same(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    model = HashEmbedding()
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model, embed_metadata=False)
+    expansion = SageExpansion(graph)
+    found = asyncio.run(expansion.apostprocess_nodes(handed, query_bundle=QueryBundle(question)))
+    assert (model._awaited, model._queries) == ([question], [])
+    again = expansion.postprocess_nodes(handed, query_str=question)
+    assert [(one.node.node_id, one.score) for one in found] == [(one.node.node_id, one.score) for one in again]
+
+
+def test_evidence_from_before_is_kept(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    once = SageExpansion(world.graph, top_n=6).postprocess_nodes(handed, query_str=question)
+    twice = SageExpansion(world.graph, top_n=6).postprocess_nodes(once, query_str=question)
+    earlier = {one.node.node_id: evidence_of(one) for one in once}
+    for one in twice:
+        assert set(map(str, earlier.get(one.node.node_id, []))) <= set(map(str, evidence_of(one)))
+
+
+class Broken:
+    """A ranking that fails."""
+
+    name = "broken"
+
+    def n_seeds(self, k: int) -> int:
+        return k
+
+    def rank(self, frontier: Frontier, k: int) -> Ranked:
+        raise RuntimeError("no ranking today")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_failing_expansion_hands_on_what_came_and_notes_it(
+    world: World, question: str, handed: list[NodeWithScore], awaited: bool
+) -> None:
+    def run(expansion: SageExpansion) -> list[NodeWithScore]:
+        if awaited:
+            return asyncio.run(expansion.apostprocess_nodes(handed, query_str=question))
+        return expansion.postprocess_nodes(handed, query_str=question)
+
+    found = run(SageExpansion(world.graph, ranking=Broken(), top_n=3))
+    assert [one.node for one in found] == [one.node for one in handed[:3]]
+    retrieval = retrieval_of(found)
+    assert retrieval is not None
+    assert "no ranking today" in retrieval.trace.fallbacks[0].details["error"]
+    with pytest.raises(RetrievalFailed, match="no ranking today"):
+        run(SageExpansion(world.graph, ranking=Broken(), on_failure="raise"))
+
+
+@pytest.mark.parametrize("options", [{"top_n": 0}, {"ranking": "best"}, {"on_failure": "x"}, {"filters": {"$x": 1}}])
+def test_malformed_arguments_are_refused(world: World, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        SageExpansion(world.graph, **options)
+    with pytest.raises(InvalidInput, match="graph"):
+        SageExpansion(world.index)  # type: ignore[arg-type]

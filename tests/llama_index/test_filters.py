@@ -1,0 +1,136 @@
+"""LlamaIndex filters mean in graphret what they mean in LlamaIndex's own store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+from graphret import Where
+from graphret.errors import InvalidInput
+from graphret.types import Node
+from llama_index_graphret import to_filters, to_where
+
+ORDER = [FilterOperator.GT, FilterOperator.GTE, FilterOperator.LT, FilterOperator.LTE]
+LISTS = [FilterOperator.IN, FilterOperator.NIN]
+
+
+def leaves() -> st.SearchStrategy[MetadataFilter]:
+    """Filters whose values fit the kind of their key: ``n`` holds numbers, ``s`` strings, ``l`` lists of strings."""
+    number, word = st.integers(0, 3), st.sampled_from(["a", "b", "ab", ""])
+    equal = [FilterOperator.EQ, FilterOperator.NE]
+    return st.one_of(
+        st.builds(MetadataFilter, key=st.just("n"), value=number, operator=st.sampled_from(equal + ORDER)),
+        st.builds(
+            MetadataFilter, key=st.just("n"), value=st.lists(number, max_size=2), operator=st.sampled_from(LISTS)
+        ),
+        st.builds(MetadataFilter, key=st.just("s"), value=word, operator=st.sampled_from([*equal, *ORDER])),
+        st.builds(
+            MetadataFilter,
+            key=st.just("s"),
+            value=word,
+            operator=st.sampled_from([FilterOperator.TEXT_MATCH, FilterOperator.CONTAINS]),
+        ),
+        st.builds(MetadataFilter, key=st.just("l"), value=word, operator=st.just(FilterOperator.CONTAINS)),
+        st.builds(
+            MetadataFilter,
+            key=st.just("l"),
+            value=st.lists(word, min_size=1, max_size=2),
+            operator=st.sampled_from([FilterOperator.ANY, FilterOperator.ALL]),
+        ),
+        st.builds(
+            MetadataFilter,
+            key=st.sampled_from(["n", "s", "l"]),
+            value=st.none(),
+            operator=st.just(FilterOperator.IS_EMPTY),
+        ),
+    )
+
+
+properties = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": st.integers(0, 3),
+        "s": st.sampled_from(["a", "b", "ab", ""]),
+        "l": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+    },
+)
+
+
+@given(st.lists(leaves(), min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
+def test_filters_match_as_they_do_in_llama_index(
+    filters: list[MetadataFilter], condition: FilterCondition, given_properties: dict[str, Any]
+) -> None:
+    both = MetadataFilters(filters=filters, condition=condition)
+    expected = build_metadata_filter_fn(lambda _: given_properties, both)("x")
+    where = to_where(both)
+    assert where is not None
+    assert where.matches(Node("x", properties=given_properties)) is expected
+
+
+def test_filters_nest() -> None:
+    year = MetadataFilter(key="year", value=1990, operator=FilterOperator.GTE)
+    inner = MetadataFilters(
+        filters=[MetadataFilter(key="lang", value="en"), MetadataFilter(key="lang", value="de")],
+        condition=FilterCondition.OR,
+    )
+    where = to_where(MetadataFilters(filters=[year, inner]))
+    assert where == Where.parse({"year": {"$gte": 1990}, "$or": [{"lang": "en"}, {"lang": "de"}]})
+
+
+def test_no_filters_are_no_condition() -> None:
+    assert to_where(None) is None
+    assert to_where(MetadataFilters(filters=[])) is None
+    assert to_where({"year": 3}) == Where.parse({"year": 3})
+
+
+def test_an_operator_without_counterpart_is_refused_by_name() -> None:
+    one = MetadataFilter(key="title", value="x", operator=FilterOperator.TEXT_MATCH_INSENSITIVE)
+    with pytest.raises(InvalidInput, match=r"text_match_insensitive.*title"):
+        to_where(MetadataFilters(filters=[one]))
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"),
+    [
+        (FilterOperator.IN, "abc"),
+        (FilterOperator.ANY, "abc"),
+        (FilterOperator.ALL, []),
+        (FilterOperator.TEXT_MATCH, 3),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_name(operator: FilterOperator, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"{operator.value}.*'k'"):
+        to_where(MetadataFilter(key="k", value=value, operator=operator))
+
+
+def test_every_operator_is_either_translated_or_refused() -> None:
+    for operator in FilterOperator:
+        value: Any = ["a"] if operator in (*LISTS, FilterOperator.ANY, FilterOperator.ALL) else "a"
+        try:
+            assert to_where(MetadataFilter(key="k", value=value, operator=operator)) is not None
+        except InvalidInput:
+            assert operator is FilterOperator.TEXT_MATCH_INSENSITIVE
+
+
+@given(st.lists(leaves(), min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
+def test_a_condition_that_goes_there_and_back_means_the_same(
+    filters: list[MetadataFilter], condition: FilterCondition, given_properties: dict[str, Any]
+) -> None:
+    where = to_where(MetadataFilters(filters=filters, condition=condition))
+    assert where is not None
+    back = to_where(to_filters(where))
+    node = Node("x", properties=given_properties)
+    assert back is not None
+    assert back.matches(node) is where.matches(node)
+
+
+def test_what_llama_index_cannot_say_is_refused_by_name() -> None:
+    assert to_filters(None) is None
+    for where in ({"flag": True}, {"gone": None}, {"there": {"$exists": True}}):
+        with pytest.raises(InvalidInput, match=next(iter(where))):
+            to_filters(where)

@@ -1,0 +1,213 @@
+"""`SageGraph` from LlamaIndex's indexes and nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
+from llama_support import HashEmbedding, World
+from tests_support import edges_of
+
+from graphret import Node
+from graphret.errors import InvalidInput
+from llama_index_graphret import LlamaIndexEncoder, SageGraph, SageRetriever
+
+
+def parts(*texts: str) -> list[BaseNode]:
+    source = RelatedNodeInfo(node_id="doc")
+    return [
+        TextNode(id_=f"n{i}", text=text, relationships={NodeRelationship.SOURCE: source})
+        for i, text in enumerate(texts)
+    ]
+
+
+def test_nothing_is_embedded_again(world: World) -> None:
+    embedding = HashEmbedding()
+    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
+    embedding._texts.clear()
+    graph = SageGraph.from_index(index)
+    assert embedding._texts == []
+    assert embedding._queries == []
+    assert len(graph) == len(world.nodes)
+    given = np.asarray([index.vector_store.get(node_id) for node_id in graph.nodes.ids])  # type: ignore[attr-defined]
+    assert graph.index.dense is not None
+    assert np.allclose(graph.index.dense.vectors, given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
+    embedding = HashEmbedding()
+    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
+    graph = SageGraph.from_index(index)
+    graph.as_retriever().retrieve("a stadium")
+    assert embedding._queries == ["a stadium"]
+    assert isinstance(graph.encoder, LlamaIndexEncoder)
+    other = HashEmbedding()
+    SageGraph.from_index(index, embed_model=other).as_retriever().retrieve("a stadium")
+    assert other._queries == ["a stadium"]
+
+
+def test_metadata_are_embedded_when_asked_for(world: World) -> None:
+    embedding = HashEmbedding()
+    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
+    embedding._texts.clear()
+    plain, rich = SageGraph.from_index(index), SageGraph.from_index(index, embed_metadata=True)
+    assert embedding._texts
+    assert len(rich.edges) > len(plain.edges)
+    assert {"IS_SIMILAR"} <= {edge.relation for edge in plain.edges.edges(plain.nodes.ids)}
+
+
+def test_an_index_from_disk_gives_the_same_graph(world: World, tmp_path: Any) -> None:
+    world.index.storage_context.persist(str(tmp_path))
+    storage = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    index = load_index_from_storage(storage, embed_model=HashEmbedding())
+    assert isinstance(index, VectorStoreIndex)
+    graph = SageGraph.from_index(index)
+    assert list(graph.nodes) == list(world.graph.nodes)
+    assert edges_of(graph) == edges_of(world.graph)
+
+
+class TextStore(BasePydanticVectorStore):
+    """A vector store that keeps texts, as the databases do: lists its nodes if told to, with their embeddings."""
+
+    stores_text: bool = True
+    lists: bool = True
+    kept: list[Any] = []  # noqa: RUF012 -- a pydantic field
+
+    @property
+    def client(self) -> None:
+        return None
+
+    def add(self, nodes: Any, **_: Any) -> list[str]:
+        self.kept.extend(nodes)
+        return [node.node_id for node in nodes]
+
+    def delete(self, ref_doc_id: str, **_: Any) -> None:
+        raise NotImplementedError
+
+    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+        raise NotImplementedError
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+        if not self.lists:
+            raise NotImplementedError
+        return [node for node in self.kept if node_ids is None or node.node_id in node_ids]
+
+
+def test_nodes_of_a_store_with_text_are_listed(world: World) -> None:
+    store, embedding = TextStore(kept=[]), HashEmbedding()
+    storage = StorageContext.from_defaults(vector_store=store)
+    VectorStoreIndex(list(world.nodes), storage_context=storage, embed_model=embedding)
+    embedding._texts.clear()
+    graph = SageGraph.from_index(VectorStoreIndex.from_vector_store(store, embed_model=embedding))
+    assert sorted(graph.nodes.ids) == sorted(node.node_id for node in world.nodes)
+    assert embedding._texts == []
+
+
+def test_a_store_that_lists_no_nodes_is_a_clear_error(world: World) -> None:
+    store = TextStore(kept=[], lists=False)
+    with pytest.raises(InvalidInput, match=r"TextStore.*from_nodes"):
+        SageGraph.from_index(VectorStoreIndex.from_vector_store(store, embed_model=HashEmbedding()))
+    with pytest.raises(InvalidInput, match="holds no nodes"):
+        SageGraph.from_index(VectorStoreIndex([], embed_model=HashEmbedding()))
+    with pytest.raises(InvalidInput, match="VectorStoreIndex"):
+        SageGraph.from_index(world.graph)  # type: ignore[arg-type]
+
+
+def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
+    embedding = HashEmbedding()
+    first, second = parts("one text", "another text")
+    second.metadata["title"] = "T"
+    first.embedding = embedding._vector("one text")
+    graph = SageGraph.from_nodes([first, second], embed_model=embedding, embed_metadata=False)
+    assert embedding._texts == [second.get_content(metadata_mode=MetadataMode.EMBED)]
+    assert graph.index.dense is not None
+    assert graph.index.dense.vectors.shape == (2, 48)
+
+
+def test_embeddings_are_the_settings_model_s_by_default() -> None:
+    embedding = HashEmbedding()
+    nodes = [
+        node.model_copy(update={"embedding": embedding._vector(node.get_content())}) for node in parts("a b", "c d")
+    ]
+    before = Settings._embed_model
+    Settings.embed_model = embedding
+    try:
+        graph = SageGraph.from_nodes(nodes)
+    finally:
+        Settings._embed_model = before
+    assert isinstance(graph.encoder, LlamaIndexEncoder)
+    assert graph.encoder.embed_model is embedding
+
+
+def test_embeddings_of_two_widths_are_refused_by_name() -> None:
+    nodes = parts("a", "b")
+    nodes[0].embedding, nodes[1].embedding = [1.0, 0.0], [1.0, 0.0, 0.0]
+    with pytest.raises(InvalidInput, match="'n1'"):
+        SageGraph.from_nodes(nodes, encoder=None)
+
+
+def test_an_embedding_that_is_no_number_is_refused() -> None:
+    nodes = parts("a", "b")
+    nodes[0].embedding, nodes[1].embedding = [1.0, 0.0], [1.0, float("nan")]
+    with pytest.raises(InvalidInput, match="embedding"):
+        SageGraph.from_nodes(nodes, encoder=None)
+
+
+def test_a_missing_embedding_and_no_encoder_are_refused_by_name() -> None:
+    nodes = parts("a", "b")
+    nodes[0].embedding = [1.0, 0.0]
+    with pytest.raises(InvalidInput, match="'n1'"):
+        SageGraph.from_nodes(nodes, encoder=None)
+
+
+def test_parts_of_one_document_are_linked_in_their_order() -> None:
+    graph = SageGraph.from_nodes(parts("one", "two", "three"), encoder=None)
+    following = [(e.source, e.target) for e in graph.edges.edges(graph.nodes.ids) if e.relation == "NEXT"]
+    assert following == [("n0", "n1"), ("n1", "n2")]
+
+
+def test_malformed_nodes_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="empty"):
+        SageGraph.from_nodes([])
+    with pytest.raises(InvalidInput, match="number 1 is a str"):
+        SageGraph.from_nodes([*parts("a"), "b"])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match=r"'n0'.*twice"):
+        SageGraph.from_nodes([*parts("a"), *parts("a")], encoder=None)
+
+
+def test_graphret_s_own_ways_are_there(tmp_path: Any) -> None:
+    graph = SageGraph.from_nodes([Node("a", text="stadium"), Node("b", text="opera")], encoder=None)
+    assert isinstance(graph, SageGraph)
+    assert graph.as_retriever(similarity_top_k=1).retrieve("opera")[0].node.node_id == "b"
+    graph.save(tmp_path / "g")
+    loaded = SageGraph.load(tmp_path / "g")
+    assert isinstance(loaded, SageGraph)
+    assert list(loaded.nodes) == list(graph.nodes)
+
+
+def test_a_saved_graph_opens_with_the_same_model(world: World, tmp_path: Any) -> None:
+    world.graph.save(tmp_path / "g")
+    model = HashEmbedding()
+    loaded = SageGraph.load(tmp_path / "g", embed_model=model)
+    question = world.questions[0].question
+    expected = SageRetriever(world.graph).retrieve(question)
+    found = SageRetriever(loaded).retrieve(question)
+    assert [(one.node.node_id, one.node.hash, one.score) for one in found] == [
+        (one.node.node_id, one.node.hash, one.score) for one in expected
+    ]
+    assert model._queries == [question]
+
+
+def test_nodes_can_be_added_and_removed(world: World) -> None:
+    graph = SageGraph.from_nodes(list(world.nodes), encoder=None)
+    retriever = graph.as_retriever(similarity_top_k=1)
+    from graphret import Document
+
+    graph.add([Document("The zyzzyva is a weevil.", id="zyzzyva")])
+    assert retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")
+    graph.remove(["zyzzyva"])
+    assert not retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")

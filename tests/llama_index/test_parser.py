@@ -1,0 +1,206 @@
+"""`SageNodeParser` and the graphs made of what it gives."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import TokenTextSplitter
+from llama_index.core.schema import Document as LlamaDocument
+from llama_index.core.schema import MetadataMode, NodeRelationship, ObjectType, TextNode
+from llama_support import HashEmbedding
+from tests_support import HashingEncoder
+
+from graphret import Document, Record, Table, read
+from graphret import SageGraph as CoreGraph
+from graphret.corpus import to_nodes
+from graphret.errors import InvalidInput
+from llama_index_graphret import SageGraph, SageNodeParser, from_llama_node, to_llama_document
+
+ROWS = "\n".join(f"| Team {i} | Park {i} | {1900 + i} |" for i in range(12))
+PAGE = f"""# Ballparks
+
+Ballparks are fields for baseball. Each of them has a story of its own.
+
+## Teams
+
+These are the teams.
+
+| Team | Park | Opened |
+| --- | --- | --- |
+{ROWS}
+
+## After
+
+The story goes on here. It is a long one.
+"""
+
+
+def relation(node: Any, name: str) -> str | None:
+    found = node.relationships.get(NodeRelationship[name])
+    return None if found is None else found.node_id
+
+
+def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
+    document = LlamaDocument(text=PAGE, id_="page", metadata={"lang": "en", "when": 3})
+    nodes = SageNodeParser().get_nodes_from_documents([document])
+    assert [node.node_id for node in nodes] == ["page#0", "page/table-0#0", "page/table-0#1"]
+    assert all(relation(node, "SOURCE") == "page" for node in nodes)
+    assert all(node.relationships[NodeRelationship.SOURCE].hash == document.hash for node in nodes)  # type: ignore[union-attr]
+    assert [relation(node, "NEXT") for node in nodes] == ["page/table-0#0", "page/table-0#1", None]
+    assert [relation(node, "PREVIOUS") for node in nodes] == [None, "page#0", "page/table-0#0"]
+    assert all((node.metadata["lang"], node.metadata["when"]) == ("en", 3) for node in nodes)
+    text, first, second = nodes
+    assert "Team 1 " not in text.get_content()
+    assert "Team 0 | Park 0 | 1900" in first.get_content()
+    assert "Team 11 | Park 11 | 1911" in second.get_content()
+    segment = from_llama_node(first)
+    assert segment.labels == ("Table",)
+    assert segment.properties["table_header"] == ["Team", "Park", "Opened"]
+    assert segment.properties["section"] == "Teams"
+    assert len(segment.properties["table_rows"]) == 6
+
+
+def test_what_graphret_keeps_is_in_no_text() -> None:
+    document = LlamaDocument(text=PAGE, id_="page", metadata={"lang": "en"}, excluded_llm_metadata_keys=["lang"])
+    for node in SageNodeParser().get_nodes_from_documents([document]):
+        assert "table_rows" not in node.get_content(metadata_mode=MetadataMode.EMBED)
+        assert "table_rows" not in node.get_content(metadata_mode=MetadataMode.LLM)
+        assert "lang" not in node.get_content(metadata_mode=MetadataMode.LLM)
+        assert "lang: en" in node.get_content(metadata_mode=MetadataMode.EMBED)
+
+
+def test_chunks_know_where_they_stand() -> None:
+    text = " ".join(f"Sentence number {i % 7} says the same thing again." for i in range(80))
+    document = LlamaDocument(text=text, id_="long")
+    nodes = SageNodeParser().get_nodes_from_documents([document])
+    assert len(nodes) > 2
+    for node in nodes:
+        assert isinstance(node, TextNode)
+        assert text[node.start_char_idx : node.end_char_idx] == node.text
+    spans = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_semantic_chunks_are_the_core_s(awaited: bool) -> None:
+    text = "Cats purr. Cats sleep. Cats eat. " * 12 + "Trains run. Trains stop. Trains hoot. " * 12
+    document = LlamaDocument(text=text, id_="d")
+    parser = SageNodeParser(encoder=HashingEncoder())
+    nodes = (
+        await parser.aget_nodes_from_documents([document]) if awaited else parser.get_nodes_from_documents([document])
+    )
+    graph = CoreGraph.build([Document(text, id="d")], encoder=HashingEncoder())
+    assert [node.get_content() for node in nodes] == list(graph.nodes.texts)
+    assert SageNodeParser(encoder=HashEmbedding()).get_nodes_from_documents([document])[0].node_id == "d#0"
+
+
+def test_ids_may_be_the_user_s_own() -> None:
+    parser = SageNodeParser(id_func=lambda i, document: f"{document.node_id}:{i}")
+    nodes = parser.get_nodes_from_documents([LlamaDocument(text=PAGE, id_="page")])
+    assert [node.node_id for node in nodes] == ["page:0", "page:1", "page:2"]
+    assert relation(nodes[0], "NEXT") == "page:1"
+
+
+def test_tables_may_be_left_in_the_text_and_metadata_out() -> None:
+    nodes = SageNodeParser(tables=False, include_metadata=False, include_prev_next_rel=False).get_nodes_from_documents(
+        [LlamaDocument(text=PAGE, id_="page", metadata={"lang": "en"})]
+    )
+    assert "| Team 3 | Park 3 |" in "\n".join(node.get_content() for node in nodes)
+    assert all(set(node.metadata) == {"graphret"} for node in nodes)
+    assert all(relation(node, "NEXT") is None for node in nodes)
+
+
+def test_metadata_that_are_no_json_go_through_the_parser() -> None:
+    marker = object()
+    [node] = SageNodeParser().get_nodes_from_documents([LlamaDocument(text="x", metadata={"object": marker})])
+    assert node.metadata["object"] is marker
+
+
+@pytest.mark.parametrize(
+    ("options", "match"), [({"rows_per_segment": 4}, "rows_per_segment"), ({"encoder": 3}, "encoder")]
+)
+def test_malformed_arguments_are_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidInput, match=match):
+        SageNodeParser(**options)
+
+
+def test_a_ragged_table_is_refused_with_document_and_line() -> None:
+    text = "| a | b |\n| --- | --- |\n| 1 | 2 | 3 |\n"
+    with pytest.raises(InvalidInput, match=r"document 'bad', line 3"):
+        SageNodeParser().get_nodes_from_documents([LlamaDocument(text=text, id_="bad")])
+
+
+def test_documents_without_text_and_without_tables() -> None:
+    parser = SageNodeParser()
+    assert parser.get_nodes_from_documents([]) == []
+    [empty] = parser.get_nodes_from_documents([LlamaDocument(text="", id_="e")])
+    assert empty.get_content() == ""
+    [pipe] = parser.get_nodes_from_documents([LlamaDocument(text="a | b is no table", id_="p")])
+    assert pipe.get_content() == "a | b is no table"
+
+
+ITEMS = [
+    Document("Bonn was the capital. It lies on the Rhine.", id="bonn", title="Bonn", metadata={"year": 1949}),
+    Table([f"c{i}" for i in range(2)], [[f"x{i}", "Bonn"] for i in range(12)], id="t", title="T", section="S"),
+    Record(id="r", labels=["City", "Place"], name="Bonn", properties={"n": 1}, text="A city."),
+]
+
+
+def test_graphret_items_come_out_as_graphret_would_cut_them() -> None:
+    nodes = SageNodeParser().get_nodes_from_documents([to_llama_document(item) for item in ITEMS])
+    back = {node.node_id: from_llama_node(node) for node in nodes}
+    expected = {node.id: node for node in to_nodes(ITEMS, metadata=None)}
+    assert back.keys() == expected.keys()
+    for id_, node in expected.items():
+        found = back[id_]
+        assert (found.labels, found.name, found.text) == (node.labels, node.name, node.text)
+        properties = {key: value for key, value in found.properties.items() if key != "llama_index"}
+        assert properties == dict(node.properties)
+
+
+def test_a_graph_of_documents_has_the_edges_of_a_graph_of_items() -> None:
+    parsed = SageGraph.from_documents([to_llama_document(item) for item in ITEMS], encoder=HashingEncoder())
+    built = CoreGraph.build(ITEMS, encoder=HashingEncoder(), chunker="sentence")
+    one, other = (
+        sorted((e.source, e.relation, e.target, e.properties.get("source_row")) for e in g.edges.edges(g.nodes.ids))
+        for g in (parsed, built)
+    )
+    assert one == other
+    assert any(row is not None for *_, row in one)
+
+
+def test_an_ingestion_pipeline_uses_it() -> None:
+    pipeline = IngestionPipeline(transformations=[SageNodeParser(), HashEmbedding()])
+    nodes = pipeline.run(documents=[LlamaDocument(text=PAGE, id_="page")])
+    assert [node.node_id for node in nodes] == ["page#0", "page/table-0#0", "page/table-0#1"]
+    assert all(node.embedding for node in nodes)
+    again = pipeline.run(documents=[LlamaDocument(text=PAGE, id_="page")])  # from the pipeline's cache
+    assert [node.hash for node in again] == [node.hash for node in nodes]
+    index = VectorStoreIndex(nodes, embed_model=HashEmbedding())
+    assert "Table" in SageGraph.from_index(index).nodes.label_counts()
+
+
+def test_its_nodes_may_be_cut_further_or_come_from_another_parser() -> None:
+    long = LlamaDocument(text="A sentence about Bonn. " * 200, id_="d", metadata={"title": "Bonn"})
+    other = SageGraph.from_documents(
+        [long], node_parser=TokenTextSplitter(chunk_size=128, chunk_overlap=0), encoder=None
+    )
+    relations = {edge.relation for edge in other.edges.edges(other.nodes.ids)}
+    assert {"NEXT", "SAME_SOURCE"} <= relations
+    assert {node.properties["source_id"] for node in other.nodes} == {"d"}
+
+
+def test_source_is_the_document_for_the_docstore() -> None:
+    [node] = SageNodeParser().get_nodes_from_documents([LlamaDocument(text="x", id_="d")])
+    assert node.ref_doc_id == "d"
+    assert node.source_node is not None
+    assert node.source_node.node_type == ObjectType.DOCUMENT
+
+
+def test_llama_index_documents_are_read_by_the_core_too() -> None:
+    [item] = read([LlamaDocument(text="x", id_="d", metadata={"title": "T"})]).items
+    assert (item.id, item.title) == ("d", "T")  # type: ignore[union-attr]
