@@ -44,7 +44,8 @@ def draw(result: DemoResult) -> RenderableType:
 def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
     """Write the result as a page that needs nothing but a browser, and return its path."""
     panels = [
-        Panel(one.first(SAGE), one.first(FLAT), one.gold, one.question.answer, _verdict(one)) for one in result.shown()
+        Panel(one.first(SAGE), one.first(FLAT), one.gold, one.question.answer, f"{_verdict(one)}.")
+        for one in result.shown()
     ]
     rows = {ROW_NAMES[name]: row for name, row in result.rows.items()}
     title = f"Recall in percent over all {result.counts['questions']} questions"
