@@ -11,6 +11,7 @@ except ImportError as error:
 
 from llama_index_graphret.adapters import LlamaIndexEncoder, LlamaIndexSeeds
 from llama_index_graphret.chat import LlamaIndexChat
+from llama_index_graphret.embedding import EncoderEmbedding
 from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent, SageRetrievalEvent
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
 from llama_index_graphret.expansion import SageExpansion
@@ -23,6 +24,7 @@ from llama_index_graphret.rerank import GraphReranker
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
 
 __all__ = [
+    "EncoderEmbedding",
     "ExpansionEndEvent",
     "ExpansionStartEvent",
     "GraphReranker",

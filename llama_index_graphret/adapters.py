@@ -16,6 +16,7 @@ from graphret.retriever import Call, Retriever, Steps
 from graphret.search.encoder import CallableEncoder, as_encoder
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
+from llama_index_graphret.embedding import EncoderEmbedding
 from llama_index_graphret.nodes import from_llama_node
 
 #: The question as LlamaIndex put it, while a graphret retriever answers it, so that an inner LlamaIndex retriever gets
@@ -27,7 +28,7 @@ class LlamaIndexEncoder(CallableEncoder):
     """A LlamaIndex embedding model as an encoder; async retrievers await the model itself."""
 
     def __init__(self, embed_model: BaseEmbedding) -> None:
-        plain = as_encoder(embed_model)
+        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)
         assert plain is not None
         super().__init__(
             embed_model.get_text_embedding_batch,

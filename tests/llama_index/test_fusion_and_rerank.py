@@ -284,12 +284,12 @@ def test_what_is_no_score_a_pair_is_a_model_error(answer: Any) -> None:
 
 
 def test_a_folder_without_a_model_is_a_clear_error(tmp_path: Any) -> None:
-    pytest.importorskip("sentence_transformers")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match=r"empty cannot be loaded"):
         CrossEncoderReranker(tmp_path / "empty").scores("a", hits("b"))
 
 
+@pytest.mark.timeout(600)  # importing torch may take a while
 def test_a_real_cross_encoder_is_loaded_from_a_folder(tmp_path: Any) -> None:
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import CrossEncoder

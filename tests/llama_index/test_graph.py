@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_in
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from llama_support import HashEmbedding, World
-from tests_support import edges_of
+from tests_support import HashingEncoder, edges_of
 
 from graphret import Node
+from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput
-from llama_index_graphret import LlamaIndexEncoder, SageGraph, SageRetriever
+from llama_index_graphret import EncoderEmbedding, LlamaIndexEncoder, SageGraph, SageRetriever
 
 
 def parts(*texts: str) -> list[BaseNode]:
@@ -211,3 +213,22 @@ def test_nodes_can_be_added_and_removed(world: World) -> None:
     assert retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")
     graph.remove(["zyzzyva"])
     assert not retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")
+
+
+def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
+    encoder = HashingEncoder()
+    model = EncoderEmbedding(encoder)
+    index = VectorStoreIndex(list(world.nodes), embed_model=model)
+    texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in world.nodes]
+    assert encoder.encoded == texts
+    graph = SageGraph.from_index(index)
+    assert encoder.encoded == texts
+    assert graph.encoder is not None
+    assert graph.encoder.name == encoder.name
+    assert model.get_query_embedding("x") == asyncio.run(model.aget_query_embedding("x"))
+    assert model.get_text_embedding("x") == asyncio.run(model.aget_text_embedding("x"))
+    graph.save(tmp_path / "g")
+    opened = CoreGraph.load(tmp_path / "g", encoder=encoder)
+    assert opened.retriever().retrieve("stadium", 5).ids == graph.retriever().retrieve("stadium", 5).ids
+    with pytest.raises(InvalidInput, match="encoder"):
+        EncoderEmbedding(None)
