@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from graphret import _current, _files, storage
 from graphret.errors import CorruptIndex, IndexLocked, InvalidInput, NewerVersion, NotAnIndex, StorageError
 from graphret.storage import Bundle, Parts, Records, Strings, load, save, verify, writing
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

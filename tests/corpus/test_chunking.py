@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphret.corpus import SemanticChunker, SentenceChunker, split_sentences
-from graphret.errors import InvalidInput
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
+from graphret.corpus import SemanticChunker, SentenceChunker, split_sentences
+from graphret.errors import InvalidInput
 
 SENTENCE = st.text(alphabet=st.sampled_from(list("abé😀\u0301 ش中")), min_size=1, max_size=30)
 TEXTS = st.lists(SENTENCE, max_size=12).map(lambda parts: ". A".join(parts))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from graphret.corpus import Corpus, Document, Record, Table
 from graphret.errors import InvalidInput
 from graphret.types import Edge

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from graphret.corpus.llm_metadata import LLMMetadata
 from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe
 from graphret.errors import InvalidInput, ModelError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from graphret.gazetteer import Gazetteer
-from graphret.text import normalize_name, tokenize
 from hypothesis import given
 from hypothesis import strategies as st
+
+from graphret.gazetteer import Gazetteer
+from graphret.text import normalize_name, tokenize
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "É", "d"]), max_size=9)
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from graphret.corpus import (
     Corpus,
     Document,
@@ -24,8 +27,6 @@ from graphret.corpus import (
 )
 from graphret.errors import InvalidInput, ModelError
 from graphret.types import Edge, Node
-from hypothesis import given
-from hypothesis import strategies as st
 
 TEXT = "The first sentence is here. The second sentence is here."
 

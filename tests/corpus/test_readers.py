@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from graphret.corpus import Corpus, Document, Record, Table, read
 from graphret.corpus.tabular import parse_delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
-from hypothesis import given
-from hypothesis import strategies as st
 
 CELLS = st.text(alphabet=st.sampled_from(list('ab,;"\n é|')), max_size=6).map(lambda cell: f"x{cell}")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from graphret.corpus.sentences import may_cut, split_long, split_sentences
 from hypothesis import given
 from hypothesis import strategies as st
+
+from graphret.corpus.sentences import may_cut, split_long, split_sentences
 
 TEXTS = st.text(
     alphabet=st.one_of(st.characters(codec="utf-8"), st.sampled_from(list(" \n.!?。Aab\u0301\u200d👨👩🇩🏽ا؟क्षि")))

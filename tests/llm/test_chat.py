@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from graphret.errors import InvalidInput
 from graphret.llm import Message, Reply, Tool, ToolCall, Usage
 

@@ -9,6 +9,7 @@ import time
 import warnings
 
 import pytest
+
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, ToolCall, Usage
 from graphret.testing.openai_server import (

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from graphret.errors import StorageError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.running import run_sync

@@ -7,12 +7,13 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
+from pydantic import BaseModel, TypeAdapter
+
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, OpenAIChat, aask_json, ask_json
 from graphret.llm.schema import plain_schema, strict_schema
 from graphret.llm.structured import parse_json
 from graphret.testing.openai_server import Behaviour, OpenAIServer, empty, json_text, status, text
-from pydantic import BaseModel, TypeAdapter
 
 
 @dataclass
