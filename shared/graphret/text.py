@@ -10,6 +10,7 @@ Token = tuple[str, int, int]
 
 _LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}  # no NFKD form
 _PART_OF_LETTER = (7, 8, 9)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
+_BRACKET = re.compile(r"\s*\([^()]*\)")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SHAPE = re.compile(r"cz*|[xz]+")
 
@@ -23,6 +24,19 @@ def normalize_name(text: str) -> str:
     'beyonce knowles carter'
     """
     return " ".join(text.translate(_FOLD).split())
+
+
+def short_names(name: str) -> list[str]:
+    """Return what else a name is called: without its brackets, and cut at its first comma.
+
+    Examples
+    --------
+    >>> short_names("Leeds, Alabama (city)")
+    ['Leeds, Alabama', 'Leeds']
+    """
+    bare = _BRACKET.sub("", name).strip()
+    candidates = [bare, bare.split(",")[0].strip()]
+    return [c for i, c in enumerate(candidates) if c and c != name and c not in candidates[:i]]
 
 
 def tokenize(text: str) -> list[Token]:

@@ -6,7 +6,6 @@ Beyond the SAGE paper, whose edges are similarities; docs/expansion.md has what 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 from graphret.edges import NO_PART, EdgeTable
 from graphret.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.text import tokenize
+from graphret.text import short_names, tokenize
 from graphret.types import Node
 
 MENTIONS = "MENTIONS"
@@ -38,7 +37,6 @@ KIND_WEIGHTS: Mapping[str, float] = {
     "text_alias": 0.8,
 }
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
-_BRACKET = re.compile(r"\s*\([^()]*\)")
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
 
 Words = tuple[str, ...]
@@ -133,13 +131,6 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
         source_part=np.asarray(found["part"], dtype=np.int32),
         properties=found["properties"],
     )
-
-
-def short_names(name: str) -> list[str]:
-    """Return what else a name is called: without its brackets, and cut at its first comma."""
-    bare = _BRACKET.sub("", name).strip()
-    candidates = [bare, bare.split(",")[0].strip()]
-    return [c for i, c in enumerate(candidates) if c and c != name and c not in candidates[:i]]
 
 
 def _names_of(node: Node) -> list[str]:
