@@ -257,7 +257,8 @@ class CallableEncoder:
         if self._aquery_fn is None or not texts:
             return await asyncio.to_thread(self.encode_queries, texts)
         distinct, inverse = unique(check_texts(texts, "queries"))
-        return self._checked(list(await asyncio.gather(*map(self._aquery_fn, distinct))), distinct)[inverse]
+        vectors: Any = list(await asyncio.gather(*map(self._aquery_fn, distinct)))
+        return self._checked(vectors, distinct)[inverse]
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         vectors = self._run(self._fn, texts, "documents")
