@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.storage import Bundle, Parts, Records
+from graphret.storage import Bundle, Parts, Records, Strings
 from graphret.types import Edge
 
 #: A part of a node (the row of a table) that an edge does not single out.
@@ -143,21 +143,6 @@ class EdgeTable:
             properties=[{k: v for k, v in e.properties.items() if k not in _PART_KEYS} for e in chosen],
         )
 
-    @classmethod
-    def concat(cls, tables: Sequence[EdgeTable]) -> EdgeTable:
-        """Join tables over the same nodes."""
-        if not tables:
-            raise ValueError("no tables to join")
-        names = [name for table in tables for name in table.relations]
-        offsets = np.cumsum([0, *(len(table.relations) for table in tables)])
-        columns = {
-            name: np.concatenate([getattr(table, name) for table in tables])
-            for name in ("source", "target", "weight", "source_part", "target_part")
-        }
-        relation = np.concatenate([t.relation.astype(np.int64) + o for t, o in zip(tables, offsets, strict=False)])
-        properties = [p for table in tables for p in table.properties]
-        return cls.build(tables[0].n_nodes, relation=relation, relations=names, properties=properties, **columns)
-
     def __len__(self) -> int:
         return len(self.source)
 
@@ -205,6 +190,23 @@ class EdgeTable:
             float(self.weight[i]),
             properties,
         )
+
+    def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
+        """Return the edges at `positions`, in that order, with their parts among their properties."""
+        columns = (
+            ids.take(self.source[positions]),
+            self.relation[positions].tolist(),
+            ids.take(self.target[positions]),
+            self.weight[positions].tolist(),
+            self.properties.take(positions),
+            self.source_part[positions].tolist(),
+            self.target_part[positions].tolist(),
+        )
+        found = []
+        for source, relation, target, weight, properties, *rows in zip(*columns, strict=True):
+            properties.update({key: row for key, row in zip(_PART_KEYS, rows, strict=True) if row != NO_PART})
+            found.append(Edge(source, self.relations[relation], target, weight, properties))
+        return found
 
     def edges(self, ids: Sequence[str]) -> Iterator[Edge]:
         """All edges, in order."""

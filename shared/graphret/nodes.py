@@ -92,6 +92,16 @@ class NodeTable(Sequence[Node]):
         labels = self.label_sets[self.labels[i]]
         return Node(self.ids[i], labels, self.names[i], self.texts[i], self.properties[i])
 
+    def at(self, positions: Sequence[int] | NDArray[np.int64]) -> list[Node]:
+        """Return the nodes at `positions`, in that order; quicker than one at a time."""
+        chosen = np.asarray(positions, dtype=np.int64)
+        columns = (column.take(chosen) for column in (self.ids, self.names, self.texts, self.properties))
+        labels = (self.label_sets[code] for code in self.labels[chosen].tolist())
+        return [
+            Node(node_id, own, name, text, properties)
+            for (node_id, name, text, properties), own in zip(zip(*columns, strict=True), labels, strict=True)
+        ]
+
     def __iter__(self) -> Iterator[Node]:
         return (self[i] for i in range(len(self)))
 

@@ -189,8 +189,8 @@ class IndexRetriever(Retriever):
             scores = index.score_at(query, found)
             stage.details["found"] = len(found)
         hits = [
-            Hit(index.table[position], score, (Evidence("seed", rank=rank, retriever=self.name),))
-            for rank, (position, score) in enumerate(zip(found.tolist(), scores.tolist(), strict=True), start=1)
+            Hit(node, score, (Evidence("seed", rank=rank, retriever=self.name),))
+            for rank, (node, score) in enumerate(zip(index.table.at(found), scores.tolist(), strict=True), start=1)
         ]
         return Retrieval(query, k, hits, Signals(candidates=len(index.table), walked_edges=False), trace)
 

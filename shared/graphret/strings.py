@@ -223,4 +223,9 @@ class Records(Column[Any]):
 
     @staticmethod
     def _decode(texts: list[str]) -> list[Any]:
-        return [*map(_from_json, texts)]
+        if len(texts) == 1:
+            return [_from_json(texts[0])]
+        values: list[Any] = _from_json(f"[{','.join(texts)}]")  # one call: several times as fast
+        if len(values) != len(texts):
+            raise ValueError("an item is not one JSON value")
+        return values

@@ -8,10 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, best_of, terms_said
+from graphret.edges import NO_PART
+from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, best_of, distinct, spread, terms_said
+from graphret.expansion.named import named_pairs
 
 #: Relations that join nodes which say the same, or which merely stand in one source: as a pair they cover no more.
 STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of nodes, and the weights of the question's terms that each covers; named ones have no edge but `NONE`."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    left_part: NDArray[np.int32]
+    right_part: NDArray[np.int32]
+    edges: NDArray[np.int64]
+    strength: NDArray[np.float32]
+    covered: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,8 @@ class Coverage:
     long_question
         Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs
         cover something.
+    named
+        Strength of the pair that two nodes make when the question names both, linked or not; 0 for no such pairs.
     strength
         Factor on the weight of links by relation; 0 leaves a relation out, one that is not named counts 1.
     """
@@ -61,6 +78,7 @@ class Coverage:
     third_cosine: float = 0.1
     hub: int = 100
     long_question: int = 16
+    named: float = 0.9
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
     name: str = "coverage"
 
@@ -77,46 +95,70 @@ class Coverage:
         weight = self.weight * (fade if with_cosine else fade**4)  # without cosines nothing else speaks for a pair
 
         links = frontier.incident(seeds[: self.walked], self.strength, 1.0)
-        candidates = np.unique(np.concatenate([seeds, links.source, links.target]))
-        own = frontier.own(candidates)
+        pairs = self._pairs(frontier, links)
+        candidates = distinct(np.concatenate([seeds, pairs.left, pairs.right]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        covered = np.maximum(*links.said())
-        total = covered.sum(axis=1)
+        total = pairs.covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
         alone = index.lexical_share * lexical / scale + (1 - index.lexical_share) * near
         if frontier.seed_scores is not None:
-            alone = np.maximum(alone, own)
-        left, right = (near[np.searchsorted(candidates, end)] for end in (links.source, links.target))
+            alone = np.maximum(alone, frontier.own(candidates))
+        left, right = (near[np.searchsorted(candidates, end)] for end in (pairs.left, pairs.right))
         cosine = self.best_cosine * np.maximum(left, right) + (1 - self.best_cosine) * (left + right) / 2
-        pairs = (share * total / scale + (1 - share) * cosine) * links.strength
+        together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
-        third, extended, joined = self._triples(frontier, links, pairs, covered, share / scale)
+        third, extended, joined = self._triples(frontier, pairs, together, share / scale)
         best = best_of(
-            np.concatenate([candidates, links.source, links.target, third]),
-            np.concatenate([alone, pairs, pairs, extended]).astype(np.float32),
-            np.concatenate([np.full(len(candidates), NONE), links.edges, links.edges, joined]),
+            np.concatenate([candidates, pairs.left, pairs.right, third]),
+            np.concatenate([alone, together, together, extended]).astype(np.float32),
+            np.concatenate([np.full(len(candidates), NONE), pairs.edges, pairs.edges, joined]),
         )
         top = max(float(best.scores.max(initial=0)), 1e-9)
         final = frontier.own(best.positions) + weight * best.scores / top
-        counts = {"links": len(links), "candidates": len(best.positions)}
-        return best_of(best.positions, final.astype(np.float32), best.via, **counts)
+        counts = {"links": len(links), "named": len(pairs.edges) - len(links), "candidates": len(best.positions)}
+        # What no seed is was brought by a link, also where it stands by its own score.
+        linked = best_of(
+            np.concatenate([pairs.left, pairs.right, third]),
+            np.concatenate([together, together, extended]).astype(np.float32),
+            np.concatenate([pairs.edges, pairs.edges, joined]),
+        )
+        brought = spread(best.positions, linked.positions, linked.via + 1) - 1
+        via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
+        return best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
+
+    def _pairs(self, frontier: Frontier, links: Links) -> _Pairs:
+        said = np.maximum(*links.said())
+        left = right = np.empty(0, dtype=np.int64)
+        if self.named > 0:
+            left, right = named_pairs(frontier, frontier.seeds[: self.walked])
+        if not len(left):
+            return _Pairs(
+                links.source, links.target, links.source_part, links.target_part, links.edges, links.strength, said
+            )
+        whole = np.full(len(left), NO_PART, dtype=np.int32)
+        lexical = frontier.index.lexical
+        named = np.maximum(*(lexical.term_weights(frontier.query, end) for end in (left, right)))
+        return _Pairs(
+            np.concatenate([links.source, left]),
+            np.concatenate([links.target, right]),
+            np.concatenate([links.source_part, whole]),
+            np.concatenate([links.target_part, whole]),
+            np.concatenate([links.edges, np.full(len(left), NONE)]),
+            np.concatenate([links.strength, np.full(len(left), self.named, dtype=np.float32)]),
+            np.concatenate([said, named]),
+        )
 
     def _triples(
-        self,
-        frontier: Frontier,
-        links: Links,
-        pairs: NDArray[np.float32],
-        covered: NDArray[np.float32],
-        per_term: float,
+        self, frontier: Frontier, pairs: _Pairs, scores: NDArray[np.float32], per_term: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
         """Return third nodes, their scores, and the edges by which they join a pair."""
-        beam = np.lexsort((links.edges, -pairs))[: self.beam]
+        beam = np.lexsort((pairs.right, pairs.left, pairs.edges, -scores))[: self.beam]
         # Each pair is left by both ends: by a row's own links where it is about a row, by any where about the node.
         pair = np.concatenate([beam, beam])
-        at = np.concatenate([links.source[beam], links.target[beam]])
-        part = np.concatenate([links.source_part[beam], links.target_part[beam]])
+        at = np.concatenate([pairs.left[beam], pairs.right[beam]])
+        part = np.concatenate([pairs.left_part[beam], pairs.right_part[beam]])
         edges = frontier.graph.edges
         found, end = edges.incident_each(at)
         leaves = edges.source[found] == at[end]
@@ -125,16 +167,16 @@ class Coverage:
         side = 2 * end + leaves
         fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= self.hub
         other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
-        fits &= (other != links.source[pair[end]]) & (other != links.target[pair[end]])
+        fits &= (other != pairs.left[pair[end]]) & (other != pairs.right[pair[end]])
         factors = np.asarray([self.strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
         strength = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
         fits &= strength > 0
         found, end, other, leaves, strength = (c[fits] for c in (found, end, other, leaves, strength))
         which = pair[end]
         other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
-        same = leaves & (end < len(beam)) & (edges.source_part[found] == links.source_part[which])
+        same = leaves & (end < len(beam)) & (edges.source_part[found] == pairs.left_part[which])
         keep = np.where(same, self.keep_same, self.keep)
         values, place = terms_said(frontier, other, other_part)
-        extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
+        extra = np.maximum(values[place] - pairs.covered[which], 0).sum(axis=1)
         near = self.third_cosine * frontier.index.near_at(frontier.query, other)
-        return other, keep * pairs[which] * strength + per_term * extra + near, found
+        return other, keep * scores[which] * strength + per_term * extra + near, found

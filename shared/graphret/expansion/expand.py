@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -62,6 +63,10 @@ class Expand(Retriever):
         trace = Trace()
         wanted = self.ranking.n_seeds(k)
         own_seeds = self.seeds is self._search
+        here = self._here()
+        if own_seeds and here is not None:
+            found: Retrieval = yield Compute(lambda: self._from_index(query, k, where, *here, trace))
+            return found
         with trace.stage("seeds", retriever=str(self.seeds), asked=wanted):
             asks = [Ask(self.seeds, query, wanted)]
             if where is not None:  # so that k nodes which qualify are among the candidates
@@ -76,14 +81,40 @@ class Expand(Retriever):
                     raise answer
         hits = list({hit.id: hit for answer in answers for hit in answer.hits}.values())
         trace.extend(answers[0].trace, f"{self.seeds}/")
-        result: Retrieval = yield Compute(lambda: self._expanded(query, k, where, hits, own_seeds, trace))
+        result: Retrieval = yield Compute(
+            lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace)
+        )
         return result
 
-    def _expanded(
-        self, query: str, k: int, where: Where | None, seeds: Sequence[Hit], own_seeds: bool, trace: Trace
+    def _here(self) -> tuple[Graph, HybridIndex] | None:
+        """Return the graph and the index where both are in this process, over one table of nodes."""
+        if not isinstance(self.store, MemoryStore):
+            return None
+        graph, index = self.store.graph, copy(self.index)
+        return (graph, index) if graph.nodes is index.table else None
+
+    def _from_index(
+        self, query: str, k: int, where: Where | None, graph: Graph, index: HybridIndex, trace: Trace
     ) -> Retrieval:
-        with trace.stage("expand", ranking=self.ranking.name, seeds=len(seeds)) as stage:
-            frontier = self._frontier(query, seeds, own_seeds)
+        """Expand from positions that the index finds: no node is read but those that are returned."""
+        wanted = self.ranking.n_seeds(k)
+        name = str(self.seeds)
+        with (
+            trace.stage("seeds", retriever=name, asked=wanted),
+            trace.stage(f"{name}/search", index=type(index).__name__),
+        ):
+            seeds = index.top(query, wanted)
+            if where is not None:
+                fitting = index.top(query, k, index.table.mask(where))
+                seeds = np.concatenate([seeds, fitting[~np.isin(fitting, seeds)]])
+        return self._expanded(query, k, where, lambda: Frontier(query, graph, index, seeds), trace)
+
+    def _expanded(
+        self, query: str, k: int, where: Where | None, begin: Callable[[], Frontier], trace: Trace
+    ) -> Retrieval:
+        with trace.stage("expand", ranking=self.ranking.name) as stage:
+            frontier = begin()
+            stage.details["seeds"] = len(frontier.seeds)
             ranked = self.ranking.rank(frontier, k)
             stage.details.update(ranked.details)
             hits = _hits(frontier, ranked, k, where)
@@ -94,10 +125,7 @@ class Expand(Retriever):
         return Retrieval(query, k, hits, Signals(candidates=len(ranked.positions), walked_edges=walked), trace)
 
     def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
-        if isinstance(self.store, MemoryStore) and self.store.graph.nodes is self.index.table:
-            graph, index = self.store.graph, self.index
-        else:
-            graph, index = self._around(seeds)
+        graph, index = self._here() or self._around(seeds)
         found = graph.nodes.find(hit.id for hit in seeds)
         here = found >= 0
         if own_seeds:
@@ -145,16 +173,18 @@ def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> li
     positions = ranked.positions
     mask = nodes.mask(where)
     chosen = np.flatnonzero(mask[positions])[:k] if mask is not None else np.arange(min(k, len(positions)))
-    rank = {int(p): i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
+    rank = {p: i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
+    via = ranked.via[chosen]
+    brought = dict(zip(via[via != NONE].tolist(), edges.at(via[via != NONE], nodes.ids), strict=True))
+    found, scores = nodes.at(positions[chosen]), ranked.scores[chosen].tolist()
     hits = []
-    for i in chosen.tolist():
-        position, via = int(positions[i]), int(ranked.via[i])
+    for node, score, position, edge_at in zip(found, scores, positions[chosen].tolist(), via.tolist(), strict=True):
         evidence = []
         if position in rank:
             evidence.append(Evidence("seed", rank=rank[position]))
-        if via != NONE:
-            edge = edges.edge(via, nodes.ids)
-            other = edge.target if edge.source == nodes.ids[position] else edge.source
+        if edge_at != NONE:
+            edge = brought[edge_at]
+            other = edge.target if edge.source == node.id else edge.source
             evidence.append(Evidence("neighbor", other, edge.relation, edge.weight, properties=edge.properties))
-        hits.append(Hit(nodes[position], float(ranked.scores[i]), tuple(evidence)))
+        hits.append(Hit(node, score, tuple(evidence)))
     return hits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,7 @@ class Frontier:
         own = self.index.score_at(self.query, positions)
         if self.seed_scores is None:
             return own
-        given = np.zeros(len(self.graph.nodes), dtype=np.float32)
-        given[self.seeds] = self.seed_scores
-        return np.maximum(own, given[positions])
+        return np.asarray(np.maximum(own, spread(positions, self.seeds, self.seed_scores)), dtype=np.float32)
 
     def incident(self, positions: NDArray[np.int64], strength: Mapping[str, float], default: float) -> Links:
         """Return the edges that touch nodes, without those whose strength is 0.
@@ -163,10 +161,37 @@ class Ranking(Protocol):
 def best_of(
     positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: int
 ) -> Ranked:
-    """Rank candidates that may come several times: each by its best score, ties by position."""
-    order = np.lexsort((via, -scores, positions))
+    """Rank candidates, each by the best of the scores it comes with, of equal ones the first; ties by position."""
+    order = np.argsort(_falling(positions, scores), kind="stable")
+    ordered = positions[order]
     first = np.ones(len(order), dtype=bool)
-    first[1:] = positions[order[1:]] != positions[order[:-1]]
+    first[1:] = ordered[1:] != ordered[:-1]
     kept = order[first]
-    kept = kept[np.lexsort((positions[kept], -scores[kept]))]
+    kept = kept[np.argsort(-scores[kept], kind="stable")]
     return Ranked(positions[kept], scores[kept], via[kept], details)
+
+
+def _falling(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return one key each that rises with the position and, within it, as the score falls: one sort in place of two."""
+    bits = (np.asarray(scores, dtype=np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # floats in the order of integers
+    return np.asarray((positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising))
+
+
+def distinct(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return positions, ascending, each once."""
+    ordered = np.sort(positions)
+    new = np.ones(len(ordered), dtype=bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.asarray(ordered[new])
+
+
+def spread(positions: NDArray[np.int64], at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    """Return for each position the value that is given `at` it, 0 where none is; `at` are distinct, in any order."""
+    out = np.zeros(len(positions), dtype=values.dtype)
+    if len(at):
+        order = np.argsort(at, kind="stable")
+        place = order[np.minimum(np.searchsorted(at, positions, sorter=order), len(at) - 1)]
+        here = at[place] == positions
+        out[here] = values[place[here]]
+    return out

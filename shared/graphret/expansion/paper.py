@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.expansion.frontier import NONE, Frontier, Links, Ranked
+from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, spread
+from graphret.search.analysis import Analyzer
 from graphret.search.index import min_max
 
 
@@ -43,11 +45,9 @@ class Paper:
         """Rank the seeds, below them their neighbours."""
         seeds = frontier.seeds[: self.n_seeds(k)]
         links = frontier.incident(seeds, self.strength, 1.0)
-        is_seed = np.zeros(len(frontier.graph.nodes), dtype=bool)
-        is_seed[seeds] = True
         ends = np.concatenate([links.target, links.source])
         edges = np.concatenate([links.edges, links.edges])
-        outside = ~is_seed[ends]
+        outside = spread(ends, seeds, np.ones(len(seeds), dtype=np.float32)) == 0
         neighbors, first = np.unique(ends[outside], return_index=True)
         via = edges[outside][first]
         index, query = frontier.index, frontier.query
@@ -70,16 +70,28 @@ class Paper:
 
 def _agreement(links: Links, query: str) -> NDArray[np.int64]:
     """Whether the question says something that an edge is about, ``(m,)``."""
-    graph, lexical = links.frontier.graph, links.frontier.index.lexical
-    asked = set(lexical.analyzer(query))
+    analyzer = links.frontier.index.lexical.analyzer
+    asked = set(analyzer(query))
+    said: dict[str, bool] = {}
     out = np.zeros(len(links), dtype=np.int64)
-    for i, edge in enumerate(links.edges.tolist()):
-        known = graph.edges.properties[edge]
-        about = [*known.get("entities", ()), *known.get("shared_entities", ()), known.get("name", "")]
-        about.append(known.get("column", ""))
-        for phrase in about:
-            terms = set(lexical.analyzer(str(phrase)))
-            if terms and terms <= asked:
+    for i, known in enumerate(links.frontier.graph.edges.properties.take(links.edges)):
+        for phrase in (
+            *known.get("entities", ()),
+            *known.get("shared_entities", ()),
+            known.get("name"),
+            known.get("column"),
+        ):
+            if not phrase:
+                continue
+            if phrase not in said:
+                terms = set(_terms(analyzer, str(phrase)))
+                said[phrase] = bool(terms) and terms <= asked
+            if said[phrase]:
                 out[i] = 1
                 break
     return out
+
+
+@lru_cache(maxsize=1 << 17)
+def _terms(analyzer: Analyzer, phrase: str) -> tuple[str, ...]:
+    return tuple(analyzer(phrase))

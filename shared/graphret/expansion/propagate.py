@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphret.expansion.frontier import NONE, Frontier, Ranked, best_of
+from graphret.expansion.frontier import NONE, Frontier, Ranked, best_of, spread
 
 STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0}
 
@@ -42,12 +42,11 @@ class Propagate:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
         links = frontier.incident(seeds[: self.walked], self.strength, 1.0)
-        given = np.zeros(len(frontier.graph.nodes), dtype=np.float32)
-        given[seeds[: self.walked]] = frontier.own(seeds[: self.walked])
+        walked = seeds[: self.walked]
         candidates = np.concatenate([seeds, links.target, links.source])
-        passed = np.concatenate([given[links.source], given[links.target]]) * np.tile(links.strength, 2)
+        given = spread(np.concatenate([links.source, links.target]), walked, frontier.own(walked))
+        passed = given * np.tile(links.strength, 2)
         inherited = np.concatenate([np.zeros(len(seeds), dtype=np.float32), self.inherit * passed])
         via = np.concatenate([np.full(len(seeds), NONE), links.edges, links.edges])
-        via[inherited <= 0] = NONE
         scores = frontier.own(candidates) + inherited
         return best_of(candidates, scores.astype(np.float32), via, links=len(links))

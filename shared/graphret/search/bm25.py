@@ -24,6 +24,8 @@ from graphret.types import Node
 FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "header": 0.3, "rows": 0.5}
 BACKENDS = ("bm25s", "rank_bm25")
 
+_FEW = 64
+
 
 @dataclass(frozen=True)
 class BM25Settings:
@@ -91,7 +93,9 @@ class BM25Index(ArrayIndex):
         self.settings = settings
         self.node_weights, self.part_weights = weights or self._weigh()
         self._scorer: Any = None
-        self._build_lock = threading.Lock()
+        self._build_lock = threading.RLock()  # building the scorer builds the columns
+        self._by_term: dict[bool, sp.csc_matrix] = {}
+        self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
         self._local = threading.local()
 
     @classmethod
@@ -147,9 +151,14 @@ class BM25Index(ArrayIndex):
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
+        asked, known_ids = self._asked
+        if asked == query:
+            return known_ids
         positions = self.counts.vocabulary.positions
         known = (positions.get(term) for term in dict.fromkeys(self.analyzer(query)))
-        return np.asarray([i for i in known if i is not None], dtype=np.int64)
+        ids = np.asarray([i for i in known if i is not None], dtype=np.int64)
+        self._asked = query, ids  # one assignment, so that other threads see both or neither
+        return ids
 
     def _scores(self, query: str) -> NDArray[np.float32]:
         terms = self.term_ids(query)
@@ -163,7 +172,7 @@ class BM25Index(ArrayIndex):
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
-        return self._gather(self.node_weights, self.term_ids(query), positions)
+        return self._gather(False, self.term_ids(query), np.asarray(positions))
 
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
@@ -178,33 +187,57 @@ class BM25Index(ArrayIndex):
         starts = self.counts.part_indptr[positions]
         if ((parts < 0) | (starts + parts >= self.counts.part_indptr[np.asarray(positions) + 1])).any():
             raise InvalidInput("parts: a node has no such part")
-        return self._gather(self.part_weights, self.term_ids(query), starts + parts)
+        return self._gather(True, self.term_ids(query), starts + parts)
 
     def has_parts(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes are divided into parts."""
         indptr = self.counts.part_indptr
         return np.asarray(indptr[np.asarray(positions) + 1] > indptr[positions])
 
-    def _gather(self, matrix: sp.csr_matrix, terms: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        out = np.zeros((len(rows), len(terms)), dtype=np.float32)
+    def _gather(self, of_parts: bool, terms: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the weights of terms in nodes or parts, read by row or by term, whichever has fewer entries."""
         if not len(rows) or not len(terms):
-            return out
-        # A slot for each term of the vocabulary, zero but for the query's: one lookup an entry, no sort.
+            return np.zeros((len(rows), len(terms)), dtype=np.float32)
+        matrix, by_term = self.part_weights if of_parts else self.node_weights, self._columns(of_parts)
+        by_row = int((matrix.indptr[rows + 1] - matrix.indptr[rows]).sum())
+        if by_row <= int((by_term.indptr[terms + 1] - by_term.indptr[terms]).sum()):
+            return self._cross(matrix, rows, terms)
+        distinct, place = np.unique(rows, return_inverse=True)
+        return np.ascontiguousarray(self._cross(by_term, terms, distinct).T)[place]
+
+    def _columns(self, of_parts: bool) -> sp.csc_matrix:
+        if of_parts not in self._by_term:
+            with self._build_lock:
+                if of_parts not in self._by_term:
+                    self._by_term[of_parts] = (self.part_weights if of_parts else self.node_weights).tocsc()
+        return self._by_term[of_parts]
+
+    def _cross(
+        self, matrix: sp.csr_matrix | sp.csc_matrix, major: NDArray[np.int64], minor: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return a compressed matrix at some of its major rows and minor columns, each distinct, ``(major, minor)``."""
+        out = np.zeros((len(major), len(minor)), dtype=np.float32)
+        # A slot for each minor column, zero but for the asked: one lookup an entry, no sort.
+        width = matrix.shape[1] if matrix.format == "csr" else matrix.shape[0]
         slots = getattr(self._local, "slots", None)
-        if slots is None or len(slots) < matrix.shape[1]:
-            slots = self._local.slots = np.zeros(matrix.shape[1], dtype=np.int16)
-        slots[terms] = np.arange(1, len(terms) + 1)
+        if slots is None or len(slots) < width:
+            slots = self._local.slots = np.zeros(width, dtype=np.int32)
+        slots[minor] = np.arange(1, len(minor) + 1)
         try:
-            starts = matrix.indptr[rows].astype(np.int64)
-            lengths = matrix.indptr[np.asarray(rows) + 1] - starts
+            starts = matrix.indptr[major].astype(np.int64)
+            lengths = matrix.indptr[major + 1] - starts
             ends = np.cumsum(lengths)
-            entries = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
-            found = slots[matrix.indices[entries]]
+            if len(major) <= _FEW:
+                indices = np.concatenate([matrix.indices[a : a + n] for a, n in zip(starts, lengths, strict=True)])
+                data = np.concatenate([matrix.data[a : a + n] for a, n in zip(starts, lengths, strict=True)])
+            else:
+                entries = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
+                indices, data = matrix.indices[entries], matrix.data[entries]
+            found = slots[indices]
             hit = np.flatnonzero(found)
-            row = np.repeat(np.arange(len(rows)), lengths)[hit]
-            out[row, found[hit] - 1] = matrix.data[entries[hit]]
+            out[np.searchsorted(ends, hit, side="right"), found[hit] - 1] = data[hit]
         finally:
-            slots[terms] = 0
+            slots[minor] = 0
         return out
 
     # -- change
@@ -269,7 +302,7 @@ class _Bm25s:
     def __init__(self, index: BM25Index) -> None:
         import bm25s
 
-        by_term = index.node_weights.tocsc()
+        by_term = index._columns(False)
         self._engine = bm25s.BM25(method="lucene", k1=index.settings.k1, b=index.settings.b)
         self._engine.scores = {
             "data": by_term.data,

@@ -176,7 +176,7 @@ class DenseIndex(ArrayIndex):
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return exact scores by position."""
-        return self.cosines(query, positions)
+        return self.cosines(query, positions) if self.approximate else super().score_at(query, positions)
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         found = self._nearest_graph().search(vector, k).keys

@@ -52,8 +52,7 @@ class HybridIndex(ArrayIndex):
         """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros without a dense index."""
         if self.dense is None:
             return np.zeros(len(positions), dtype=np.float32)
-        scores = self.dense.scores(query)
-        low, high = float(scores.min(initial=1.0)), float(scores.max(initial=-1.0))
+        low, high = self.dense.extent(query)
         if high <= low:
             return np.zeros(len(positions), dtype=np.float32)
         return np.asarray((self.dense.score_at(query, positions) - low) / (high - low), dtype=np.float32)

@@ -81,7 +81,7 @@ class ArrayIndex(ABC):
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
-        self._recent: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._recent: OrderedDict[str, tuple[NDArray[np.float32], tuple[float, float]]] = OrderedDict()
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -116,6 +116,13 @@ class ArrayIndex(ABC):
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        return self._remembered(query)[0]
+
+    def extent(self, query: str) -> tuple[float, float]:
+        """Return the lowest and the highest score of a query; zeros where there are no nodes."""
+        return self._remembered(query)[1]
+
+    def _remembered(self, query: str) -> tuple[NDArray[np.float32], tuple[float, float]]:
         if not isinstance(query, str):
             raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
         with self._lock:
@@ -125,11 +132,12 @@ class ArrayIndex(ABC):
                 return known
         scores = self._scores(query)
         scores.flags.writeable = False
+        known = scores, (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
         with self._lock:
-            self._recent[query] = scores
+            self._recent[query] = known
             while len(self._recent) > _QUERIES_KEPT:
                 self._recent.popitem(last=False)
-        return scores
+        return known
 
     def forget(self) -> None:
         """Drop the remembered scores of recent queries."""
