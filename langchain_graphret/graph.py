@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -59,7 +59,7 @@ class SageGraph(sage.SageGraph):
             edges=edges,
             progress=progress,
         )
-        return cast("SageGraph", graph)
+        return graph
 
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
         """Add documents, each in place of the one that had its id, and return the ids of their nodes."""

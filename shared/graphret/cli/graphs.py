@@ -166,7 +166,7 @@ def _plot(report: Any, path: Path) -> None:
 def _present(where: str) -> Path:
     """Return the folder of a graph that is there; taking the lock would make one that is not."""
     from graphret import storage
-    from graphret.sage.graph import KIND, VERSION
+    from graphret.sage.saving import KIND, VERSION
 
     folder = options.folder_of(where)
     storage.load(folder, kind=KIND, version=VERSION, verify=False)

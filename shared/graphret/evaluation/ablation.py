@@ -22,6 +22,7 @@ from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.coverage import STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
+from graphret.sage.edge_rows import join
 from graphret.sage.links import KIND_WEIGHTS, MENTIONS, name_links
 from graphret.search.resolve import resolve_encoder
 from graphret.stores.memory import Graph, MemoryStore
@@ -41,7 +42,7 @@ def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
     rest = _without(graph.edges, MENTIONS)
     for name, kinds in chosen.items():
         links = name_links(graph.nodes, LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}))
-        store = MemoryStore(Graph(graph.nodes, EdgeTable.concat([rest, links])))
+        store = MemoryStore(Graph(graph.nodes, join(len(graph.nodes), [rest, links])))
         yield f"{name} ({len(links):,} links)", Expand(None, store, graph.index)
 
 

@@ -1,7 +1,9 @@
 """SAGE: a graph of chunks built offline, expanded one hop online."""
 
-from graphret.sage.graph import SageGraph, SageRetriever, SageSettings
+from graphret.sage.graph import SageGraph
 from graphret.sage.links import LinkSettings
+from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SimilaritySettings, Thresholds
+from graphret.sage.state import SageSettings
 
 __all__ = ["LinkSettings", "SageGraph", "SageRetriever", "SageSettings", "SimilaritySettings", "Thresholds"]

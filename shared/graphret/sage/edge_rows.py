@@ -45,7 +45,7 @@ def edge_table(
 
 
 def join(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
-    """Do as `EdgeTable.concat`, leaving out relations without edges, without decoding the properties."""
+    """Join tables over the same nodes, leaving out relations without edges; no property is decoded."""
     filled = [table for table in tables if len(table)]
     if len(filled) < 2:
         return filled[0] if filled else EdgeTable.empty(n_nodes)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from graphret import storage
 from graphret.corpus import (
     Chunker,
     Corpus,
     HeuristicMetadata,
     Item,
     MetadataExtractor,
-    SemanticChunker,
-    SentenceChunker,
     describe,
     to_edges,
     to_nodes,
@@ -26,70 +22,28 @@ from graphret.corpus import (
 )
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
-from graphret.expansion import RANKINGS, Expand, Ranking
+from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
-from graphret.retriever import Retriever, Steps
-from graphret.sage.asking import embedded
-from graphret.sage.links import LinkSettings, name_links
+from graphret.retriever import Retriever
+from graphret.sage import saving
+from graphret.sage.chunkers import named_chunker
 from graphret.sage.report import GraphReport
-from graphret.sage.settings import SimilaritySettings, Thresholds
+from graphret.sage.retriever import SageRetriever
+from graphret.sage.settings import Thresholds
 from graphret.sage.similarity_index import SimilarityIndex
-from graphret.search.analysis import Analyzer
-from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.dense import DenseIndex, HnswSettings
+from graphret.sage.state import SageSettings, SageState, connected
+from graphret.search.bm25 import BM25Index
+from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder
-from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.search.resolve import named_encoder, resolve_encoder
+from graphret.search.resolve import resolve_encoder
 from graphret.search.vectors import check_vectors
-from graphret.stores.memory import Graph, MemoryStore, graph_from_bundle, graph_parts
-from graphret.types import Edge, Node, Trace
+from graphret.stores.memory import Graph, MemoryStore
+from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
-
-KIND = "sage"
-VERSION = 1
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class SageSettings:
-    """How a `SageGraph` is built; the defaults are the paper's, where it has one.
-
-    Parameters
-    ----------
-    rows_per_segment, balance_segments
-        Rows of a table segment, 5 to 10 (SAGE, section 2.1 A), and whether a short last one is evened out.
-    alpha
-        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6).
-    text, analyzer, bm25, hnsw
-        How nodes are indexed.
-    similarity
-        How similarity edges are chosen.
-    links
-        When a name counts as said.
-    """
-
-    rows_per_segment: int = 10
-    balance_segments: bool = True
-    alpha: float = 0.6
-    text: NodeText = field(default_factory=NodeText)
-    analyzer: Analyzer = field(default_factory=Analyzer)
-    bm25: BM25Settings = field(default_factory=BM25Settings)
-    hnsw: HnswSettings = field(default_factory=HnswSettings)
-    similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
-    links: LinkSettings = field(default_factory=LinkSettings)
-
-
-@dataclass(frozen=True)
-class SageState:
-    """One state of a graph, never changed: what a retrieval sees from beginning to end."""
-
-    graph: Graph
-    index: HybridIndex
-    similarity: SimilarityIndex | None
-    explicit: EdgeTable
 
 
 class SageGraph:
@@ -125,7 +79,7 @@ class SageGraph:
         settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
         progress: Progress | None = None,
-    ) -> SageGraph:
+    ) -> Self:
         """Build a graph of documents, tables and records.
 
         Parameters
@@ -156,7 +110,7 @@ class SageGraph:
         settings = settings or SageSettings()
         encoder = resolve_encoder(encoder)
         if isinstance(chunker, str):
-            chunker = _chunker(chunker, encoder)
+            chunker = named_chunker(chunker, encoder)
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         report = progress or _quiet
         report("chunk", 0, 1)
@@ -192,7 +146,7 @@ class SageGraph:
         vectors: Any = None,
         thresholds: Thresholds | None = None,
         progress: Progress | None = None,
-    ) -> SageGraph:
+    ) -> Self:
         """Build a graph of nodes that exist.
 
         Parameters
@@ -233,8 +187,9 @@ class SageGraph:
             settings.similarity,
             content_vectors=dense.vectors if dense else None,
             thresholds=thresholds,
+            text=settings.text,
         )
-        state = _connected(index, similarity, EdgeTable.of(table, edges), settings)
+        state = connected(index, similarity, EdgeTable.of(table, edges), settings)
         report("connect", 1, 1)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
@@ -356,7 +311,7 @@ class SageGraph:
         with self._writing:
             state = self.state
             if state.similarity:
-                self.state = _connected(state.index, state.similarity.refit(), state.explicit, self.settings)
+                self.state = connected(state.index, state.similarity.refit(), state.explicit, self.settings)
 
     def _nodes_of(self, ids: list[str], state: SageState) -> set[str]:
         wanted = set(ids)
@@ -389,29 +344,13 @@ class SageGraph:
         similarity = state.similarity.changed(table, table.ids.tolist(), content_vectors=vectors)
         present = set(table.ids)
         explicit = [e for e in state.explicit.edges(old.ids) if e.source in present and e.target in present]
-        return _connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), self.settings)
+        return connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), self.settings)
 
     # -- on disk
 
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then."""
-        state = self.state
-        if state.similarity is None:
-            raise InvalidInput("a view of a graph cannot be saved")
-        parts = graph_parts(state.graph)
-        parts.add("lexical", state.index.lexical.parts())
-        if state.index.dense:
-            parts.add("dense", state.index.dense.parts())
-        parts.add("similarity", state.similarity.parts())
-        parts.add("explicit", state.explicit.parts())
-        parts.meta["settings"] = {
-            "rows_per_segment": self.settings.rows_per_segment,
-            "balance_segments": self.settings.balance_segments,
-            "alpha": self.settings.alpha,
-            "links": self.settings.links.to_dict(),
-        }
-        parts.meta["chunker"] = _chunker_name(self.chunker)
-        storage.save(folder, parts, kind=KIND, version=VERSION)
+        saving.write(folder, self.state, self.settings, self.chunker)
 
     @classmethod
     def load(
@@ -422,7 +361,7 @@ class SageGraph:
         metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
         chunker: Chunker | str | None = "saved",
         verify: bool = True,
-    ) -> SageGraph:
+    ) -> Self:
         """Open a saved graph by memory map.
 
         Parameters
@@ -442,33 +381,8 @@ class SageGraph:
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        bundle = storage.load(folder, kind=KIND, version=VERSION, verify=verify)
-        graph = graph_from_bundle(bundle)
-        lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
-        dense, model = None, None
-        if "dense" in bundle.meta:
-            saved = bundle.meta["dense"]["encoder"]
-            model = named_encoder(saved) if encoder == "saved" else resolve_encoder(encoder)
-            dense = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
-        meta = bundle.meta["settings"]
-        similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, model)
-        settings = SageSettings(
-            rows_per_segment=meta["rows_per_segment"],
-            balance_segments=meta["balance_segments"],
-            alpha=meta["alpha"],
-            text=lexical.text,
-            analyzer=lexical.analyzer,
-            bm25=lexical.settings,
-            hnsw=dense.hnsw if dense else HnswSettings(),
-            similarity=similarity.settings,
-            links=LinkSettings(**meta["links"]),
-        )
-        index = HybridIndex(lexical, dense, alpha=settings.alpha)
-        state = SageState(graph, index, similarity, EdgeTable.from_bundle(bundle.sub("explicit")))
-        name = bundle.meta["chunker"] if chunker == "saved" else chunker
-        if chunker == "saved" and model is None and name == "semantic":
-            name = "sentence"  # without its encoder the graph can be read and not added to
-        return cls(state, settings, chunker=_chunker(name, model) if isinstance(name, str) else name, metadata=metadata)
+        state, settings, cut = saving.read(folder, encoder, chunker, verify)
+        return cls(state, settings, chunker=cut, metadata=metadata)
 
 
 class SageView(SageGraph):
@@ -489,66 +403,6 @@ class SageView(SageGraph):
     def save(self, folder: str | Path) -> None:
         """Refuse."""
         raise InvalidInput("a view of a graph cannot be saved")
-
-
-class SageRetriever(Retriever):
-    """Expansion over a `SageGraph` as it is when the question comes (SAGE, section 2.2)."""
-
-    name = "sage"
-
-    def __init__(
-        self,
-        graph: SageGraph,
-        ranking: Ranking | str = "coverage",
-        *,
-        seeds: Retriever | None = None,
-        on_failure: str = "fallback",
-    ) -> None:
-        if isinstance(ranking, str):
-            if ranking not in RANKINGS:
-                raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
-            ranking = RANKINGS[ranking]()
-        self.graph = graph
-        self.ranking = ranking
-        self.seeds = seeds
-        self.on_failure = on_failure
-
-    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        state, trace = self.graph.state, Trace()
-        index = yield from embedded(state.index, query, trace, self.on_failure)
-        store = MemoryStore(state.graph)
-        expand = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
-        retrieval = yield from expand._steps(query, k, where)
-        retrieval.trace.stages[:0] = trace.stages
-        return retrieval
-
-
-def _connected(
-    index: HybridIndex, similarity: SimilarityIndex, explicit: EdgeTable, settings: SageSettings
-) -> SageState:
-    table = index.table
-    edges = EdgeTable.concat([similarity.edges(), name_links(table, settings.links), explicit])
-    return SageState(Graph(table, edges), index, similarity, explicit)
-
-
-def _chunker(name: str, encoder: Encoder | None) -> Chunker | None:
-    if name == "default":
-        name = "semantic" if encoder is not None else "sentence"
-    if name == "none":
-        return None
-    if name == "sentence":
-        return SentenceChunker()
-    if name == "semantic":
-        if encoder is None:
-            raise InvalidInput("chunker: semantic chunking needs an encoder")
-        return SemanticChunker(encoder)
-    raise InvalidInput(f"chunker: 'default', 'semantic', 'sentence' or 'none' is expected, not {name!r}")
-
-
-def _chunker_name(chunker: Chunker | None) -> str:
-    if chunker is None:
-        return "none"
-    return "semantic" if isinstance(chunker, SemanticChunker) else "sentence"
 
 
 def _quiet(stage: str, done: int, total: int) -> None:
