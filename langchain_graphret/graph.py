@@ -50,7 +50,7 @@ class SageGraph(sage.SageGraph):
         InvalidInput
             When there are no documents, two have the same id, or the metadata of one is not JSON.
         """
-        graph = cls.build(
+        return cls.build(
             _items(documents),
             encoder=embedding,
             chunker=chunker,
@@ -59,7 +59,6 @@ class SageGraph(sage.SageGraph):
             edges=edges,
             progress=progress,
         )
-        return graph
 
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
         """Add documents, each in place of the one that had its id, and return the ids of their nodes."""

@@ -1,6 +1,6 @@
 """Links that a corpus states in passing: a cell or a text that says another node's name.
 
-Beyond the SAGE paper, whose edges are similarities; docs/expansion.md has what each kind of link is worth.
+Beyond the SAGE paper, whose edges are similarities; docs/concepts/expansion.md has what each kind of link is worth.
 """
 
 from __future__ import annotations
