@@ -135,6 +135,22 @@ def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -
     assert first == ["seed", "far", "near"]
 
 
+def test_a_row_that_agrees_with_the_question_brings_its_neighbour_first() -> None:
+    rows = {"table_header": ["year", "city"], "table_rows": [["1986", "Stuttgart"], ["1990", "Split"]]}
+    nodes = [
+        Node("table", ("Table",), "Championships", properties=rows),
+        Node("a", text="question words"),
+        Node("z", text="other things"),
+        *(Node(f"n{i}", text="filler") for i in range(5)),
+    ]
+    edges = [
+        Edge("table", "MENTIONS", "a", 1.0, {"source_row": 0}),
+        Edge("table", "MENTIONS", "z", 1.0, {"source_row": 1}),
+    ]
+    asked = Expand(None, *parts(nodes, edges), ranking=Paper(seed_share=0.3))
+    assert asked.retrieve("championships question 1990", 3).ids == ["table", "z", "a"]
+
+
 def test_a_ranking_of_ones_own_is_a_small_class() -> None:
     class Loneliest:
         name = "loneliest"
@@ -227,6 +243,31 @@ def test_with_vectors_the_nearer_of_two_pairs_that_say_the_same_comes_first() ->
     dense.remember("alpha beta", [0, 1])
     answer = Expand(None, store, HybridIndex(index.lexical, dense)).retrieve("alpha beta", 4)
     assert set(answer.ids[:2]) == {"a2", "b2"}
+
+
+def test_nodes_that_the_question_names_are_a_pair() -> None:
+    nodes = [
+        Node("vidor", name="King Vidor", text="He directed The Crowd."),
+        Node("cziffra", name="Géza von Cziffra", text="He directed Kriminaltango."),
+        Node("film", name="Kriminaltango", text="Both are American, say all its American directors."),
+        *(Node(f"n{i}", name=f"number {i}", text="of a king") for i in range(9)),
+    ]
+    store, index = parts(nodes, [Edge("film", "MENTIONS", "cziffra")])
+    question = "Are King Vidor and Géza von Cziffra both American directors?"
+
+    def found(named: float) -> set[str]:
+        return set(Expand(None, store, index, ranking=Coverage(named=named)).retrieve(question, 2).ids)
+
+    assert found(0.9) == {"vidor", "cziffra"}
+    assert found(0.0) != {"vidor", "cziffra"}
+
+
+def test_every_hit_says_why() -> None:
+    """Also a node that no seed is, and that stands by its own score rather than by that of its pair."""
+    nodes = [Node(f"n{i:02d}", text=f"alpha word{i}") for i in range(30)]
+    edges = [Edge(f"n{i:02d}", "MENTIONS", f"n{(7 * i + 3) % 30:02d}", 0.01) for i in range(30)]
+    for ranking in (Coverage(walked=3), Propagate(walked=3), Paper()):
+        assert all(hit.evidence for hit in Expand(None, *parts(nodes, edges), ranking=ranking).retrieve("alpha", 30))
 
 
 def test_settings_are_checked() -> None:

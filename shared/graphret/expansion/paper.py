@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.edges import NO_PART
 from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, spread
 from graphret.search.analysis import Analyzer
 from graphret.search.index import min_max
@@ -20,7 +22,8 @@ class Paper:
     """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE, section 2.2 B and listing 1).
 
     Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Those whose edge agrees with the
-    question come first (section 2.1 B): its shared entities, its name or its column are said in the question.
+    question come first (section 2.1 B): a shared entity, its name, its column or a cell of its row is said in
+    the question.
 
     Parameters
     ----------
@@ -69,27 +72,34 @@ class Paper:
 
 
 def _agreement(links: Links, query: str) -> NDArray[np.int64]:
-    """Whether the question says something that an edge is about, ``(m,)``."""
-    analyzer = links.frontier.index.lexical.analyzer
+    """Whether the question says what an edge is about: an entity, a name, a column or a cell of its row, ``(m,)``."""
+    graph, analyzer = links.frontier.graph, links.frontier.index.lexical.analyzer
     asked = set(analyzer(query))
-    said: dict[str, bool] = {}
-    out = np.zeros(len(links), dtype=np.int64)
-    for i, known in enumerate(links.frontier.graph.edges.properties.take(links.edges)):
-        for phrase in (
-            *known.get("entities", ()),
-            *known.get("shared_entities", ()),
-            known.get("name"),
-            known.get("column"),
-        ):
-            if not phrase:
-                continue
-            if phrase not in said:
-                terms = set(_terms(analyzer, str(phrase)))
-                said[phrase] = bool(terms) and terms <= asked
-            if said[phrase]:
-                out[i] = 1
-                break
-    return out
+
+    @cache
+    def said(phrase: str) -> bool:
+        terms = _terms(analyzer, phrase)
+        return bool(terms) and asked.issuperset(terms)
+
+    @cache
+    def rows(position: int) -> list[list[str]]:
+        return graph.nodes.properties[position].get("table_rows") or []
+
+    def about(known: Mapping[str, Any], ends: Sequence[tuple[int, int]]) -> Iterator[str]:
+        yield from known.get("entities", ())
+        yield from known.get("shared_entities", ())
+        yield from (known.get("name", ""), known.get("column", ""))
+        for position, part in ends:
+            if part != NO_PART and part < len(rows(position)):
+                yield from rows(position)[part]
+
+    sources = zip(links.source.tolist(), links.source_part.tolist(), strict=True)
+    targets = zip(links.target.tolist(), links.target_part.tolist(), strict=True)
+    known = graph.edges.properties.take(links.edges)
+    return np.asarray(
+        [any(map(said, about(*edge))) for edge in zip(known, zip(sources, targets, strict=True), strict=True)],
+        dtype=np.int64,
+    )
 
 
 @lru_cache(maxsize=1 << 17)
