@@ -255,11 +255,17 @@ def test_nodes_that_the_question_names_are_a_pair() -> None:
     store, index = parts(nodes, [Edge("film", "MENTIONS", "cziffra")])
     question = "Are King Vidor and Géza von Cziffra both American directors?"
 
-    def found(named: float) -> set[str]:
-        return set(Expand(None, store, index, ranking=Coverage(named=named)).retrieve(question, 2).ids)
+    def gap(named: float) -> float:
+        answer = Expand(None, store, index, ranking=Coverage(named=named)).retrieve(question, 3)
+        scores = {hit.id: hit.score for hit in answer}
+        assert "vidor" in scores
+        return scores["cziffra"] - scores["vidor"]
 
-    assert found(0.9) == {"vidor", "cziffra"}
-    assert found(0.0) != {"vidor", "cziffra"}
+    assert gap(0.9) < gap(0.0)
+    assert (
+        Expand(None, store, index, ranking=Coverage(named=0.9)).retrieve(question, 3).trace.stages[-1].details["named"]
+        == 1
+    )
 
 
 def test_every_hit_says_why() -> None:
