@@ -1,0 +1,285 @@
+"""The parts of the speed benchmark; each adds its figures to a report."""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphret.corpus import Document, read
+from graphret.evaluation import synthetic
+from graphret.evaluation.figures import Figure, Report
+from graphret.expansion import RANKINGS, Expand, Propagate
+from graphret.expansion.frontier import Frontier
+from graphret.sage import SageGraph
+from graphret.search.bm25 import BM25Index
+from graphret.search.dense import DenseIndex
+from graphret.search.hybrid import HybridIndex
+from graphret.stores.memory import MemoryStore
+
+N = 20_000
+K = 20
+DIMENSION = 384
+QUESTIONS = 200
+_PEER_NODES = 2_000
+
+
+def _figure(report: Report, name: str, what: str, value: float, **more: Any) -> None:
+    report.figures[name] = Figure(what, float(value), **more)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def imports(report: Report) -> None:
+    """``import graphret`` next to ``import numpy``, each in fresh processes, in turn."""
+
+    def once(statement: str) -> float:
+        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+        return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+    statements = ("import graphret", "from graphret import SageGraph", "import numpy")
+    rounds = [[once(statement) for statement in statements] for _ in range(9)]
+    medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
+    report.seconds |= dict(zip(statements, medians, strict=True))
+    _figure(report, "import", "`import graphret` against `import numpy`", medians[0] / medians[2], target=2.0)
+    _figure(report, "import SageGraph", "`from graphret import SageGraph`, the same", medians[1] / medians[2])
+
+
+def edges(report: Report) -> None:
+    """Edges from given embeddings next to the bare matrix products."""
+    from graphret.evaluation import bench_edges
+
+    found = bench_edges.measure(N, DIMENSION)
+    row = found["rows"]["edges"]
+    what = f"edges of {N:,} nodes from embeddings, against the matrix products alone"
+    _figure(report, "edges", what, row["ratio"], target=3.0)
+    _figure(report, "edges memory", "peak memory, 100,000 nodes", row["peak_gib"], unit="GiB", target=4.0)
+    report.counts |= {f"edges/{name}": count for name, count in found["counts"].items()}
+    report.seconds |= {f"edges/{name}": value for name, value in found["seconds"].items()}
+
+
+def encoder(report: Report, n: int = 192) -> None:
+    """The embedding rate next to plain sentence-transformers."""
+    from graphret.evaluation import bench_encoder
+
+    texts = [item.text for item in _items() if isinstance(item, Document)][:n]
+    mixed = [text * (1 + i % 4) for i, text in enumerate(texts)]  # texts of different lengths, as in a corpus
+    found = bench_encoder.measure(mixed)
+    what = "texts a second, against `SentenceTransformer.encode`"
+    _figure(report, "encoder", what, found["ratio"], target=1.15, at_least=True)
+    report.counts["encoder/texts"] = found["texts"]
+    report.seconds |= {"encoder/ours, a text": 1 / found["our_rate"], "encoder/plain, a text": 1 / found["plain_rate"]}
+
+
+def build(report: Report) -> None:
+    """A graph without encoder, from files to files."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "corpus.jsonl")
+        kept = {"id", "title", "text", "section", "header", "rows"}
+        with source.open("w", encoding="utf-8") as file:
+            for item in _items():
+                file.write(json.dumps({key: value for key, value in asdict(item).items() if key in kept}) + "\n")
+        rounds, tokens = [], []
+        for _ in range(3):
+            start = time.perf_counter()
+            graph = SageGraph.build(read([source]), encoder=None)
+            graph.save(Path(folder, "graph"))
+            rounds.append(time.perf_counter() - start)
+            fields = [field for node in graph.nodes for field in graph.settings.text.fields(node).values()]
+            texts = [text for field in fields for text in ([field] if isinstance(field, str) else field)]
+            analyzer = type(graph.settings.analyzer)(**graph.settings.analyzer.to_dict())
+            tokens.append(_seconds(lambda a=analyzer, t=texts: [a(text) for text in t]))  # type: ignore[misc]
+    whole, tokenising = statistics.median(rounds), statistics.median(tokens)
+    report.counts |= {"build/nodes": len(graph), "build/edges": len(graph.edges)}
+    report.seconds |= {"build": whole, "build/terms of all fields, once": tokenising}
+    _figure(report, "build", f"`build` of {N:,} nodes from files, no encoder", whole, unit="s", target=30.0)
+
+
+def expansion(report: Report) -> None:
+    """One expansion, the question's embedding given, without and with the search for seeds."""
+    graph, index, asked = _graph()
+    store = MemoryStore(graph.state.graph)
+    limits = {"coverage": 5.0, "propagate": 1.0, "paper": 1.0}
+    for name, make in RANKINGS.items():
+        expand = Expand(None, store, index, ranking=make())
+        alone, whole = [], []
+        for nth, question in enumerate(asked):
+            _forget(index)
+            whole.append(_seconds(lambda e=expand, q=question: e.retrieve(q, K)))  # type: ignore[misc]
+            seeds = index.top(question, expand.ranking.n_seeds(K))
+            start = time.perf_counter()
+            ranked = expand.ranking.rank(Frontier(question, graph.state.graph, index, seeds), K)
+            graph.nodes.at(ranked.positions[:K])
+            alone.append(time.perf_counter() - start)
+            if nth < 20:  # caches warm up
+                alone.clear(), whole.clear()
+        first, second = 1000 * statistics.median(alone), 1000 * statistics.median(whole)
+        report.seconds |= {f"expansion/{name}": first / 1000, f"expansion/{name} with seeds": second / 1000}
+        what = f"one expansion, `{name}`, {N:,} nodes, top {K}"
+        _figure(report, f"expansion {name}", what, first, unit="ms", target=limits.get(name))
+        _figure(
+            report, f"expansion {name} with seeds", f"the same with the search for seeds, `{name}`", second, unit="ms"
+        )
+    report.counts |= {
+        "expansion/nodes": len(graph),
+        "expansion/edges": len(graph.edges),
+        "expansion/questions": len(asked),
+    }
+
+
+def lexical(report: Report) -> None:
+    """Our BM25 search next to bm25s and rank_bm25 alone, on the same terms."""
+    import bm25s
+    from rank_bm25 import BM25Okapi
+
+    from graphret.evaluation.runner import OneText
+
+    graph, _, asked = _graph()
+    ours = BM25Index.build(graph.nodes, text=OneText())
+    analyzer = ours.analyzer
+    terms = [analyzer(OneText().fields(node).get("text", "")) for node in graph.nodes]
+    theirs = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    theirs.index(terms, show_progress=False)
+    okapi = BM25Okapi(terms)
+    names = np.asarray(graph.nodes.ids.tolist())
+
+    def ours_once(question: str) -> object:
+        ours.forget()
+        return ours.search(question, K)
+
+    def bm25s_once(question: str) -> object:
+        return theirs.retrieve([analyzer(question)], corpus=names, k=K, show_progress=False)
+
+    def okapi_once(question: str) -> object:
+        return okapi.get_top_n(analyzer(question), names, K)
+
+    medians = _medians({"ours": ours_once, "bm25s": bm25s_once, "rank_bm25": okapi_once}, asked[:60])
+    report.seconds |= {f"lexical/{name}": value for name, value in medians.items()}
+    report.counts |= {"lexical/nodes": len(graph), "lexical/questions": 60}
+    _figure(report, "bm25s", "BM25 search, against bm25s alone", medians["ours"] / medians["bm25s"], target=1.5)
+    _figure(
+        report, "rank_bm25", "the same, against rank_bm25 alone", medians["ours"] / medians["rank_bm25"], target=1.0
+    )
+
+
+def peers(report: Report) -> None:
+    """langchain-graph-retriever's in-memory traversal at the same budget, over the same links and vectors."""
+    from graph_retriever.strategies import Eager
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from langchain_graph_retriever import GraphRetriever
+
+    made = synthetic.items(_PEER_NODES)
+    graph = SageGraph.build(made, encoder=None, chunker=None)
+    asked = synthetic.questions(made, 30)
+    rng = np.random.default_rng(0)
+    vectors = {question: rng.standard_normal(DIMENSION) for question in asked}
+    rows = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
+    index = HybridIndex(graph.index.lexical, DenseIndex.build(graph.nodes, None, vectors=rows))
+
+    class Given(Embeddings):
+        def embed_query(self, text: str) -> list[float]:
+            return [float(value) for value in vectors[text]]
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[float(value) for value in rows[int(text)]] for text in texts]
+
+    links: dict[str, list[str]] = {node_id: [] for node_id in graph.nodes.ids}
+    for edge in graph.edges.edges(graph.nodes.ids):
+        links[edge.source].append(edge.target)
+        links[edge.target].append(edge.source)
+    theirs = InMemoryVectorStore(Given())
+    ids = graph.nodes.ids.tolist()
+    theirs.add_texts([str(i) for i in range(len(ids))], [{"links": links[i]} for i in ids], ids=ids)
+    strategy = Eager(select_k=K, start_k=10, adjacent_k=K, max_depth=1)
+    retriever = GraphRetriever(store=theirs, edges=[("links", "$id")], strategy=strategy)
+    expand = Expand(None, MemoryStore(graph.state.graph), index, ranking=Propagate(walked=10))
+
+    def ours_once(question: str) -> object:
+        index.dense.remember(question, vectors[question])  # type: ignore[union-attr]
+        _forget(index)
+        return expand.retrieve(question, K)
+
+    medians = _medians({"ours": ours_once, "theirs": retriever.invoke}, asked)
+    report.seconds |= {f"peers/{name}": value for name, value in medians.items()}
+    report.counts |= {"peers/nodes": len(graph), "peers/links": len(graph.edges), "peers/questions": len(asked)}
+    what = f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes, against `propagate`"
+    _figure(report, "peers", what, medians["theirs"] / medians["ours"], target=1.0, at_least=True)
+
+
+def scale(report: Report, small: int = 10_000, large: int = 1_000_000, degree: int = 10) -> None:
+    """One expansion in a graph a hundred times as large."""
+    found: dict[int, dict[str, float]] = {}
+    asked = synthetic.array_questions(60)
+    for n in (small, large):
+        graph, index = synthetic.arrays(n, degree)
+        taken: dict[str, list[float]] = {name: [] for name in RANKINGS}
+        for question in asked:
+            index.scores(question)
+            for name, make in RANKINGS.items():
+                ranking = make()
+                frontier = Frontier(question, graph, index, index.top(question, ranking.n_seeds(K)))
+                ranking.rank(frontier, K)
+                start = time.perf_counter()
+                ranked = ranking.rank(frontier, K)
+                graph.nodes.at(ranked.positions[:K])
+                taken[name].append(time.perf_counter() - start)
+        found[n] = {name: statistics.median(values) for name, values in taken.items()}
+        report.counts |= {f"scale/nodes, {n:,}": len(graph.nodes), f"scale/edges, {n:,}": len(graph.edges)}
+        report.seconds |= {f"scale/{name}, {n:,} nodes": value for name, value in found[n].items()}
+        del graph, index
+    for name in RANKINGS:
+        what = f"one expansion over {large:,} nodes and {large * degree:,} edges against {small:,} nodes, `{name}`"
+        _figure(report, f"scale {name}", what, found[large][name] / found[small][name], target=3.0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / (1 << 30)
+    _figure(report, "scale memory", "peak memory of this process with that graph", peak, unit="GiB", target=24.0)
+
+
+def _medians(contestants: dict[str, Callable[[str], object]], asked: Iterable[str]) -> dict[str, float]:
+    """Put each question to each contestant in turn, so that all meet the machine as it is, and return the medians."""
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    for nth, question in enumerate(asked):
+        for name, work in contestants.items():
+            seconds = _seconds(lambda w=work, q=question: w(q))  # type: ignore[misc]
+            if nth:
+                taken[name].append(seconds)
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def _forget(index: HybridIndex) -> None:
+    for one in (index, index.lexical, index.dense):
+        if one is not None:
+            one.forget()
+
+
+@lru_cache(maxsize=1)
+def _items() -> list[Any]:
+    return synthetic.items(N)
+
+
+@lru_cache(maxsize=1)
+def _graph() -> tuple[SageGraph, HybridIndex, Sequence[str]]:
+    """Return a graph of the synthetic corpus, an index with random vectors, and questions with theirs."""
+    graph = SageGraph.build(_items(), encoder=None, chunker=None)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
+    dense = DenseIndex.build(graph.nodes, None, vectors=vectors)
+    asked = synthetic.questions(_items(), QUESTIONS)
+    for question in asked:
+        dense.remember(question, rng.standard_normal(DIMENSION))
+    return graph, HybridIndex(graph.index.lexical, dense), asked
