@@ -34,6 +34,7 @@ class LlamaIndexEncoder(CallableEncoder):
             embed_model.get_text_embedding_batch,
             name=plain.name,
             query_fn=lambda texts: [embed_model.get_query_embedding(text) for text in texts],
+            aquery_fn=embed_model.aget_query_embedding,
         )
         self.embed_model = embed_model
 

@@ -152,6 +152,22 @@ class SageGraph(graphret.SageGraph):
         assert isinstance(loaded, SageGraph)
         return loaded
 
+    def add_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
+        """Add LlamaIndex nodes, each in place of the node that had its id, and return their ids.
+
+        They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
+
+        Raises
+        ------
+        InvalidInput
+            When one is malformed; the graph stays as it was.
+        """
+        given = require_nodes(nodes)
+        with self._writing:
+            fresh = _numbered(given, self.nodes)
+            self.state = self._changed(self.state, fresh, set(), [])
+        return [node.id for node in fresh]
+
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
         return SageRetriever(self, **options)
@@ -214,16 +230,24 @@ def _completed(nodes: Sequence[BaseNode], carried: Sequence[list[float] | None],
     return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
 
 
-def _numbered(nodes: Sequence[BaseNode]) -> list[Node]:
-    """Return the nodes as graphret's; parts of one document are numbered in the order they come in."""
+def _numbered(nodes: Sequence[BaseNode], known: Sequence[Node] = ()) -> list[Node]:
+    """Return the nodes as graphret's; parts of one document are numbered in the order they come in, behind `known`."""
+    given = [from_llama_node(node) for node in nodes]
+    sources = {node.properties.get("source_id") for node in given}
+    last: dict[str, int] = {}
     places: dict[str, int] = {}
+    for node in known:
+        source, place = node.properties.get("source_id"), node.properties.get("chunk_index")
+        if source in sources and isinstance(source, str) and isinstance(place, int):
+            places[node.id] = place
+            last[source] = max(last.get(source, -1), place)
     out = []
-    for one in nodes:
-        node = from_llama_node(one)
+    for node in given:
         source = node.properties.get("source_id")
         if ORIGIN in node.properties and isinstance(source, str) and "chunk_index" not in node.properties:
-            place = places[source] = places.get(source, -1) + 1
-            node = dataclasses.replace(node, properties={**node.properties, "chunk_index": place})
+            if node.id not in places:
+                places[node.id] = last[source] = last.get(source, -1) + 1
+            node = dataclasses.replace(node, properties={**node.properties, "chunk_index": places[node.id]})
         out.append(node)
     return out
 

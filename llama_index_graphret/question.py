@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from graphret import SageGraph
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand, Ranking
 from graphret.retriever import Call, Retriever, Steps, require_on_failure
+from graphret.sage.asking import embedded
 from graphret.search.encoder import Encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
@@ -74,21 +75,17 @@ class Question(Retriever):
             return index.with_query(query, given)
         if dense.encoder is None:
             raise InvalidInput("query: the graph has no encoder, so the question's embedding must be given")
-        if not texts and dense.remembers(query):
-            return index
-        with trace.stage("embed", encoder=dense.encoder.name):
-            vector = yield _embedding(dense.encoder, texts or [query])
-        if isinstance(vector, InvalidInput):
-            raise vector
-        if isinstance(vector, Exception):
-            if self.on_failure == "raise":
-                raise RetrievalFailed(f"{dense.encoder.name} failed: {vector}") from vector
-            trace.note("fallback", failed=dense.encoder.name, error=f"{type(vector).__name__}: {vector}")
-            return HybridIndex(index.lexical)
-        if texts:  # what is embedded in place of the question counts for this question alone
+        if not texts:
+            known = yield from embedded(index, query, trace, self.on_failure)
+            return known
+        with trace.stage("embed", encoder=dense.encoder.name, texts=len(texts)):
+            vector = yield _mean(dense.encoder, texts)
+        if not isinstance(vector, Exception):  # what is embedded in place of the question counts for it alone
             return index.with_query(query, vector)
-        dense.remember(query, vector)
-        return index
+        if self.on_failure == "raise":
+            raise RetrievalFailed(f"{dense.encoder.name} failed: {vector}") from vector
+        trace.note("fallback", failed=dense.encoder.name, error=f"{type(vector).__name__}: {vector}")
+        return HybridIndex(index.lexical)
 
     def _given(self, encoder: Encoder | None, width: int) -> list[float] | None:
         embedding, wanted = self.bundle.embedding, self.use_query_embedding
@@ -111,30 +108,22 @@ def require_graph(graph: Any) -> SageGraph:
     return graph
 
 
-def _embedding(encoder: Encoder, texts: list[str]) -> Call[Any]:
+def _mean(encoder: Encoder, texts: list[str]) -> Call[Any]:
     """Return the call that embeds texts as one question; a failure comes back as a value."""
-    if isinstance(encoder, LlamaIndexEncoder):
-        model = encoder.embed_model
-        return Call(
-            lambda: _attempt(lambda: model.get_agg_embedding_from_queries(texts)),
-            lambda: _aattempt(lambda: model.aget_agg_embedding_from_queries(texts)),
-        )
 
-    def blocking() -> Any:
-        return _attempt(lambda: np.mean(encoder.encode_queries(texts), axis=0))
+    def work() -> Any:
+        try:
+            return np.mean(encoder.encode_queries(texts), axis=0)
+        except Exception as error:
+            return error
 
-    return Call(blocking, lambda: asyncio.to_thread(blocking))
+    async def awaited() -> Any:
+        ask = getattr(encoder, "aencode_queries", None)
+        if ask is None:
+            return await asyncio.to_thread(work)
+        try:
+            return np.mean(await ask(texts), axis=0)
+        except Exception as error:
+            return error
 
-
-def _attempt(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    except Exception as error:
-        return error
-
-
-async def _aattempt(work: Callable[[], Awaitable[Any]]) -> Any:
-    try:
-        return await work()
-    except Exception as error:
-        return error
+    return Call(work, awaited)

@@ -204,15 +204,40 @@ def test_a_saved_graph_opens_with_the_same_model(world: World, tmp_path: Any) ->
     assert model._queries == [question]
 
 
-def test_nodes_can_be_added_and_removed(world: World) -> None:
-    graph = SageGraph.from_nodes(list(world.nodes), encoder=None)
-    retriever = graph.as_retriever(similarity_top_k=1)
-    from graphret import Document
+def test_adding_nodes_leaves_what_a_rebuild_would(world: World) -> None:
+    nodes = [*parts("the first stadium", "the second opera", "the third stadium"), TextNode(id_="x", text="alone")]
+    whole = SageGraph.from_nodes(nodes, encoder=None)
+    grown = SageGraph.from_nodes(nodes[:1], encoder=None)
+    assert grown.add_nodes(nodes[1:]) == ["n1", "n2", "x"]
+    assert list(grown.nodes) == list(whole.nodes)
+    assert edges_of(grown) == edges_of(whole)
+    found = grown.as_retriever(similarity_top_k=1).retrieve("opera")[0]
+    assert found.node == nodes[1]
+    assert found.node.hash == nodes[1].hash
 
-    graph.add([Document("The zyzzyva is a weevil.", id="zyzzyva")])
-    assert retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")
-    graph.remove(["zyzzyva"])
-    assert not retriever.retrieve("zyzzyva")[0].node.node_id.startswith("zyzzyva")
+
+def test_a_node_takes_the_place_of_the_one_that_had_its_id() -> None:
+    nodes = parts("one", "two", "three")
+    graph = SageGraph.from_nodes(nodes, encoder=None)
+    before = edges_of(graph)
+    changed = nodes[1].model_copy(update={"text": "a zyzzyva"})
+    graph.add_nodes([changed])
+    assert len(graph) == 3
+    assert edges_of(graph) == before
+    assert graph.as_retriever(similarity_top_k=1).retrieve("zyzzyva")[0].node.hash == changed.hash
+
+
+def test_malformed_nodes_leave_the_graph_as_it_was() -> None:
+    graph = SageGraph.from_nodes(parts("one", "two"), encoder=None)
+    with pytest.raises(InvalidInput, match=r"metadata\.when"):
+        graph.add_nodes([TextNode(id_="ok", text="x"), TextNode(id_="bad", text="x", metadata={"when": object()})])
+    assert list(graph.nodes.ids) == ["n0", "n1"]
+
+
+def test_a_document_can_be_removed_whole(world: World) -> None:
+    graph = SageGraph.from_nodes([*parts("one", "two"), TextNode(id_="x", text="alone")], encoder=None)
+    assert graph.remove(["doc"]) == ["n0", "n1"]
+    assert list(graph.nodes.ids) == ["x"]
 
 
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
