@@ -129,3 +129,17 @@ def test_a_table_evaluates_a_condition_as_its_nodes_do(nodes: list[Node], condit
     negated = table.mask(Where("$not", children=(where,)))
     assert negated is not None
     assert (mask ^ negated).all()
+
+
+@pytest.mark.parametrize("field", ["id", "name", "text", "label", "year"])
+def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(field: str) -> None:
+    node = Node("n", ("Film",), "Solaris", "a film", {field: "mine"})
+    other = Node("mine", ("mine",), "mine", "mine", {})
+    where = Where.parse({f"properties.{field}": "mine"})
+    assert where is not None
+    assert where.matches(node)
+    assert not where.matches(other)
+    assert NodeTable.of([node, other]).mask(where).tolist() == [False, True]  # type: ignore[union-attr]
+    missing = Where.parse({f"properties.{field}": {"$exists": False}})
+    assert missing is not None
+    assert missing.matches(other)

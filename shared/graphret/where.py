@@ -19,6 +19,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$lte": operator.le,
 }
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
+_PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
 
 
@@ -30,6 +31,7 @@ class Where:
     ``{"$or": [{"label": "Table"}, {"lang": {"$in": ["en", "de"]}}]}``, ``{"$not": {...}}``. Several keys are joined by
     *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $exists``. The fields ``id``, ``name``, ``text``
     and ``label`` (any of the labels) are the node's own; every other field is a property, with dots for nested ones.
+    ``properties.name`` is the property where a node's own field has the same name.
 
     A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and ``{"$exists": False}``. Values of
     kinds that cannot be compared do not match. ``$contains`` asks whether a list holds the value, or a string the
@@ -150,7 +152,9 @@ def _lookup(node: Node, field: str) -> tuple[bool, Any]:
     value = node.properties
     for part in field.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return False, None
+            own = field.removeprefix(_PROPERTIES)
+            value = node.properties.get(own) if own != field else None
+            return value is not None, value
         value = value[part]
     return value is not None, value
 
