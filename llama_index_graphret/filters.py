@@ -24,6 +24,8 @@ _DIRECT = {
     FilterOperator.CONTAINS: "$contains",
 }
 _BACK = {operator: name for name, operator in _DIRECT.items()}
+_NODE_FIELDS = ("id", "name", "text", "label")  # a metadata key of such a name is a property all the same
+_PROPERTIES = "properties."
 _JUNCTIONS = {FilterCondition.AND: "$and", FilterCondition.OR: "$or"}
 
 
@@ -31,7 +33,8 @@ def to_where(filters: FiltersLike) -> Where | None:
     """Return LlamaIndex filters as a condition; `None` for none, or an empty list of them.
 
     The meaning is that of LlamaIndex's own in-memory store, filters inside filters included; a condition `NOT` holds
-    where none of its filters does. graphret conditions are returned as they are.
+    where none of its filters does. A key is always one of the metadata, ``"name"`` and ``"text"`` included. graphret
+    conditions are returned as they are.
 
     Raises
     ------
@@ -58,8 +61,8 @@ def to_filters(where: WhereLike) -> MetadataFilters | None:
     Raises
     ------
     InvalidInput
-        Where LlamaIndex has no filter for it: ``{"$exists": True}``, and values that its filters do not hold (booleans,
-        null).
+        Where LlamaIndex has no filter for it: ``{"$exists": True}``, a node's own id, name, text or label, and values
+        that its filters do not hold (booleans, null).
     """
     condition = Where.parse(where)
     if condition is None:
@@ -94,14 +97,14 @@ def _is_empty(key: str) -> Where:
 
 
 def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
-    where = Where.parse({key: condition})
+    where = Where.parse({_PROPERTIES + key if key in _NODE_FIELDS else key: condition})
     assert where is not None
     return where
 
 
 def _filter(where: Where) -> MetadataFilters | MetadataFilter:
-    if where.operator == "$or" and where == _is_empty(where.children[0].field or "-"):
-        return MetadataFilter(key=where.children[0].field, value=None, operator=FilterOperator.IS_EMPTY)
+    if where.operator == "$or" and where == _is_empty(_key(where.children[0].field or "-")):
+        return MetadataFilter(key=_key(where.children[0].field), value=None, operator=FilterOperator.IS_EMPTY)
     if where.operator in ("$and", "$or"):
         condition = FilterCondition.AND if where.operator == "$and" else FilterCondition.OR
         return MetadataFilters(filters=[_filter(child) for child in where.children], condition=condition)
@@ -112,7 +115,15 @@ def _filter(where: Where) -> MetadataFilters | MetadataFilter:
     raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} on {where.field!r}")
 
 
-def _made(key: str, value: Any, operator: str) -> MetadataFilter:
+def _key(field: str) -> str:
+    own = field.removeprefix(_PROPERTIES)
+    return own if own in _NODE_FIELDS else field
+
+
+def _made(field: str, value: Any, operator: str) -> MetadataFilter:
+    key = _key(field)
+    if field in _NODE_FIELDS:
+        raise InvalidInput(f"where: {field!r} is a field of the node, and LlamaIndex filters metadata")
     if value is None or isinstance(value, bool):
         raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}")
     try:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from graphret import Where
 from graphret.errors import InvalidInput
 from graphret.types import Node
-from llama_index_graphret import to_filters, to_where
+from llama_index_graphret import from_llama_node, to_filters, to_where
 
 ORDER = [FilterOperator.GT, FilterOperator.GTE, FilterOperator.LT, FilterOperator.LTE]
 LISTS = [FilterOperator.IN, FilterOperator.NIN]
@@ -134,3 +135,20 @@ def test_what_llama_index_cannot_say_is_refused_by_name() -> None:
     for where in ({"flag": True}, {"gone": None}, {"there": {"$exists": True}}):
         with pytest.raises(InvalidInput, match=next(iter(where))):
             to_filters(where)
+
+
+@pytest.mark.parametrize("key", ["id", "name", "text", "label", "title"])
+def test_a_key_is_one_of_the_metadata_whatever_it_is_called(key: str) -> None:
+    node = from_llama_node(TextNode(id_="a", text="b", metadata={"title": "c", "name": "d"} | {key: "mine"}))
+    filters = MetadataFilters(filters=[MetadataFilter(key=key, value="mine")])
+    where = to_where(filters)
+    assert where is not None
+    assert where.matches(node)
+    assert to_filters(where) == filters
+    bare = from_llama_node(TextNode(id_="mine", text="mine"))
+    assert not where.matches(bare)
+
+
+def test_a_field_of_the_node_is_no_filter() -> None:
+    with pytest.raises(InvalidInput, match="'label' is a field of the node"):
+        to_filters({"label": "Table"})
