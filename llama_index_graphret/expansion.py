@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import SkipValidation
 
@@ -23,7 +23,7 @@ from llama_index_graphret.adapters import hits_of
 from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, mark
 from llama_index_graphret.filters import FiltersLike, to_where
-from llama_index_graphret.nodes import from_llama_node, to_llama_node
+from llama_index_graphret.nodes import outline, to_llama_node
 from llama_index_graphret.question import Question, ranking_of, require_graph
 
 dispatcher = get_dispatcher(__name__)
@@ -181,19 +181,11 @@ class _Given(Retriever):
         self.handed: dict[str, NodeWithScore] = {}
         for one in nodes:
             self.handed.setdefault(one.node.node_id, one)
-        self.hits = hits_of(nodes, self.name, _plain)
+        self.hits = hits_of(nodes, self.name, outline)
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         hits = [hit for hit in self.hits if where is None or where.matches(hit.node)]
         return Retrieval(query, k, hits, Signals(candidates=len(self.hits), walked_edges=False))
-
-
-def _plain(node: BaseNode) -> Node:
-    """Return a node that was handed in; one that graphret cannot hold in whole comes out as it went in all the same."""
-    try:
-        return from_llama_node(node)
-    except InvalidInput:
-        return Node(node.node_id, ("Document",), "", node.get_content())
 
 
 def _handed_on(

@@ -115,9 +115,10 @@ class SageGraph(graphret.SageGraph):
         if any(isinstance(node, BaseNode) for node in listed):
             given = require_nodes(listed)
             carried = [node.embedding for node in given]
-            if vectors is None and any(one is not None for one in carried):
-                if isinstance(encoder, str) and encoder == "default":
-                    encoder = LlamaIndexEncoder(Settings.embed_model)
+            carries = any(one is not None for one in carried)
+            if carries and isinstance(encoder, str) and encoder == "default":
+                encoder = LlamaIndexEncoder(Settings.embed_model)
+            if vectors is None and (carries or embed_model is not None):
                 vectors = _completed(given, carried, encoder)
             listed = _numbered(given)
         if vectors is not None and not embed_metadata:
@@ -195,12 +196,14 @@ def embeddings_of(index: VectorStoreIndex, nodes: Sequence[BaseNode]) -> Mapping
     """Return the embeddings that a vector index's store gives out, by node id."""
     found = {node.node_id: list(node.embedding) for node in nodes if node.embedding is not None}
     get = getattr(index.vector_store, "get", None)
-    for node in nodes:
-        if callable(get) and node.node_id not in found:
+    for node in nodes if callable(get) else ():
+        if node.node_id not in found:
             try:
-                vector = get(node.node_id)
-            except (KeyError, NotImplementedError, TypeError, ValueError):
+                vector: Any = get(node.node_id)  # type: ignore[misc]
+            except KeyError:
                 continue
+            except Exception:  # a store whose `get` is another one
+                break
             if isinstance(vector, Sequence) and vector and isinstance(vector[0], float | int):
                 found[node.node_id] = list(vector)
     return found

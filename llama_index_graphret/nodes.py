@@ -90,6 +90,15 @@ def from_llama_node(node: BaseNode) -> Node:
     return Node(node_id, ("Document",), name, text, {**properties, ORIGIN: _origin(node, properties)})
 
 
+def outline(node: BaseNode) -> Node:
+    """Return a LlamaIndex node as a graphret node, without its metadata where graphret cannot hold them."""
+    try:
+        return from_llama_node(node)
+    except InvalidInput:
+        text = node.get_content(metadata_mode=MetadataMode.NONE)
+        return Node(require_id(node.node_id, "LlamaIndex node"), ("Document",), "", text)
+
+
 def to_llama_document(item: Item) -> Document:
     """Return a graphret document, table or record as a LlamaIndex document, for ingestion pipelines.
 

@@ -20,7 +20,7 @@ from graphret.retriever import Reranker, require_on_failure
 from graphret.search.index import require_k
 from graphret.types import Evidence, Hit, Retrieval, Trace
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
-from llama_index_graphret.nodes import from_llama_node
+from llama_index_graphret.nodes import outline
 
 dispatcher = get_dispatcher(__name__)
 
@@ -112,7 +112,7 @@ class GraphReranker(BaseNodePostprocessor):
         return nodes
 
     def _scores(self, query: str, nodes: Sequence[NodeWithScore]) -> list[float] | Exception:
-        hits = [Hit(from_llama_node(one.node), one.score or 0.0, tuple(evidence_of(one))) for one in nodes]
+        hits = [Hit(outline(one.node), one.score or 0.0, tuple(evidence_of(one))) for one in nodes]
         try:
             scores = [float(score) for score in self.reranker.scores(query, hits)] if hits else []
             if len(scores) != len(hits) or any(score != score for score in scores):

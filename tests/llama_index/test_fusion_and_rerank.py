@@ -223,6 +223,12 @@ def test_evidence_and_trace_are_kept(world: World) -> None:
     assert retrieval_of(ranked) is retrieval_of(found)
 
 
+def test_metadata_that_graphret_cannot_hold_are_no_hindrance() -> None:
+    odd = NodeWithScore(node=TextNode(id_="odd", text="a", metadata={"object": object()}), score=1.0)
+    [found] = GraphReranker(Model()).postprocess_nodes([odd], query_str="a")
+    assert (found.node, found.score) == (odd.node, 1.0)
+
+
 def test_a_graphret_reranker_will_do() -> None:
     class ByName:
         name = "by name"

@@ -130,6 +130,13 @@ def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
     assert graph.index.dense.vectors.shape == (2, 48)
 
 
+def test_contents_alone_are_embedded_where_metadata_are_not_to_be() -> None:
+    embedding, nodes = HashEmbedding(), parts("one", "two", "three")
+    nodes[0].metadata["title"] = "A title"
+    SageGraph.from_nodes(nodes, embed_model=embedding, embed_metadata=False)
+    assert embedding._texts == [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
+
+
 def test_embeddings_are_the_settings_model_s_by_default() -> None:
     embedding = HashEmbedding()
     nodes = [
