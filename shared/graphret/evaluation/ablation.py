@@ -102,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         encoder = CachedEncoder(encoder)
     graph = SageGraph.from_nodes(dataset.nodes, encoder=encoder, metadata=None)
+    print(f"{len(dataset.questions):,} questions over {len(graph):,} nodes")
     for title, variants in (("links", link_variants), ("ranking", ranking_variants)):
         print(f"\n| {title} | " + " | ".join(f"recall@{k}" for k in KS) + " |")
         print("| --- |" + " ---: |" * len(KS))
