@@ -53,6 +53,13 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
+def words(text: str) -> list[str]:
+    """Return the words of a text as `tokenize` has them, without their places."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    return [word for word, _, _ in tokenize(text)]
+
+
 def _fold(character: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return "".join(map(_fold_decomposed, decomposed))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
 from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, spread
-from graphret.search.analysis import Analyzer
 from graphret.search.index import min_max
+
+# What edges say of themselves: phrases, and lists of phrases.
+_NAMED = frozenset(("name", "column"))
+_LISTED = frozenset(("entities", "shared_entities"))
 
 
 @dataclass(frozen=True)
@@ -74,34 +77,30 @@ class Paper:
 def _agreement(links: Links, query: str) -> NDArray[np.int64]:
     """Whether the question says what an edge is about: an entity, a name, a column or a cell of its row, ``(m,)``."""
     graph, analyzer = links.frontier.graph, links.frontier.index.lexical.analyzer
-    asked = set(analyzer(query))
+    asked = frozenset(analyzer(query))
 
     @cache
     def said(phrase: str) -> bool:
-        terms = _terms(analyzer, phrase)
-        return bool(terms) and asked.issuperset(terms)
+        return analyzer.all_in(phrase, asked)
 
     @cache
     def rows(position: int) -> list[list[str]]:
         return graph.nodes.properties[position].get("table_rows") or []
 
-    def about(known: Mapping[str, Any], ends: Sequence[tuple[int, int]]) -> Iterator[str]:
-        yield from known.get("entities", ())
-        yield from known.get("shared_entities", ())
-        yield from (known.get("name", ""), known.get("column", ""))
-        for position, part in ends:
-            if part != NO_PART and part < len(rows(position)):
-                yield from rows(position)[part]
+    @cache
+    def row_said(position: int, part: int) -> bool:
+        return part != NO_PART and part < len(rows(position)) and any(map(said, rows(position)[part]))
 
-    sources = zip(links.source.tolist(), links.source_part.tolist(), strict=True)
-    targets = zip(links.target.tolist(), links.target_part.tolist(), strict=True)
-    known = graph.edges.properties.take(links.edges)
+    def edge_said(known: Mapping[str, Any]) -> bool:
+        for key, value in known.items():
+            if key in _NAMED and said(value):
+                return True
+            if key in _LISTED and any(map(said, value)):
+                return True
+        return False
+
+    ends = (links.source, links.source_part, links.target, links.target_part)
+    edges = zip(graph.edges.properties.take(links.edges), *(column.tolist() for column in ends), strict=True)
     return np.asarray(
-        [any(map(said, about(*edge))) for edge in zip(known, zip(sources, targets, strict=True), strict=True)],
-        dtype=np.int64,
+        [edge_said(known) or row_said(a, i) or row_said(b, j) for known, a, i, b, j in edges], dtype=np.int64
     )
-
-
-@lru_cache(maxsize=1 << 17)
-def _terms(analyzer: Analyzer, phrase: str) -> tuple[str, ...]:
-    return tuple(analyzer(phrase))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.text import tokenize
+from graphret.text import words
 
 
 @lru_cache(maxsize=8)
@@ -53,7 +53,19 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
-        return [term for term in map(self._term, (word for word, _, _ in tokenize(text))) if term]
+        return [term for term in map(self._term, words(text)) if term]
+
+    def all_in(self, text: str, terms: Collection[str]) -> bool:
+        """Whether a text has terms, and all of them are among `terms`."""
+        cache, found = self._cache, False
+        for word in words(text):
+            known = cache.get(word)
+            term = self._term(word) if known is None else known
+            if term:
+                if term not in terms:
+                    return False
+                found = True
+        return found
 
     def _term(self, word: str) -> str:
         term = self._cache.get(word)
