@@ -1,0 +1,147 @@
+"""Public benchmarks as nodes and questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.evaluation import load_multihop, load_ottqa
+from graphret.evaluation.ottqa import half
+
+
+def write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def table(uid: str, n_rows: int, links: list[str]) -> dict[str, Any]:
+    return {
+        "uid": uid,
+        "title": "Songs of 1999",
+        "section_title": "Winners",
+        "section_text": "",
+        "intro": "A list.",
+        "header": [["Song", []], ["Year", []]],
+        "data": [[[f"Song {i}", links], ["1999", []]] for i in range(n_rows)],
+    }
+
+
+@pytest.fixture
+def ottqa(tmp_path: Path) -> Path:
+    tables, requests = tmp_path / "data/traindev_tables_tok", tmp_path / "data/traindev_request_tok"
+    write(tables / "t_0.json", table("t_0", 12, ["/wiki/Secret_link"]))
+    write(tables / "t_1.json", table("t_1", 3, []))
+    write(requests / "t_0.json", {"/wiki/Caf%C3%A9_%28song%29": "A song of a café.", "/wiki/Other": "Other."})
+    write(requests / "t_1.json", {"/wiki/Other": "Other."})
+    asked = [
+        {
+            "question": "Which song has a café?",
+            "table_id": "t_0",
+            "answer-node": [["x", [11, 0], "/wiki/Caf%C3%A9_%28song%29", "passage"], ["1999", [3, 1], None, "table"]],
+        },
+        {"question": "And which not?", "table_id": "t_1", "answer-node": [["x", [2, 0], "/wiki/Gone", "passage"]]},
+    ]
+    write(tmp_path / "released_data/dev.traced.json", asked)
+    return tmp_path
+
+
+def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(ottqa: Path) -> None:
+    data = load_ottqa(ottqa)
+    nodes = {node.id: node for node in data.nodes}
+    assert set(nodes) == {"t_0#0", "t_0#1", "t_1#0", "/wiki/Caf%C3%A9_%28song%29", "/wiki/Other"}
+    assert nodes["/wiki/Caf%C3%A9_%28song%29"].name == "Café (song)"
+    assert nodes["/wiki/Caf%C3%A9_%28song%29"].text == "A song of a café."
+    assert nodes["t_0#1"].properties["table_rows"] == [["Song 10", "1999"], ["Song 11", "1999"]]
+    first, second = data.questions
+    assert first.gold == {"t_0#0", "t_0#1", "/wiki/Caf%C3%A9_%28song%29"}
+    assert second.gold == {"t_1#0"}
+    assert data.counts["gold_not_in_corpus"] == 1
+    assert [q.half for q in data.questions] == [half("t_0"), half("t_1")]
+
+
+def test_the_links_of_cells_are_never_read(ottqa: Path) -> None:
+    assert not [node for node in load_ottqa(ottqa).nodes if "Secret" in json.dumps(node.to_dict())]
+
+
+def test_variants_leave_out_nodes_and_the_questions_without_gold_among_the_rest(ottqa: Path) -> None:
+    passages, tables = load_ottqa(ottqa, variant="passages"), load_ottqa(ottqa, variant="tables")
+    assert {node.label for node in passages.nodes} == {"Document"}
+    assert [q.gold for q in passages.questions] == [{"/wiki/Caf%C3%A9_%28song%29"}]
+    assert {node.label for node in tables.nodes} == {"Table"}
+    assert [q.gold for q in tables.questions] == [{"t_0#0", "t_0#1"}, {"t_1#0"}]
+    untitled = load_ottqa(ottqa, variant="untitled")
+    for node in untitled.nodes:  # a name may still be made from what the text says
+        said = json.dumps([node.name, node.text, dict(node.properties)], ensure_ascii=False)
+        assert "(song)" not in said.replace(node.id, "")
+        assert "Songs of 1999" not in said
+    assert [q.gold for q in untitled.questions] == [q.gold for q in load_ottqa(ottqa).questions]
+
+
+def test_tables_are_halved_by_their_id_alone() -> None:
+    halves = [half(f"table_{i}") for i in range(1000)]
+    assert halves == [half(f"table_{i}") for i in range(1000)]
+    assert 440 < halves.count("held") < 560
+    assert set(halves) == {"tuned", "held"}
+
+
+def test_what_is_missing_or_malformed_is_named(ottqa: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"test\.traced\.json"):
+        load_ottqa(ottqa, "test")
+    with pytest.raises(InvalidInput, match="variant"):
+        load_ottqa(ottqa, variant="half")
+    with pytest.raises(InvalidInput, match="no tables"):
+        load_ottqa(ottqa / "nowhere")
+    write(ottqa / "data/traindev_tables_tok/bad.json", {"uid": "bad"})
+    with pytest.raises(InvalidInput, match=r"bad\.json"):
+        load_ottqa(ottqa)
+
+
+def test_hotpotqa_layout(tmp_path: Path) -> None:
+    write(tmp_path / "hotpot_corpus.json", {"A": ["One.", " Two."], "B": ["Three."]})
+    write(tmp_path / "hotpot.json", [{"question": "q?", "supporting_facts": [["A", 0], ["A", 1], ["B", 0]]}])
+    write(tmp_path / "notes.json", [])
+    (data,) = load_multihop(tmp_path)
+    assert data.name == "hotpot"
+    assert {(node.id, node.name, node.text) for node in data.nodes} == {("A", "A", "One. Two."), ("B", "B", "Three.")}
+    assert [q.gold for q in data.questions] == [{"A", "B"}]
+
+
+def test_musique_layout_tells_passages_of_one_title_apart(tmp_path: Path) -> None:
+    passages = [("A", "one"), ("A", "two"), ("A", "one"), ("A (2)", "three")]
+    write(tmp_path / "musique_corpus.json", [{"title": title, "text": text} for title, text in passages])
+    supporting = [{"title": "A", "paragraph_text": text, "is_supporting": text == "two"} for text in ("one", "two")]
+    write(tmp_path / "musique.json", [{"question": "q?", "paragraphs": supporting}])
+    (data,) = load_multihop(tmp_path)
+    assert sorted(node.text for node in data.nodes) == ["one", "three", "two"]
+    (gold,) = data.questions[0].gold
+    assert next(node.text for node in data.nodes if node.id == gold) == "two"
+
+
+def test_2wiki_layout_takes_the_passage_that_the_question_shows(tmp_path: Path) -> None:
+    write(tmp_path / "wiki_corpus.json", [{"title": "A", "text": "one"}, {"title": "A", "text": "two"}])
+    facts = {"question": "q?", "supporting_facts": [["A", 0]]}
+    write(tmp_path / "wiki.json", [facts | {"context": [["A", ["t", "wo"]]]}, facts])
+    (data,) = load_multihop(tmp_path)
+    texts = {node.id: node.text for node in data.nodes}
+    assert [sorted(texts[i] for i in q.gold) for q in data.questions] == [["two"], ["one", "two"]]
+
+
+def test_gold_that_is_not_in_the_corpus_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="_corpus"):
+        load_multihop(tmp_path)
+    write(tmp_path / "x_corpus.json", {"A": ["One."]})
+    write(tmp_path / "x.json", [{"question": "q?", "supporting_facts": [["B", 0]]}])
+    with pytest.raises(InvalidInput, match="question 0"):
+        load_multihop(tmp_path)
+
+
+def test_the_first_questions_alone(ottqa: Path) -> None:
+    data = load_ottqa(ottqa)
+    assert len(data.limited(1).questions) == 1
+    assert len(data.limited(1).nodes) == len(data.nodes)
+    with pytest.raises(InvalidInput, match="limit"):
+        data.limited(0)
