@@ -56,7 +56,11 @@ class Gazetteer:
 
     def find_tokens(self, tokens: Sequence[Token]) -> list[Match]:
         """Do as `find` with a text that `graphret.text.tokenize` has already read."""
-        words = [word for word, _, _ in tokens]
+        found = self.find_words([word for word, _, _ in tokens])
+        return [Match(index, tokens[first][1], tokens[last - 1][2]) for index, first, last in found]
+
+    def find_words(self, words: Sequence[str]) -> list[Match]:
+        """Do as `find` with normalised words; the places in the matches are those of words."""
         names, first_words = self._names, self._first_words
         matches: list[Match] = []
         free = 0
@@ -68,11 +72,10 @@ class Gazetteer:
                 length = 1
             if length:
                 free = i + length
-                key = word if length == 1 else " ".join(words[i:free])
-                matches.append(Match(names[key], tokens[i][1], tokens[free - 1][2]))
+                matches.append(Match(names[word if length == 1 else " ".join(words[i:free])], i, free))
         return matches
 
-    def _longest(self, words: list[str], i: int) -> int:
+    def _longest(self, words: Sequence[str], i: int) -> int:
         """Return the length of the longest name of two words or more that begins at word i, or 0."""
         left = len(words) - i
         for length in self._lengths.get(" ".join(words[i : i + 2]), ()):

@@ -12,6 +12,7 @@ _LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", 
 _PART_OF_LETTER = (7, 8, 9)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
 _BRACKET = re.compile(r"\s*\([^()]*\)")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 _SHAPE = re.compile(r"cz*|[xz]+")
 
 
@@ -57,6 +58,8 @@ def words(text: str) -> list[str]:
     """Return the words of a text as `tokenize` has them, without their places."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
+    if _UNSPACED.search(text) is None:
+        return text.translate(_FOLD).split()
     return [word for word, _, _ in tokenize(text)]
 
 

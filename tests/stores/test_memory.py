@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,3 +146,13 @@ def test_a_view_is_the_induced_graph(graph: tuple[list[str], list[tuple[str, str
     assert view.schema() == alone.schema()
     assert view.get(IDS) == alone.get(IDS)
     assert view.neighbors(IDS) == alone.neighbors(IDS)
+
+
+def test_nodes_and_edges_by_batch_are_those_one_by_one(store: MemoryStore) -> None:
+    nodes, edges = store.graph.nodes, store.graph.edges
+    order = np.arange(len(nodes))[::-1]
+    assert nodes.at(order) == [nodes[i] for i in order.tolist()]
+    every = np.arange(len(edges))
+    assert edges.at(every, nodes.ids) == [edges.edge(i, nodes.ids) for i in every.tolist()]
+    assert nodes.at(order[:0]) == []
+    assert edges.at(every[:0], nodes.ids) == []

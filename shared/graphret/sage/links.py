@@ -17,7 +17,8 @@ import numpy as np
 from graphret.edges import NO_PART, EdgeTable
 from graphret.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.text import short_names, tokenize
+from graphret.text import short_names
+from graphret.text import words as words_of
 from graphret.types import Node
 
 MENTIONS = "MENTIONS"
@@ -152,7 +153,7 @@ def _units(nodes: NodeTable) -> Iterator[_Unit]:
 
 
 def _words(text: str) -> Words:
-    return tuple(word for word, _, _ in tokenize(text))
+    return tuple(words_of(text))
 
 
 def _speaks(words: Words) -> bool:
@@ -194,9 +195,9 @@ class _Names:
                     self.postings[word].append(len(self.bags))
                 self.bags.append((node, bag))
 
-    def inside(self, text: str) -> list[Words]:
-        """Return the names that a text holds, none overlapping."""
-        return list(dict.fromkeys(self._spoken[match.name_index] for match in self._gazetteer.find(text)))
+    def inside(self, words: Words) -> list[Words]:
+        """Return the names that the words of a text hold, none overlapping."""
+        return list(dict.fromkeys(self._spoken[match.name_index] for match in self._gazetteer.find_words(words)))
 
     def completed(self, cell: Words, context: frozenset[str]) -> list[tuple[int, float]]:
         """Return the nodes whose name holds every word of a cell and otherwise mostly words of its context.
@@ -245,7 +246,7 @@ def _said(unit: _Unit, names: _Names, settings: LinkSettings) -> dict[int, _Ment
 
     full, alias = names.bearers
     if unit.context is None:
-        for name in names.inside(unit.cells[0]):
+        for name in names.inside(_words(unit.cells[0])):
             add(full.get(name, ()), "text", 0, name)
             add(alias.get(name, ()), "text_alias", 0, name)
         return best
@@ -255,7 +256,7 @@ def _said(unit: _Unit, names: _Names, settings: LinkSettings) -> dict[int, _Ment
             continue
         add(full.get(words, ()), "exact", column, words)
         add(alias.get(words, ()), "alias", column, words)
-        for name in names.inside(cell):
+        for name in names.inside(words):
             if name != words:
                 add(full.get(name, ()), "inside", column, name)
                 add(alias.get(name, ()), "inside_alias", column, name)
