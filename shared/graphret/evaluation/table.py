@@ -39,21 +39,36 @@ def render(result: Mapping[str, Any]) -> Group:
 
 
 def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
-    """Return a result as Markdown tables, with the gain over flat search and its 95 % interval behind each figure."""
+    """Return a result as Markdown tables: each figure with its gain over flat search, below them that of the default
+    with its 95 % bootstrap interval.
+    """
     lines: list[str] = []
     for title, rows, intervals in _sections(result):
         columns = metrics or _shown(rows)
-        lines += [f"**{title}**", "", f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
-        for row, values in rows.items():
-            cells = []
-            for metric in columns:
-                gain = intervals.get(row, {}).get(metric)
-                behind = f" ({gain['gain']:+.1f}; {gain['low']:+.1f} … {gain['high']:+.1f})" if gain else ""
-                cells.append(f"{values[metric]:.1f}{behind}" if metric in values else "")
-            lines.append(f"| {row} | {' | '.join(cells)} |")
-        lines.append("")
-    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items())
+        for group, members in _grouped(rows).items():
+            asked = result["counts"].get(f"{group}/questions")
+            lines += [f"**{f'{group}, {asked} questions' if asked else title}**", ""]
+            lines += [f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+            for row in members:
+                gains = intervals.get(row, {})
+                cells = [_figure(rows[row].get(metric), gains.get(metric)) for metric in columns]
+                lines.append(f"| {row.rpartition('/')[2]} | {' | '.join(cells)} |")
+            default = intervals.get(f"{group}/default" if group else "default", {})
+            if default:
+                sure = [f"{g['low']:+.1f} … {g['high']:+.1f}" if (g := default.get(m)) else "" for m in columns]
+                lines.append(f"| *default over {result['baseline']}, 95 %* | {' | '.join(sure)} |")
+            lines.append("")
+    if result.get("losses"):
+        losses = ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
+        lines += [f"Points under the best flat search, at worst: {losses}.", ""]
+    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items() if "/" not in name)
     return "\n".join([*lines, f"Counts: {counts}."])
+
+
+def _figure(value: float | None, gain: Mapping[str, float] | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f} ({gain['gain']:+.1f})" if gain else f"{value:.1f}"
 
 
 def _sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
