@@ -19,7 +19,7 @@ from graphret.evaluation.dataset import HELD, Dataset
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
-from graphret.expansion.coverage import STRENGTH
+from graphret.expansion.frontier import STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
 from graphret.sage.edge_rows import join

@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
-from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, best_of, distinct, spread, terms_said
+from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Links, Ranked, best_of, distinct, spread, terms_said
 from graphret.expansion.named import named_pairs
-
-#: Relations that join nodes which say the same, or which merely stand in one source: as a pair they cover no more.
-STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0}
 
 
 @dataclass(frozen=True, slots=True)

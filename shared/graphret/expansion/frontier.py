@@ -17,6 +17,10 @@ from graphret.stores.memory import Graph
 #: No edge.
 NONE = -1
 
+#: Factors on relations that join nodes which say the same, or which merely stand in one source: such a pair answers no
+#: more of a question than its better half, so little or nothing is passed along these by default.
+STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0, "NEXT": 0.7}
+
 
 @dataclass(frozen=True)
 class Frontier:

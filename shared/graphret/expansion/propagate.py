@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphret.expansion.frontier import NONE, Frontier, Ranked, best_of, spread
-
-STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0}
+from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Ranked, best_of, spread
 
 
 @dataclass(frozen=True)
