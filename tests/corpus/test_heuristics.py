@@ -25,6 +25,13 @@ def test_the_topic_is_the_first_sentence_behind_the_title() -> None:
     assert node.properties["topic"] == "The Beatles were a band"
 
 
+def test_a_heading_is_no_lead_sentence() -> None:
+    (node,) = described(Document("# Jarry Park\n\n## History\n\nIt was a stadium in Montreal. More.", title="Jarry Park"))
+    assert node.properties["topic"] == "Jarry Park: It was a stadium in Montreal"
+    (node,) = described(Document("#1 is the best. More.", title="Songs"))
+    assert node.properties["topic"] == "Songs: #1 is the best"
+
+
 def test_a_document_without_a_title_gets_one() -> None:
     (node,) = described(Document("One two three four five six seven eight nine ten. More."))
     assert node.name == node.properties["title"] == "One two three four five six seven eight…"

@@ -36,6 +36,7 @@ _CONNECTORS = _words("of the de la le les von van der den du del della di da dos
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
 _INITIAL_AFTER = '.!?:;"“”‘«»(—–•*#|'
 _LEAD_CHARS = 600
+_HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
 _MAX_CELL_WORDS = 8
 _MAX_CONNECTORS = 3
 
@@ -244,7 +245,7 @@ def _title_of(node: Node) -> str:
 
 
 def _lead(text: str, max_words: int) -> str:
-    head = text[:_LEAD_CHARS]
+    head = _HEADINGS.sub("", text[:_LEAD_CHARS])
     start, end = next(iter_sentences(head), (0, 0))
     words = _BRACKETS.sub(" ", head[start:end]).split()
     return " ".join(words[:max_words]).rstrip(" .,;:")
