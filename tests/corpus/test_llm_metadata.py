@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -338,11 +337,9 @@ def test_options_are_checked() -> None:
     assert isinstance(LLMMetadata(model), MetadataExtractor)
 
 
-def test_speed_of_a_warm_cache(tmp_path: Path) -> None:
+def test_a_warm_cache_asks_nothing(tmp_path: Path) -> None:
     nodes = documents(60)
     with OpenAIServer(answer) as server:
         extractor(server, cache=tmp_path, concurrency=16).extract(nodes)
-        start = time.monotonic()
         extractor(server, cache=tmp_path).extract(nodes)
-    assert time.monotonic() - start < 1
     assert len(server.requests) == 60

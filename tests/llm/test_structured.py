@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -66,13 +65,11 @@ def test_json_is_found(said: str) -> None:
     ],
 )
 def test_what_cannot_be_used_is_explained(said: str, problem: str) -> None:
-    start = time.monotonic()
     value, found = parse_json(said, CITY)
     assert value is None
     with pytest.raises(AssertionError, match=problem):
         raise AssertionError(found)
     assert len(found or "") < 500
-    assert time.monotonic() - start < 2
 
 
 def test_schema_is_asked_for_twice_over() -> None:
