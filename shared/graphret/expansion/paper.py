@@ -19,6 +19,8 @@ from graphret.search.index import min_max
 _NAMED = frozenset(("name", "column"))
 _LISTED = frozenset(("entities", "shared_entities"))
 
+_CHECKED = 50
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -33,7 +35,7 @@ class Paper:
     seed_share
         The share of the total that goes to seeds, rounded up; the paper gives totals only.
     use_metadata
-        Whether edges that agree with the question come first.
+        Whether edges that agree with the question come first, among the best 50 neighbours or 5 k′ if that is more.
     strength
         Factor on the weight of edges by relation; 0 leaves a relation out.
     """
@@ -62,8 +64,9 @@ class Paper:
         scores = np.asarray(index.lexical_share * lexical + (1 - index.lexical_share) * dense, dtype=np.float32)
         order = np.lexsort((neighbors, -scores))
         if self.use_metadata:
-            agrees = _agreement(links.take(np.searchsorted(links.edges, via[order])), query)
-            order = order[np.argsort(-agrees, kind="stable")]
+            near = order[: max(_CHECKED, 5 * (k - len(seeds)))]
+            agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)
+            order[: len(near)] = near[np.argsort(-agrees, kind="stable")]
         floor = frontier.own(seeds).min(initial=0)
         ladder = floor * (1 - np.arange(1, len(order) + 1) / (len(order) + 1))  # below every seed, in their order
         return Ranked(
