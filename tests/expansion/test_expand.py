@@ -198,6 +198,16 @@ def test_seeds_may_come_from_anywhere() -> None:
     assert len(answer) == 3
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_seed_outside_the_view_is_not_shown(shared: bool) -> None:
+    where = {"tenant": "a"}
+    store, index = parts()
+    view = store.view(where) if shared else MemoryStore.of(NODES, EDGES).view(where)
+    answer = Expand(Elsewhere(), view, index.view(where)).retrieve("limestone", 5)
+    assert not {"malham", "aire", "unknown"} & set(answer.ids)
+    assert len(answer) == 5
+
+
 class Broken(Retriever):
     name = "broken"
 

@@ -142,8 +142,6 @@ class Expand(Retriever):
         edges += self.store.neighbors(list(ids))
         ids.update(dict.fromkeys(end for e in edges for end in (e.source, e.target)))
         nodes = {node.id: node for node in self.store.get(list(ids)) if node is not None}
-        for hit in seeds:
-            nodes.setdefault(hit.id, hit.node)
         local = MemoryStore.of(nodes.values(), [e for e in edges if e.source in nodes and e.target in nodes])
         table: NodeTable = local.graph.nodes
         lexical = self.index.lexical
