@@ -222,6 +222,15 @@ def test_another_encoder_than_the_graphs_is_refused(tmp_path: Path) -> None:
         opened.retriever(on_failure="raise").retrieve(QUESTION, 3)
 
 
+def test_opened_without_its_encoder_a_graph_is_searched_by_words_and_loses_nothing(tmp_path: Path) -> None:
+    SageGraph.build(BALLPARKS, encoder=HashingEncoder()).save(tmp_path / "graph")
+    opened = SageGraph.load(tmp_path / "graph", encoder=None)
+    assert "sicks#0" in opened.retriever().retrieve(QUESTION, 3).ids
+    with pytest.raises(InvalidInput, match="without its encoder"):
+        opened.save(tmp_path / "graph")
+    assert SageGraph.load(tmp_path / "graph", encoder=HashingEncoder()).index.dense is not None
+
+
 def test_unicode_survives(tmp_path: Path) -> None:
     items = [
         Document("e\u0301tude in combining marks", id="ид-1", title="E\u0301tude", metadata={"emoji": "👩‍🚀"}),
