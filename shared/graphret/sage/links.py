@@ -97,8 +97,8 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 
     The edge leaves the node that says the name, ``source_part`` being the row where a table says it; its properties are
     the kind of the link, the name and, in a table, the column. Names are titles, with and without brackets and what
-    follows a comma, and the property ``aliases``. They are found by hash and by an inverted index over the words of
-    names; no two nodes are ever compared.
+    follows a comma, the property ``aliases``, and the ids of records. They are found by
+    hash and by an inverted index over the words of names; no two nodes are ever compared.
     """
     settings = settings or LinkSettings()
     names = _Names([_names_of(node) for node in nodes], settings)
@@ -137,7 +137,12 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 def _names_of(node: Node) -> list[str]:
     aliases = node.properties.get("aliases") or ()
     given = [aliases] if isinstance(aliases, str) else [alias for alias in aliases if isinstance(alias, str)]
-    return [node.name, *short_names(node.name), *given]
+    return [node.name, *short_names(node.name), *given, *_identifiers(node)]
+
+
+def _identifiers(node: Node) -> list[str]:
+    """Return the id of a record, which people write; those of chunks and segments are made."""
+    return [] if "source_id" in node.properties or node.label in ("Document", "Table") else [node.id]
 
 
 def _units(nodes: NodeTable) -> Iterator[_Unit]:
@@ -158,7 +163,12 @@ def _words(text: str) -> Words:
 
 def _speaks(words: Words) -> bool:
     """Whether words can be a name by themselves: not stop words, single letters and numbers alone."""
-    return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words)
+    return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words) or _is_code(words)
+
+
+def _is_code(words: Words) -> bool:
+    """Whether words are a code such as “P-1234”: one letter and a long number."""
+    return len(words) == 2 and len(words[0]) == 1 and words[0].isalpha() and words[1].isdigit() and len(words[1]) > 2
 
 
 class _Names:
