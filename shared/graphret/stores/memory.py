@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from graphret import storage
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.types import Edge, GraphSchema, Node
+from graphret.schema import GraphSchema
+from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
 VERSION = 1
+BLOCK = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,20 @@ class MemoryStore:
             keep[gone[gone >= 0]] = False
             positions = np.flatnonzero(keep)
             self.graph = Graph(nodes.take(positions), self.graph.edges.induced(positions))
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        nodes = self.graph.nodes
+        mask = nodes.mask(Where.parse(where), labels)
+        positions = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
+        return (nodes.at(positions[i : i + BLOCK]) for i in range(0, len(positions), BLOCK))
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        graph = self.graph
+        mask = graph.edges.relation_mask(relations)
+        positions = np.arange(len(graph.edges)) if mask is None else np.flatnonzero(mask[graph.edges.relation])
+        return (graph.edges.at(positions[i : i + BLOCK], graph.nodes.ids) for i in range(0, len(positions), BLOCK))
 
     def view(self, where: WhereLike) -> MemoryStore:
         """Return a store of only the nodes that satisfy `where` and the edges among them."""

@@ -1,0 +1,48 @@
+"""Conditions written as Cypher, with every value a parameter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from graphret.where import Where
+
+
+class WhereCypher(ABC):
+    """Writes conditions on one variable as Cypher, with the meaning that `Where.matches` has.
+
+    A dialect writes the leaves. Every leaf must be true or false, never null: null would turn under *not*.
+
+    Parameters
+    ----------
+    variable
+        The variable of the node.
+    prefix
+        What the names of the parameters begin with.
+    """
+
+    def __init__(self, variable: str, prefix: str = "where") -> None:
+        self.variable = variable
+        self.prefix = prefix
+        self.parameters: dict[str, Any] = {}
+
+    def write(self, where: Where | None) -> str:
+        """Return the condition as a Cypher expression; `parameters` then holds its values."""
+        if where is None:
+            return "true"
+        if where.operator in ("$and", "$or"):
+            word = " AND " if where.operator == "$and" else " OR "
+            return "(" + word.join(self.write(child) for child in where.children) + ")"
+        if where.operator == "$not":
+            return f"NOT ({self.write(where.children[0])})"
+        return self.leaf(where)
+
+    @abstractmethod
+    def leaf(self, where: Where) -> str:
+        """Write a condition on one field."""
+
+    def parameter(self, value: Any) -> str:
+        """Return a new parameter of this value, as it is written in a query."""
+        name = f"{self.prefix}{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"${name}"
