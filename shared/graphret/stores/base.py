@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -70,8 +70,8 @@ class GraphStore(Protocol):
         Raises
         ------
         InvalidInput
-            When a node or an edge is malformed, or an end of an edge is neither here nor among `nodes`; nothing is
-            then written.
+            When a node or an edge is malformed, an id comes twice among `nodes`, or an end of an edge is neither here
+            nor among `nodes`; nothing is then written.
         """
         ...
 
@@ -123,6 +123,10 @@ class AsyncGraphStore(Protocol):
     async def delete(self, ids: Iterable[str]) -> None: ...
 
     async def count(self) -> tuple[int, int]: ...
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]: ...
+
+    def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]: ...
 
     def view(self, where: WhereLike) -> AsyncGraphStore: ...
 

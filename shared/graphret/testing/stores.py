@@ -1,0 +1,422 @@
+"""The contract of graph stores as tests: derive from a suite, give it an empty store, and let pytest run it.
+
+.. code-block:: python
+
+    class TestMyStore(GraphStoreSuite):
+        @pytest.fixture
+        def store(self) -> Iterator[GraphStore]:
+            with MyStore() as store:
+                yield store
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout
+from graphret.stores.base import CypherStore, GraphStore
+from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NODES, VALUES, random_graph
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike
+
+_ROWS = ("source_row", "target_row")
+
+
+def edge_key(edge: Edge) -> tuple[Any, ...]:
+    """Return the place of an edge in the order that stores keep: source, target, relation, rows."""
+    return edge.source, edge.target, edge.relation, *(edge.properties.get(row, -1) for row in _ROWS)
+
+
+def expected_neighbors(
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    ids: Sequence[str],
+    *,
+    relations: Collection[str] | None = None,
+    labels: Collection[str] | None = None,
+    where: WhereLike = None,
+    direction: str = "both",
+    limit: int | None = None,
+) -> list[Edge]:
+    """Say what `GraphStore.neighbors` must return, from the words of its contract, one edge at a time."""
+    by_id, condition = {node.id: node for node in nodes}, Where.parse(where)
+
+    def fits(node_id: str) -> bool:
+        node = by_id[node_id]
+        return (labels is None or not set(labels).isdisjoint(node.labels)) and (
+            condition is None or condition.matches(node)
+        )
+
+    chosen: set[int] = set()
+    for anchor in dict.fromkeys(i for i in ids if i in by_id):
+        own = [
+            i
+            for i, edge in enumerate(edges)
+            if (relations is None or edge.relation in relations)
+            and (
+                (direction != "in" and edge.source == anchor and fits(edge.target))
+                or (direction != "out" and edge.target == anchor and fits(edge.source))
+            )
+        ]
+        own.sort(key=lambda i: (-edges[i].weight, edge_key(edges[i])))
+        chosen.update(own[:limit])
+    return sorted((edges[i] for i in chosen), key=edge_key)
+
+
+def all_nodes(store: GraphStore, **options: Any) -> list[Node]:
+    """Return the nodes of a store in one list."""
+    return [node for block in store.nodes(**options) for node in block]
+
+
+def all_edges(store: GraphStore, **options: Any) -> list[Edge]:
+    """Return the edges of a store in one list, in order."""
+    return sorted((edge for block in store.edges(**options) for edge in block), key=edge_key)
+
+
+class GraphStoreSuite:
+    """What every `GraphStore` does. Give the fixture `store`: an empty store for each test."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[GraphStore]:
+        """An empty store."""
+        raise NotImplementedError("derive from the suite and give it a store")
+
+    @pytest.fixture
+    def filled(self, store: GraphStore) -> GraphStore:
+        """The store with a small graph in it."""
+        store.upsert(NODES, EDGES)
+        return store
+
+    # -- reading
+
+    def test_it_is_a_graph_store(self, store: GraphStore) -> None:
+        assert isinstance(store, GraphStore)
+
+    def test_an_empty_store_answers(self, store: GraphStore) -> None:
+        assert store.count() == (0, 0)
+        assert store.get(["nobody"]) == [None]
+        assert store.neighbors(["nobody"]) == []
+        assert all_nodes(store) == []
+        assert all_edges(store) == []
+        assert dict(store.schema().relations) == {}
+        store.delete(["nobody"])
+        store.upsert()
+
+    def test_get_keeps_the_order_and_marks_the_absent(self, filled: GraphStore) -> None:
+        assert filled.get(["engine", "nobody", "ada", "engine"]) == [NODES[2], None, NODES[0], NODES[2]]
+        assert filled.get([]) == []
+        assert filled.count() == (len(NODES), len(EDGES))
+
+    def test_everything_can_be_gone_through_once(self, filled: GraphStore) -> None:
+        assert all_nodes(filled) == sorted(NODES, key=lambda node: node.id)
+        assert all_edges(filled) == sorted(EDGES, key=edge_key)
+        assert all_nodes(filled, labels=["Author"]) == [NODES[0]]
+        assert all_nodes(filled, where={"born": {"$lt": 1800}}) == [NODES[1]]
+        assert [e.relation for e in all_edges(filled, relations=["KNEW", "ABOUT"])] == ["KNEW", "ABOUT"]
+
+    def test_schema_counts_what_is_there(self, filled: GraphStore) -> None:
+        schema = filled.schema()
+        labels = Counter(label for node in NODES for label in node.labels)
+        assert {label: n for label, n in schema.labels.items() if n} == labels
+        primary = {node.id: node.label for node in NODES}
+        triples = Counter((primary[e.source], e.relation, primary[e.target]) for e in EDGES)
+        assert triples.items() <= dict(schema.relations).items()
+        assert set(schema.relation_names) == {e.relation for e in EDGES}
+        born = schema.properties["Person"]["born"]
+        assert (born.type, born.coverage) == ("INTEGER", 1.0)
+        assert set(born.examples) == {1791, 1815}
+        assert schema.relation_properties["WROTE"]["year"].type == "INTEGER"
+
+    # -- values
+
+    @pytest.mark.parametrize("name", sorted(VALUES))
+    def test_values_come_back_as_they_were(self, store: GraphStore, name: str) -> None:
+        node = Node("n", ("Thing",), "a name", "a text", {"value": VALUES[name], "other": 1})
+        edge = Edge("n", "OWNS", "n", 0.25, {"value": VALUES[name]})
+        store.upsert([node], [edge])
+        (found,) = store.get(["n"])
+        assert found == node
+        assert found.properties == node.properties  # equality of nodes leaves nothing out; bool and int do differ
+        assert type(found.properties["value"]) is type(VALUES[name])
+        assert store.neighbors(["n"])[0].properties["value"] == VALUES[name]
+
+    @pytest.mark.parametrize("value", [{"a": {"b": [1, None]}}, [[1, 2], [3]], [1, "two"], [{"a": 1}]], ids=repr)
+    def test_nested_values_come_back_or_are_refused_by_name(self, store: GraphStore, value: Any) -> None:
+        node = Node("deep", ("Thing",), properties={"nested": value})
+        try:
+            store.upsert([node])
+        except InvalidInput:
+            with pytest.raises(InvalidInput, match=r"(?s)deep.*nested"):
+                store.upsert([Node("plain", ("Thing",)), node])
+            assert store.count() == (0, 0)
+        else:
+            assert store.get(["deep"]) == [node]
+
+    @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:24]))
+    def test_hostile_names_are_only_names(self, store: GraphStore, name: str) -> None:
+        """As id, name, text and value they are kept; as label, relation or property kept or refused, never obeyed."""
+        canary = Node("canary", ("Canary",))
+        data = Node(name, ("Thing",), name, name, {"value": name, "list": [name]})
+        store.upsert([canary, data], [Edge("canary", "SEES", name)])
+        assert store.get([name, "canary"]) == [data, canary]
+        assert [e.target for e in store.neighbors(["canary"], where={"value": name})] == [name]
+        assert [n.id for n in all_nodes(store, where={"list": {"$contains": name}})] == [name]
+        assert store.neighbors(["canary"], relations=[name]) == []
+        assert store.neighbors(["canary"], labels=[name]) == []
+        assert all_nodes(store, where={f"properties.{name}": 1}) == []
+        store.delete([name])
+        assert store.count() == (1, 0)
+        try:
+            store.upsert([Node("odd", (name,), properties={name: 1})], [Edge("odd", name, "canary", 1.0, {name: 2})])
+        except InvalidInput:
+            assert store.count() == (1, 0)
+        else:
+            assert store.count() == (2, 1)
+            assert store.get(["odd"]) == [Node("odd", (name,), properties={name: 1})]
+            assert store.neighbors(["odd"], relations=[name]) == [Edge("odd", name, "canary", 1.0, {name: 2})]
+            assert [n.id for n in all_nodes(store, labels=[name], where={f"properties.{name}": 1})] == ["odd"]
+            assert name in store.schema().labels
+        assert store.get(["canary"]) == [canary]
+
+    def test_several_labels_keep_their_order(self, store: GraphStore) -> None:
+        nodes = [Node("a", ("B", "A", "C")), Node("b", ("A", "B")), Node("c", ("C",))]
+        store.upsert(nodes)
+        assert store.get(["a", "b", "c"]) == nodes
+        assert [n.id for n in all_nodes(store, labels=["B"])] == ["a", "b"]
+
+    # -- neighbours
+
+    def test_neighbors_of_a_small_graph(self, filled: GraphStore) -> None:
+        def triples(**options: Any) -> list[tuple[str, str, str]]:
+            return [(e.source, e.relation, e.target) for e in filled.neighbors(**options)]
+
+        assert triples(ids=["engine"]) == [("babbage", "DESIGNED", "engine"), ("notes", "ABOUT", "engine")]
+        assert triples(ids=["engine"], direction="out") == []
+        assert triples(ids=["ada"], relations=["WROTE"]) == [("ada", "WROTE", "notes")]
+        assert triples(ids=["ada"], relations=[]) == []
+        assert triples(ids=["ada"], labels=["Person"]) == [("ada", "KNEW", "babbage")]
+        assert triples(ids=["ada"], where={"born": 1791}) == [("ada", "KNEW", "babbage")]
+        assert triples(ids=["engine"], limit=1) == [("babbage", "DESIGNED", "engine")]
+        assert filled.neighbors(["notes"], direction="out") == [EDGES[2]]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_neighbors_are_those_of_the_contract(self, store: GraphStore, seed: int) -> None:
+        nodes, edges = random_graph(seed)
+        store.upsert(nodes, edges)
+        rng = random.Random(seed)
+        ids = [node.id for node in nodes] + ["nobody"]
+        for _ in range(30):
+            options: dict[str, Any] = {
+                "relations": rng.choice([None, None, ["LIKES"], ["KNOWS", "LIKES"], ["NOTHING"]]),
+                "labels": rng.choice([None, None, ["Person"], ["Person", "Film"], ["Nothing"]]),
+                "where": rng.choice([None, None, *CONDITIONS]),
+                "direction": rng.choice(["both", "out", "in"]),
+                "limit": rng.choice([None, 1, 2, 5]),
+            }
+            anchors = rng.choices(ids, k=rng.randint(0, 6))
+            assert store.neighbors(anchors, **options) == expected_neighbors(nodes, edges, anchors, **options), options
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"direction": "up"}, {"limit": 0}, {"limit": True}, {"relations": "KNEW"}, {"labels": "Person"}],
+        ids=repr,
+    )
+    def test_malformed_options_are_refused_by_name(self, filled: GraphStore, options: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInput, match=next(iter(options))):
+            filled.neighbors(["ada"], **options)
+
+    @pytest.mark.parametrize("condition", CONDITIONS, ids=repr)
+    def test_conditions_mean_the_same_everywhere(self, store: GraphStore, condition: dict[str, Any]) -> None:
+        nodes, _ = random_graph(0)
+        store.upsert(nodes)
+        where = Where.parse(condition)
+        assert where is not None
+        expected = sorted(node.id for node in nodes if where.matches(node))
+        assert [node.id for node in all_nodes(store, where=condition)] == expected
+        assert store.view(condition).count()[0] == len(expected)
+
+    # -- writing
+
+    def test_a_node_is_replaced_whole_and_keeps_its_edges(self, filled: GraphStore) -> None:
+        fresh = Node("ada", ("Countess",), "Ada King", "x", {"died": 1852})
+        filled.upsert([fresh])
+        assert filled.get(["ada"]) == [fresh]
+        assert filled.count() == (len(NODES), len(EDGES))
+        assert [e.relation for e in filled.neighbors(["ada"])] == ["KNEW", "WROTE"]
+        assert "Author" not in {label for label, n in filled.schema().labels.items() if n}
+
+    def test_an_edge_is_replaced_whole(self, filled: GraphStore) -> None:
+        fresh = Edge("ada", "WROTE", "notes", 3.0, {"pages": 66})
+        filled.upsert(edges=[fresh])
+        assert filled.neighbors(["ada"], relations=["WROTE"]) == [fresh]
+        assert filled.count() == (len(NODES), len(EDGES))
+
+    def test_edges_between_the_same_nodes_differ_by_relation_and_row(self, store: GraphStore) -> None:
+        edges = [
+            Edge("a", "R", "b", 1.0, {"source_row": 1}),
+            Edge("a", "R", "b", 2.0, {"source_row": 2, "target_row": 0}),
+            Edge("a", "R", "b", 3.0),
+            Edge("a", "S", "b"),
+            Edge("b", "R", "a"),
+            Edge("a", "R", "a"),
+        ]
+        store.upsert([Node("a"), Node("b")], edges)
+        assert store.count() == (2, 6)
+        assert all_edges(store) == sorted(edges, key=edge_key)
+        assert store.neighbors(["a"], direction="in") == [e for e in sorted(edges, key=edge_key) if e.target == "a"]
+
+    def test_a_dangling_edge_is_refused_and_nothing_written(self, filled: GraphStore) -> None:
+        with pytest.raises(InvalidInput, match="nobody"):
+            filled.upsert([Node("new")], [Edge("new", "KNEW", "ada"), Edge("new", "KNEW", "nobody")])
+        assert filled.count() == (len(NODES), len(EDGES))
+        assert filled.get(["new"]) == [None]
+
+    def test_an_id_twice_in_one_call_is_refused(self, filled: GraphStore) -> None:
+        with pytest.raises(InvalidInput, match="new"):
+            filled.upsert([Node("new", name="one"), Node("new", name="other")])
+        assert filled.count() == (len(NODES), len(EDGES))
+
+    @pytest.mark.parametrize(
+        ("node", "edge"),
+        [
+            (Node(""), None),
+            (Node(7), None),  # type: ignore[arg-type]
+            (Node("x", "Label"), None),  # type: ignore[arg-type]
+            (Node("x", name=None), None),  # type: ignore[arg-type]
+            (Node("x", properties=[1]), None),  # type: ignore[arg-type]
+            (Node("x"), Edge("x", "", "x")),
+            (Node("x"), Edge("x", "R", "x", float("nan"))),
+            (Node("x"), Edge("x", "R", "x", float("inf"))),
+        ],
+        ids=str,
+    )
+    def test_malformed_nodes_and_edges_are_refused(self, filled: GraphStore, node: Node, edge: Edge | None) -> None:
+        with pytest.raises(InvalidInput):
+            filled.upsert([Node("fine"), node], [edge] if edge else [])
+        assert filled.count() == (len(NODES), len(EDGES))
+
+    def test_deleting_takes_the_edges_too(self, filled: GraphStore) -> None:
+        filled.delete(["ada", "nobody"])
+        assert filled.get(["ada"]) == [None]
+        assert filled.count() == (len(NODES) - 1, sum("ada" not in (e.source, e.target) for e in EDGES))
+        assert filled.neighbors(["ada"]) == []
+        filled.upsert([NODES[0]])
+        assert filled.neighbors(["ada"]) == []
+
+    def test_many_changes_equal_one_build(self, store: GraphStore) -> None:
+        nodes, edges = random_graph(7)
+        rng = random.Random(7)
+        store.upsert([replace(node, name="old", properties={"stale": 1}) for node in nodes[:20]])
+        for start in range(0, len(nodes), 13):
+            store.upsert(nodes[start : start + 13])
+        for edge in rng.sample(edges, len(edges)):
+            store.upsert(edges=[edge])
+        gone = {node.id for node in rng.sample(nodes, 5)}
+        store.delete(gone)
+        kept = [e for e in edges if not {e.source, e.target} & gone]
+        assert all_nodes(store) == [node for node in sorted(nodes, key=lambda n: n.id) if node.id not in gone]
+        assert all_edges(store) == sorted(kept, key=edge_key)
+
+    # -- views
+
+    def test_a_view_leaks_nothing(self, store: GraphStore) -> None:
+        nodes, edges = random_graph(3)
+        secret = [Node(f"secret-{i}", ("Secret",), "hush", "hush", {"tenant": "x", "hidden": i}) for i in range(5)]
+        nodes = [replace(node, properties={**node.properties, "tenant": "y"}) for node in nodes]
+        into = [Edge(nodes[i].id, "GUARDS", node.id, 9.0, {"code": i}) for i, node in enumerate(secret)]
+        store.upsert([*nodes, *secret], [*edges, *into, Edge("secret-0", "LIKES", nodes[0].id, 9.0)])
+        view = store.view({"tenant": "y"})
+        assert view.count() == (len(nodes), len(edges))
+        assert view.get(["secret-0", nodes[0].id]) == [None, nodes[0]]
+        assert all_nodes(view) == sorted(nodes, key=lambda node: node.id)
+        assert all_nodes(view, where={"tenant": "x"}) == []
+        assert all_nodes(view, labels=["Secret"]) == []
+        assert all_edges(view) == sorted(edges, key=edge_key)
+        assert all_edges(view, relations=["GUARDS"]) == []
+        everyone = [node.id for node in (*nodes, *secret)]
+        assert view.neighbors(everyone) == expected_neighbors(nodes, edges, everyone)
+        assert view.neighbors(everyone, limit=1) == expected_neighbors(nodes, edges, everyone, limit=1)
+        assert view.neighbors(["secret-0"], direction="in") == []
+        schema = view.schema()
+        assert not schema.labels.get("Secret")
+        assert "GUARDS" not in schema.relation_names
+        assert "hidden" not in {name for of_label in schema.properties.values() for name in of_label}
+        inner = view.view({"label": "Person"})
+        assert {node.id for node in all_nodes(inner)} == {node.id for node in nodes if "Person" in node.labels}
+        assert view.view({"tenant": "x"}).count() == (0, 0)
+
+    def test_a_view_cannot_be_written_to(self, filled: GraphStore) -> None:
+        view = filled.view({"label": "Person"})
+        with pytest.raises(GraphretError):
+            view.upsert([Node("new", ("Person",))])
+        with pytest.raises(GraphretError):
+            view.delete(["ada"])
+        assert filled.count() == (len(NODES), len(EDGES))
+
+
+class CypherStoreSuite(GraphStoreSuite):
+    """What every `CypherStore` does besides."""
+
+    @pytest.fixture
+    def cypher(self, filled: GraphStore) -> CypherStore:
+        """The store with a small graph in it, to be asked in Cypher."""
+        assert isinstance(filled, CypherStore)
+        return filled
+
+    def test_a_query_returns_columns_and_rows(self, cypher: CypherStore) -> None:
+        found = cypher.query(
+            "MATCH (p:Person) WHERE p.born < $year RETURN p.name AS name, p.born AS born ORDER BY born", {"year": 1900}
+        )
+        assert found.columns == ["name", "born"]
+        assert found.rows == [("Charles Babbage", 1791), ("Ada Lovelace", 1815)]
+        assert found.to_dicts()[0] == {"name": "Charles Babbage", "born": 1791}
+        assert not found.truncated
+
+    def test_nodes_and_relationships_come_back_as_such(self, cypher: CypherStore) -> None:
+        found = cypher.query("MATCH (p:Person)-[r:WROTE]->(t:Text) RETURN p, r, t")
+        assert found.rows == [(NODES[0], EDGES[0], NODES[3])]
+
+    def test_a_row_cap_says_that_it_cut(self, cypher: CypherStore) -> None:
+        found = cypher.query("UNWIND range(1, 100) AS i RETURN i", max_rows=7)
+        assert [row[0] for row in found.rows] == list(range(1, 8))
+        assert found.truncated
+        assert not cypher.query("UNWIND range(1, 7) AS i RETURN i", max_rows=7).truncated
+
+    def test_a_query_only_reads(self, cypher: CypherStore) -> None:
+        for text in ("CREATE (:Person {id: 'eve'})", "MATCH (n) DETACH DELETE n", "MATCH (n:Person) SET n.born = 0"):
+            with pytest.raises(QueryRefused):
+                cypher.query(text)
+        assert cypher.get([NODES[0].id, "eve"]) == [NODES[0], None]
+        assert cypher.count() == (len(NODES), len(EDGES))
+
+    def test_what_does_not_parse_is_refused(self, cypher: CypherStore) -> None:
+        for call in (cypher.query, cypher.explain):
+            with pytest.raises(QueryRefused):
+                call("MATCH (n RETURN n")
+
+    def test_a_slow_query_is_stopped(self, cypher: CypherStore) -> None:
+        with pytest.raises(QueryTimeout):
+            cypher.query(
+                "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a * b AS c RETURN count(c)",
+                timeout=0.5,
+            )
+        assert cypher.count() == (len(NODES), len(EDGES))
+
+    def test_explain_runs_nothing(self, cypher: CypherStore) -> None:
+        assert cypher.explain("MATCH (n:Person) RETURN n.name") in ("r", None)
+        assert cypher.explain("MATCH (n:Person) SET n.born = 0") != "r" or cypher.dialect != "neo4j"
+        assert cypher.get([NODES[0].id]) == [NODES[0]]
+
+    def test_a_view_answers_no_free_cypher(self, cypher: CypherStore) -> None:
+        view = cypher.view({"label": "Person"})
+        assert isinstance(view, CypherStore)
+        with pytest.raises(QueryRefused):
+            view.query("MATCH (n) RETURN count(n)")
+        with pytest.raises(QueryRefused):
+            view.explain("MATCH (n) RETURN count(n)")
