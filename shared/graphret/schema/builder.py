@@ -1,0 +1,160 @@
+"""`SchemaBuilder`: the schema of nodes and edges that come in blocks."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from graphret.schema.model import GraphSchema, PropertySchema
+from graphret.types import Edge, Node
+
+EXAMPLES = 3
+_VALUES_COUNTED = 1000
+_VALUE_LENGTH = 100
+_LIST_LENGTH = 5
+
+
+class SchemaBuilder:
+    """Counts labels, relations and properties of blocks of nodes and edges.
+
+    Parameters
+    ----------
+    examples
+        How many values are kept as examples of a property.
+    """
+
+    def __init__(self, examples: int = EXAMPLES) -> None:
+        self.examples = examples
+        self._labels: Counter[str] = Counter()
+        self._triples: Counter[tuple[str, str, str]] = Counter()
+        self._relations: Counter[str] = Counter()
+        self._of_label: dict[str, dict[str, _Property]] = {}
+        self._of_relation: dict[str, dict[str, _Property]] = {}
+
+    def observe_nodes(self, nodes: Iterable[Node]) -> None:
+        """Read a block of nodes."""
+        for node in nodes:
+            labels = dict.fromkeys(node.labels)
+            self._labels.update(labels.keys())
+            for label in labels:
+                _observe(self._of_label.setdefault(label, {}), node.properties)
+
+    def observe_edges(self, edges: Iterable[Edge], labels: Mapping[str, str] | None = None) -> None:
+        """Read a block of edges.
+
+        Parameters
+        ----------
+        labels
+            The primary label of nodes by id. An edge is counted as a triple if both of its ends are there.
+        """
+        for edge in edges:
+            self._relations[edge.relation] += 1
+            _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties)
+            if labels is not None and edge.source in labels and edge.target in labels:
+                self._triples[labels[edge.source], edge.relation, labels[edge.target]] += 1
+
+    def build(
+        self,
+        labels: Mapping[str, int] | None = None,
+        relations: Mapping[tuple[str, str, str], int] | None = None,
+        *,
+        sampled: bool = False,
+    ) -> GraphSchema:
+        """Return the schema; counts that are known otherwise take the place of what was counted."""
+        return GraphSchema(
+            dict(sorted((self._labels if labels is None else labels).items())),
+            dict(sorted((self._triples if relations is None else relations).items())),
+            self._properties(self._of_label, self._labels),
+            self._properties(self._of_relation, self._relations),
+            sampled,
+        )
+
+    def _properties(
+        self, owners: Mapping[str, Mapping[str, _Property]], counts: Mapping[str, int]
+    ) -> dict[str, dict[str, PropertySchema]]:
+        return {
+            owner: {name: known.schema(counts[owner], self.examples) for name, known in sorted(found.items())}
+            for owner, found in sorted(owners.items())
+            if found
+        }
+
+
+def type_of(value: Any) -> str:
+    """Return the type of a value in the words of `PropertySchema.type`."""
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if isinstance(value, str):
+        return "STRING"
+    if isinstance(value, int):
+        return "INTEGER"
+    if isinstance(value, float):
+        return "FLOAT"
+    if isinstance(value, Mapping):
+        return "MAP"
+    if isinstance(value, (list, tuple)):
+        return f"LIST OF {merged_type(type_of(v) for v in value if v is not None)}"
+    if isinstance(value, datetime.datetime):
+        return "DATE_TIME"
+    if isinstance(value, datetime.date):
+        return "DATE"
+    return "ANY"
+
+
+def merged_type(types: Iterable[str]) -> str:
+    """Return the one type of values of several: numbers are ``FLOAT``, lists are lists, all else is ``ANY``."""
+    found = set(types)
+    if len(found) == 1:
+        return found.pop()
+    if found and found <= {"INTEGER", "FLOAT"}:
+        return "FLOAT"
+    if found and all(kind.startswith("LIST OF ") for kind in found):
+        return f"LIST OF {merged_type(kind.removeprefix('LIST OF ') for kind in found - {'LIST OF ANY'})}"
+    return "ANY"
+
+
+class _Property:
+    def __init__(self) -> None:
+        self.n = 0
+        self.types: set[str] = set()
+        self.values: Counter[str] = Counter()
+
+    def schema(self, owners: int, examples: int) -> PropertySchema:
+        likeliest = sorted(self.values.items(), key=lambda item: (-item[1], item[0]))[:examples]
+        return PropertySchema(
+            merged_type(self.types),
+            self.n / owners if owners else 0.0,
+            tuple(json.loads(text) for text, _ in likeliest),
+        )
+
+
+def _observe(known: dict[str, _Property], properties: Mapping[str, Any]) -> None:
+    for name, value in properties.items():
+        if value is None:
+            continue
+        seen = known.get(name)
+        if seen is None:
+            seen = known[name] = _Property()
+        seen.n += 1
+        seen.types.add(type_of(value))
+        if (example := _example(value)) is not None and (example in seen.values or len(seen.values) < _VALUES_COUNTED):
+            seen.values[example] += 1
+
+
+def _example(value: Any) -> str | None:
+    """Return a value as JSON, shortened; `None` for what shows little: an object, or a list of them."""
+    if isinstance(value, str):
+        return json.dumps(_cut(value))
+    if isinstance(value, (list, tuple)):
+        short = [_cut(v) if isinstance(v, str) else v for v in value[:_LIST_LENGTH]]
+        plain = short and all(isinstance(v, (str, int, float, bool)) for v in short)
+        return json.dumps(short) if plain else None
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    return None if isinstance(value, Mapping) else json.dumps(_cut(str(value)))
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"

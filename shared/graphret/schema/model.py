@@ -1,0 +1,176 @@
+"""`GraphSchema`: what kinds of nodes, relations and properties a graph has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphret.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class PropertySchema:
+    """What is known of a property of the nodes of one label, or of the edges of one relation.
+
+    Parameters
+    ----------
+    type
+        ``STRING``, ``INTEGER``, ``FLOAT``, ``BOOLEAN``, ``DATE``, ``DATE_TIME``, ``POINT``, ``MAP``, ``LIST OF`` one
+        of these, or ``ANY`` where values of several types were seen.
+    coverage
+        Share of the nodes or edges that have it, 0 to 1.
+    examples
+        A few of its values, the most frequent first.
+    """
+
+    type: str = "ANY"
+    coverage: float = 1.0
+    examples: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSchema:
+    """The labels, relations and properties of a graph.
+
+    Parameters
+    ----------
+    labels
+        How many nodes bear each label.
+    relations
+        How many edges join each ``(source label, relation, target label)``; an edge counts under the primary labels of
+        its ends, or under every pair of their labels where the store knows no primary one.
+    properties
+        For each label its properties by name.
+    relation_properties
+        For each relation its properties by name.
+    sampled
+        Whether only a part of the graph was read: counts are then estimates, and a rare triple or property may be
+        missing.
+    """
+
+    labels: Mapping[str, int]
+    relations: Mapping[tuple[str, str, str], int]
+    properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
+    relation_properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
+    sampled: bool = False
+
+    @property
+    def relation_names(self) -> list[str]:
+        """The names of the relations, in order."""
+        return sorted({relation for _, relation, _ in self.relations} | set(self.relation_properties))
+
+    def text(self, max_tokens: int | None = None, count_tokens: Callable[[str], int] | None = None) -> str:
+        """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
+
+        What does not fit is left out from the end: examples, then properties, then rare labels and triples; the text
+        then says how much. The same schema gives the same text. Values are quoted, shortened and put on one line;
+        names that do not fit on a line are left out.
+
+        Parameters
+        ----------
+        max_tokens
+            The text has at most this many; `None` is no limit.
+        count_tokens
+            Counts the tokens of a text; without it they are estimated, on the safe side, from its bytes.
+
+        Raises
+        ------
+        InvalidInput
+            When `max_tokens` is too few even to say that everything was left out.
+        """
+        from graphret.schema.text import write
+
+        return write(self, max_tokens, count_tokens)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as JSON values; examples that are none, such as dates, as text."""
+        return {
+            "labels": dict(self.labels),
+            "relations": [
+                {"source": source, "relation": relation, "target": target, "count": n}
+                for (source, relation, target), n in self.relations.items()
+            ],
+            "properties": _properties_out(self.properties),
+            "relation_properties": _properties_out(self.relation_properties),
+            "sampled": self.sampled,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GraphSchema:
+        """Return the schema that `to_dict` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            Names the field that is absent or malformed.
+        """
+        if not isinstance(values, Mapping):
+            raise InvalidInput(f"schema: an object is expected, not {type(values).__name__}")
+        labels = _object(values.get("labels"), "labels")
+        relations: dict[tuple[str, str, str], int] = {}
+        listed = values.get("relations")
+        if not isinstance(listed, (list, tuple)):
+            raise InvalidInput("schema: 'relations' must be a list")
+        for i, item in enumerate(listed):
+            where = f"relations, item {i}"
+            given = _object(item, where)
+            names = [given.get(key) for key in ("source", "relation", "target")]
+            if not all(isinstance(name, str) for name in names):
+                raise InvalidInput(f"schema: {where}: 'source', 'relation' and 'target' must be strings")
+            relations[names[0], names[1], names[2]] = _count(given.get("count"), where)  # type: ignore[index]
+        return cls(
+            {label: _count(n, f"labels, {label!r}") for label, n in labels.items()},
+            relations,
+            _properties_in(values.get("properties", {}), "properties"),
+            _properties_in(values.get("relation_properties", {}), "relation_properties"),
+            bool(values.get("sampled", False)),
+        )
+
+
+def _properties_out(properties: Mapping[str, Mapping[str, PropertySchema]]) -> dict[str, Any]:
+    return {
+        owner: {
+            name: {"type": p.type, "coverage": p.coverage, "examples": [_json(value) for value in p.examples]}
+            for name, p in of_owner.items()
+        }
+        for owner, of_owner in properties.items()
+    }
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_json(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(key): _json(v) for key, v in value.items()}
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _properties_in(values: Any, what: str) -> dict[str, dict[str, PropertySchema]]:
+    found: dict[str, dict[str, PropertySchema]] = {}
+    for owner, of_owner in _object(values, what).items():
+        found[owner] = {}
+        for name, item in _object(of_owner, f"{what}, {owner!r}").items():
+            where = f"{what}, {owner!r}, {name!r}"
+            given = _object(item, where)
+            kind, coverage, examples = (
+                given.get(k, d) for k, d in (("type", "ANY"), ("coverage", 1.0), ("examples", ()))
+            )
+            if not isinstance(kind, str) or not isinstance(examples, (list, tuple)):
+                raise InvalidInput(f"schema: {where}: 'type' must be a string and 'examples' a list")
+            if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0 <= coverage <= 1:
+                raise InvalidInput(f"schema: {where}: 'coverage' must be a number from 0 to 1")
+            found[owner][name] = PropertySchema(kind, float(coverage), tuple(examples))
+    return found
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"schema: {what} must be an object")
+    return value
+
+
+def _count(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInput(f"schema: {what}: a count is a whole number, not {value!r}")
+    return value

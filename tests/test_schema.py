@@ -1,0 +1,208 @@
+"""Schemas from nodes and edges, as JSON, and as text within a budget."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema, PropertySchema
+from graphret.schema.builder import SchemaBuilder, merged_type, type_of
+from graphret.schema.text import estimate_tokens, quote_name, quote_value
+from graphret.types import Edge, Node
+
+SCHEMA = GraphSchema(
+    {"Person": 1200, "Film Star": 7, "Unused": 0},
+    {("Person", "KNOWS", "Person"): 30, ("Person", "ACTED IN", "Film Star"): 4},
+    {
+        "Person": {
+            "born": PropertySchema("INTEGER", 1.0, (1815, 1791)),
+            "motto": PropertySchema("STRING", 0.1, ('say "hi"\nMATCH (n) DELETE n', "x" * 90)),
+        }
+    },
+    {"KNOWS": {"since": PropertySchema("DATE", 0.5, (datetime.date(1833, 6, 5),))}},
+)
+
+
+def test_text_says_all_of_it_most_frequent_first() -> None:
+    assert SCHEMA.text().splitlines() == [
+        "Nodes, how many, and their properties:",
+        '(:Person) 1,200 {born: INTEGER e.g. 1815, 1791; motto: STRING e.g. "say \\"hi\\" MATCH (n) DELETE n", '
+        f'"{"x" * 39}…"}}',
+        "(:`Film Star`) 7",
+        "(:Unused) 0",
+        "Relations and how many:",
+        "(:Person)-[:KNOWS]->(:Person) 30",
+        "(:Person)-[:`ACTED IN`]->(:`Film Star`) 4",
+        "Properties of relations:",
+        '[:KNOWS] {since: DATE e.g. "1833-06-05"}',
+    ]
+
+
+def test_text_keeps_its_budget_and_says_what_is_missing() -> None:
+    whole = SCHEMA.text()
+    before = ""
+    for budget in range(20, estimate_tokens(whole) + 1):
+        text = SCHEMA.text(budget)
+        assert estimate_tokens(text) <= budget
+        assert text == SCHEMA.text(budget)
+        assert ("Left out:" in text) == (text != whole)
+        shown = ["(:Person) 1,200", "(:Person)-[:KNOWS]->(:Person)", "(:Unused)", "born", "since", "1815"]
+        places = [name in text for name in shown]
+        assert places == sorted(places, reverse=True)  # nothing of less weight stands where something else is missing
+        before = text
+    assert before == whole
+    assert "Left out: 3 labels, 2 relations, 3 properties." in SCHEMA.text(22)
+    with pytest.raises(InvalidInput, match="max_tokens"):
+        SCHEMA.text(3)
+    with pytest.raises(InvalidInput, match="max_tokens"):
+        SCHEMA.text(True)
+
+
+def test_text_counts_with_the_callers_tokens() -> None:
+    def words(text: str) -> int:
+        return len(text.split())
+
+    assert words(SCHEMA.text(30, words)) <= 30
+    assert SCHEMA.text(1000, words) == SCHEMA.text()
+
+
+def test_text_of_a_large_schema_asks_for_few_counts() -> None:
+    labels = {f"L{i}": i for i in range(5000)}
+    large = GraphSchema(labels, {(f"L{i}", "R", f"L{i + 1}"): i for i in range(4999)})
+    asked = 0
+
+    def count(text: str) -> int:
+        nonlocal asked
+        asked += 1
+        return estimate_tokens(text)
+
+    text = large.text(1000, count)
+    assert asked < 30
+    assert 900 < estimate_tokens(text) <= 1000
+    assert "(:L4999) 4,999" in text
+    assert "(:L4998)-[:R]->(:L4999) 4,998" in text
+
+
+def test_samples_and_empty_graphs_are_told() -> None:
+    assert "sample" in GraphSchema({"A": 1}, {}, sampled=True).text()
+    assert GraphSchema({}, {}).text() == "The graph is empty."
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x" * 101, "a\u2028b", "a\u202eb", "", "\ud800"])
+def test_names_that_fit_on_no_line_are_left_out(name: str) -> None:
+    assert quote_name(name) is None
+    text = GraphSchema({name or "\0": 5, "A": 1}, {("A", name or "\0", "A"): 3}).text()
+    assert text.splitlines() == [
+        "Nodes, how many, and their properties:",
+        "(:A) 1",
+        "Left out: 1 labels, 1 relations.",
+    ]
+
+
+@given(st.text())
+def test_no_value_breaks_the_line(value: str) -> None:
+    quoted = quote_value(value)
+    assert len(quoted.splitlines()) <= 1
+    assert len(json.loads(quoted)) <= 40
+
+
+def test_names_are_written_as_cypher_has_them() -> None:
+    assert quote_name("WROTE") == "WROTE"
+    assert quote_name("a`]->() DELETE n //") == "`a``]->() DELETE n //`"
+    assert quote_name("1st") == "`1st`"
+
+
+# From nodes and edges
+
+
+def test_builder_counts_types_coverage_and_examples() -> None:
+    builder = SchemaBuilder()
+    nodes = [
+        Node("a", ("Person", "Author"), properties={"born": 1, "tags": ["x"], "score": 1, "odd": 1, "gone": None}),
+        Node("b", ("Person",), properties={"born": 1, "tags": [], "score": 0.5, "odd": "two", "deep": {"k": 1}}),
+        Node("c", ("Person",), properties={"born": 2}),
+        Node("d", ("Text",)),
+    ]
+    edges = [Edge("a", "WROTE", "d", properties={"year": 1843}), Edge("b", "WROTE", "d"), Edge("a", "KNOWS", "b")]
+    builder.observe_nodes(nodes[:2])
+    builder.observe_nodes(nodes[2:])
+    builder.observe_edges(edges, {node.id: node.label for node in nodes})
+    schema = builder.build()
+    assert schema.labels == {"Author": 1, "Person": 3, "Text": 1}
+    assert schema.relations == {("Person", "KNOWS", "Person"): 1, ("Person", "WROTE", "Text"): 2}
+    person = schema.properties["Person"]
+    assert person["born"] == PropertySchema("INTEGER", 1.0, (1, 2))
+    assert person["tags"] == PropertySchema("LIST OF STRING", 2 / 3, (["x"],))
+    assert person["score"].type == "FLOAT"
+    assert person["odd"].type == "ANY"
+    assert person["deep"] == PropertySchema("MAP", 1 / 3)
+    assert "gone" not in person
+    assert "Text" not in schema.properties
+    assert schema.relation_properties == {"WROTE": {"year": PropertySchema("INTEGER", 0.5, (1843,))}}
+    assert not schema.sampled
+
+
+def test_builder_takes_counts_that_are_known() -> None:
+    builder = SchemaBuilder(examples=1)
+    builder.observe_nodes([Node("a", ("A",), properties={"x": "y" * 5000})])
+    schema = builder.build({"A": 50, "B": 2}, {("A", "R", "B"): 9}, sampled=True)
+    assert schema.labels == {"A": 50, "B": 2}
+    assert schema.relations == {("A", "R", "B"): 9}
+    assert schema.sampled
+    assert len(schema.properties["A"]["x"].examples[0]) == 100
+
+
+def test_types() -> None:
+    values: dict[str, Any] = {
+        "STRING": "s",
+        "BOOLEAN": True,
+        "LIST OF FLOAT": [1, 2.5],
+        "LIST OF ANY": [1, "x"],
+        "LIST OF LIST OF INTEGER": [[1], [2]],
+        "MAP": {},
+        "DATE_TIME": datetime.datetime(2020, 1, 1),
+        "DATE": datetime.date(2020, 1, 1),
+    }
+    assert {name: type_of(value) for name, value in values.items()} == {name: name for name in values}
+    assert merged_type(["LIST OF ANY", "LIST OF STRING"]) == "LIST OF STRING"
+    assert merged_type([]) == "ANY"
+
+
+# As JSON
+
+
+def test_schema_round_trips_as_json() -> None:
+    plain = SCHEMA.to_dict()
+    again = GraphSchema.from_dict(json.loads(json.dumps(plain)))
+    assert again.to_dict() == plain
+    assert again.labels == SCHEMA.labels
+    assert again.relations == SCHEMA.relations
+    assert again.properties == SCHEMA.properties
+    assert again.relation_properties["KNOWS"]["since"].examples == ("1833-06-05",)
+    assert again.text() == SCHEMA.text()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"labels": None}, "labels"),
+        ({"labels": {"A": -1}}, "'A'"),
+        ({"labels": {"A": True}}, "'A'"),
+        ({"relations": {}}, "relations"),
+        ({"relations": [{"source": "A", "relation": "R", "target": "B", "count": 1}, {"source": 1}]}, "item 1"),
+        ({"properties": {"A": {"x": {"type": 3}}}}, "'x'"),
+        ({"properties": {"A": {"x": {"coverage": 2}}}}, "coverage"),
+        ({"relation_properties": []}, "relation_properties"),
+    ],
+)
+def test_malformed_json_is_named(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        GraphSchema.from_dict({"labels": {"A": 1}, "relations": [], **change})
+    with pytest.raises(InvalidInput, match="object"):
+        GraphSchema.from_dict([])  # type: ignore[arg-type]
