@@ -1,0 +1,43 @@
+"""What may run: lists of allowed clauses, functions and procedures, never of forbidden ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from graphret.cypher.allowed.lists import ALLOWED
+from graphret.cypher.allowed.reader import Refused
+from graphret.cypher.allowed.scan import Unreadable, scan
+from graphret.cypher.allowed.words import Words
+from graphret.cypher.parsing import Parsed
+from graphret.cypher.report import ERROR, Finding
+
+__all__ = ["disallowed"]
+
+NOT_ALLOWED = "not-allowed"
+
+
+def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()) -> list[Finding]:
+    """Return what in a query is not among the clauses, functions and procedures that may run on its dialect.
+
+    The text is read anew, by rules stricter than any server's, and the tree is read besides, where there is one: a
+    query runs only if both find nothing.
+
+    Parameters
+    ----------
+    parsed
+        The query. It need not parse.
+    functions, procedures
+        Names that may run as well, such as those of a plug-in; it is for the caller to know that they only read.
+    """
+    allowed = ALLOWED[parsed.dialect]
+    try:
+        refused = Words(scan(parsed.query), parsed.dialect, allowed, functions, procedures).read()
+    except Unreadable as problem:
+        refused = [Refused(problem.reason, problem.start, problem.end)]
+    return [_finding(parsed.query, r) for r in refused]
+
+
+def _finding(query: str, refused: Refused) -> Finding:
+    before = query[: refused.start]
+    line, column = before.count("\n") + 1, refused.start - before.rfind("\n")
+    return Finding(ERROR, NOT_ALLOWED, refused.reason, refused.start, refused.end, line, column)
