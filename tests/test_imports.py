@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "strings", "text", "types", "where", "gazetteer"},
     {"_files", "_current", "storage", "nodes", "edges", "schema"},
     {"stores", "search", "llm"},
-    {"corpus", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},
+    {"corpus", "graphs", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
     {"training", "evaluation", "explain", "demo", "testing", "cli"},
 ]

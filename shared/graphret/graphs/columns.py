@@ -1,0 +1,120 @@
+"""Which column of a table is what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphret.errors import InvalidInput
+from graphret.graphs.guessing import READERS
+
+#: The columns that are looked for where none is named, the first that is there.
+USUAL: dict[str, tuple[str, ...]] = {
+    "id": ("id",),
+    "label": ("labels", "label", "type"),
+    "name": ("name",),
+    "text": ("text",),
+    "source": ("source", "from"),
+    "target": ("target", "to"),
+    "relation": ("relation", "type"),
+    "weight": ("weight",),
+    "properties": ("properties",),
+}
+_OF_NODES = ("id", "label", "name", "text", "properties")
+_OF_EDGES = ("source", "target", "relation", "weight", "properties")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns hold what; the other columns are properties. A table with a source and a target holds edges.
+
+    Parameters
+    ----------
+    id, label, name, text
+        Columns of node tables. Where one is `None`, a column of the usual name is taken: ``id``; ``labels``, ``label``
+        or ``type``; ``name``; ``text``. A name that is asked for by option must not be empty.
+    source, target, relation, weight
+        Columns of edge tables; ``source`` or ``from``, ``target`` or ``to``, ``relation`` or ``type``, ``weight``.
+    properties
+        A column of JSON objects, whose fields become properties; ``properties``.
+    label_separator
+        What stands between the labels of a node with several, where they are one string.
+    default_label, default_relation
+        The label of nodes and the relation of edges in tables with no such column; with no relation such a table is
+        refused.
+    types
+        The types of text columns that are not to be guessed: ``string``, ``integer``, ``float``, ``boolean``, ``json``.
+    delimiter
+        What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
+    """
+
+    id: str | None = None
+    label: str | None = None
+    name: str | None = None
+    text: str | None = None
+    source: str | None = None
+    target: str | None = None
+    relation: str | None = None
+    weight: str | None = None
+    properties: str | None = None
+    label_separator: str = ";"
+    default_label: str = "Node"
+    default_relation: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        for column, kind in self.types.items():
+            if kind not in READERS:
+                raise InvalidInput(f"type of column {column!r}: one of {', '.join(READERS)} is expected, not {kind!r}")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise InvalidInput(f"delimiter: one character is expected, not {self.delimiter!r}")
+        if not self.default_label or not self.label_separator:
+            raise InvalidInput("the default label and the separator of labels must not be empty")
+
+    def chosen(self, role: str) -> str | None:
+        """The column that was named for a role."""
+        value: str | None = getattr(self, role)
+        return value
+
+    def of(self, header: Sequence[str], role: str) -> str | None:
+        """Return the column of a table that has a role, `None` if there is none."""
+        named = self.chosen(role)
+        if named is not None:
+            return named if named in header else None
+        return next((name for name in USUAL[role] if name in header), None)
+
+    def has_edges(self, header: Sequence[str]) -> bool:
+        """Whether a table with these columns holds edges."""
+        return self.of(header, "source") is not None and self.of(header, "target") is not None
+
+    def roles(self, header: Sequence[str], where: str) -> dict[str, str]:
+        """Return the column of each role that a table has.
+
+        Raises
+        ------
+        InvalidInput
+            If a node table has no id, an edge table no relation, or one column has two roles.
+        """
+        edges = self.has_edges(header)
+        found: dict[str, str] = {}
+        for role in _OF_EDGES if edges else _OF_NODES:
+            column = self.of(header, role)
+            if column is None:
+                continue
+            if column in found.values():
+                if self.chosen(role) is not None:
+                    raise InvalidInput(f"{where}: the column {column!r} cannot be two things")
+                continue
+            found[role] = column
+        if edges and "relation" not in found and not self.default_relation:
+            raise InvalidInput(
+                f"{where}: no column holds the relation; the columns are {', '.join(map(repr, header))}; name one "
+                "(--relation-column), or one relation for all edges (--relation)"
+            )
+        if not edges and "id" not in found:
+            raise InvalidInput(
+                f"{where}: no column holds the id; the columns are {', '.join(map(repr, header))}; name one "
+                "(--id-column), or for edges --source-column and --target-column"
+            )
+        return found

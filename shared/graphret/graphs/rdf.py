@@ -1,0 +1,233 @@
+"""RDF in N-Triples, through rdflib: types become labels, literals properties, other triples edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from graphret.errors import InvalidInput, MissingDependency
+from graphret.graphs.builder import TablesBuilder
+from graphret.graphs.iris import local_name, short_names
+from graphret.graphs.lines import numbered, opened
+from graphret.graphs.tables import GraphTables
+
+_RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+#: The predicates that name a node, the best first.
+NAMES = (
+    "http://www.w3.org/2000/01/rdf-schema#label",
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+)
+#: The predicates that say what a node is.
+TEXTS = (
+    "http://www.w3.org/2000/01/rdf-schema#comment",
+    "http://www.w3.org/2004/02/skos/core#definition",
+    "http://schema.org/description",
+    "https://schema.org/description",
+    "http://purl.org/dc/terms/description",
+)
+#: The label of a node with no ``rdf:type``.
+UNTYPED = "Resource"
+
+#: The fields of a node, which a property does not share a name with.
+_OWN = ("id", "labels", "label", "name", "text")
+
+_NUMBERS = {
+    *("integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger"),
+    *("nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A literal: its value and its language."""
+
+    value: Any
+    language: str
+
+
+@dataclass(slots=True)
+class _Resource:
+    """What is said of a node."""
+
+    line: int
+    file: str
+    types: dict[str, None] = field(default_factory=dict)
+    literals: dict[str, list[_Text]] = field(default_factory=dict)
+
+
+class _Triples:
+    """Takes triples from rdflib's parser."""
+
+    def __init__(self, literal: type) -> None:
+        self.resources: dict[str, _Resource] = {}
+        self.edges: list[tuple[str, str, str, str, int]] = []
+        self.file, self.line = "", 0
+        self.blank: dict[str, str] = {}
+        self._literal = literal
+
+    def _seen(self, term: str) -> _Resource:
+        found = self.resources.get(term)
+        if found is None:
+            found = self.resources[term] = _Resource(self.line, self.file)
+        return found
+
+    def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
+        """Take one triple; the parser calls this."""
+        source, relation = str(subject), str(predicate)
+        said = self._seen(source)
+        if isinstance(object_, self._literal):
+            said.literals.setdefault(relation, []).append(_text(object_))
+        elif relation == _RDF_TYPE:
+            said.types[str(object_)] = None
+        else:
+            target = str(object_)
+            self._seen(target)
+            self.edges.append((source, relation, target, self.file, self.line))
+
+
+class _BlankNodes(dict[str, Any]):
+    """Ids for blank nodes: ``_:`` and the label in the file, so that a second import gives the same."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
+
+    def get(self, label: str, default: Any = None) -> Any:
+        return f"_:{self._prefix}{label}"
+
+
+def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str = "en") -> GraphTables:
+    """Read RDF in N-Triples.
+
+    An IRI or a blank node is a node, and the IRI its id; a blank node's is its label, as ``_:b0`` (``_:2.b0`` in the
+    second file, since labels belong to a file). Objects of ``rdf:type`` become labels, other objects nodes, literals
+    properties. Labels, relations and properties have short names: what stands behind the last ``#`` or ``/`` of the
+    IRI; where that is not unique, the part before goes in front (``foaf_name``). The name is the best of `NAMES`, the
+    text of `TEXTS`; a node without one is named by its IRI's last part.
+
+    Numbers and truth values become such, other literals their text. Several values become a list. Values in another
+    language than `language` become a property of their own, as ``comment@fr``.
+
+    Parameters
+    ----------
+    sources
+        Files.
+    language
+        Which name is taken where there are several; then one without a language, then by language.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is no triple or not UTF-8; the message names the file and the line.
+    MissingDependency
+        If rdflib is not installed.
+    """
+    try:
+        from rdflib import Literal
+    except ImportError as error:
+        raise MissingDependency("rdflib", "import", "Reading RDF") from error
+    triples = _Triples(Literal)
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    for number, source in enumerate(given, 1):
+        _parse(Path(source), triples, "" if number == 1 else f"{number}.")
+    if not triples.resources:
+        raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
+    return _tables(triples, language)
+
+
+def _parse(path: Path, triples: _Triples, prefix: str) -> None:
+    from rdflib.exceptions import ParserError
+    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
+
+    blank = _BlankNodes(prefix)
+    parser = W3CNTriplesParser(cast(Any, triples), bnode_context=blank)
+    triples.file = str(path)
+    with opened(path) as file:
+        for number, line in numbered(file):
+            triples.line = number
+            parser.line = line
+            try:
+                parser.parseline()
+            except (ParserError, ValueError, OverflowError) as error:
+                if isinstance(error, UnicodeDecodeError):
+                    raise InvalidInput(f"{path}, line {number}: a \\ escape that stands for nothing") from error
+                raise InvalidInput(f"{path}, line {number}: no triple of N-Triples: {line[:80]}") from error
+
+
+def _text(literal: Any) -> _Text:
+    text = str(literal)
+    kind = str(literal.datatype or "")
+    value: Any = text
+    if kind.startswith(_XSD):
+        kind = kind.removeprefix(_XSD)
+        try:
+            if kind in _NUMBERS:
+                value = int(text)
+            elif kind in ("decimal", "double", "float"):
+                value = float(text)
+                value = value if abs(value) != float("inf") and value == value else text
+            elif kind == "boolean" and text in ("true", "false", "1", "0"):
+                value = text in ("true", "1")
+        except ValueError:
+            value = text
+    return _Text(value, str(literal.language or "").lower())
+
+
+def _tables(triples: _Triples, language: str) -> GraphTables:
+    resources = triples.resources
+    language = language.lower()
+    labels = short_names(iri for said in resources.values() for iri in said.types)
+    keys = short_names((iri for said in resources.values() for iri in said.literals), _OWN)
+    relations = short_names(relation for _, relation, _, _, _ in triples.edges)
+    builder = TablesBuilder()
+    for iri, said in resources.items():
+        own = tuple(labels[one] for one in sorted(said.types)) or (UNTYPED,)
+        name, named_by = _best(said, NAMES, language)
+        text, told_by = _best(said, TEXTS, language)
+        properties: dict[str, Any] = {}
+        for predicate, values in said.literals.items():
+            rest = [value for value in values if not (predicate == named_by and value is name)]
+            rest = [value for value in rest if not (predicate == told_by and value is text)]
+            properties.update(_properties(keys[predicate], rest, language))
+        builder.node(
+            iri,
+            own,
+            str(name.value) if name else local_name(iri),
+            str(text.value) if text else "",
+            properties,
+            said.file,
+            said.line,
+        )
+    for source, relation, target, file, line in triples.edges:
+        builder.edge(source, relations[relation], target, 1.0, {}, file, line)
+    return builder.finish()
+
+
+def _best(said: _Resource, predicates: Iterable[str], language: str) -> tuple[_Text | None, str | None]:
+    """Return the first value of the first predicate, in the language if there is one, and the predicate."""
+    for predicate in predicates:
+        values = [one for one in said.literals.get(predicate, ()) if str(one.value).strip()]
+        if values:
+            return min(values, key=lambda one: (one.language != language, one.language)), predicate
+    return None, None
+
+
+def _properties(key: str, values: list[_Text], language: str) -> Iterator[tuple[str, Any]]:
+    """Go through the properties that the values of one predicate make: one for each language besides ours."""
+    by_key: dict[str, list[Any]] = {}
+    for one in values:
+        own = key if one.language in ("", language) else f"{key}@{one.language}"
+        kept = by_key.setdefault(own, [])
+        if not any(type(value) is type(one.value) and value == one.value for value in kept):
+            kept.append(one.value)
+    for own, kept in by_key.items():
+        if len({"number" if type(value) in (int, float) else type(value).__name__ for value in kept}) > 1:
+            kept = [str(value) for value in kept]
+        yield own, kept[0] if len(kept) == 1 else kept
