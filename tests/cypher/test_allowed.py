@@ -6,7 +6,7 @@ import pytest
 
 from graphret.cypher.allowed import disallowed
 from graphret.cypher.allowed.lists import ALLOWED
-from graphret.cypher.parsing import Parsed
+from graphret.cypher.parsing import Parsed, parse
 
 REFUSED = r"""
 LOAD CSV FROM 'file:///etc/passwd' AS r RETURN r
@@ -148,7 +148,15 @@ MATCH (n:A) WHERE EXISTS { MATCH (n)-[:R]->() } RETURN id(n), label(n) ORDER BY 
 
 
 def refused(query: str, dialect: str = "neo4j", **more: list[str]) -> list[str]:
+    """What the reading of the text alone refuses."""
     return [finding.message for finding in disallowed(Parsed(query, dialect, []), **more)]
+
+
+def refused_in_tree(query: str, dialect: str = "neo4j") -> list[str]:
+    """What the tree alone refuses: its places lie in a text that is beyond reproach."""
+    tree = parse(query, dialect).tree
+    assert tree is not None
+    return [finding.message for finding in disallowed(Parsed("RETURN 1", dialect, [], tree))]
 
 
 @pytest.mark.parametrize("query", REFUSED)
@@ -211,3 +219,34 @@ def test_no_list_has_what_leaves_the_graph(dialect: str) -> None:
     names = allowed.functions | allowed.procedures
     suspicious = ("file", "load", "apoc", "dbms", "graph.", "nextval", "setseed", "config", "connection", "show_")
     assert [name for name in names if any(part in name.lower() for part in suspicious)] == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (n) SET n.x = 1",
+        "MATCH (n) DETACH DELETE n",
+        "MATCH (n) REMOVE n.x",
+        "CREATE (n)",
+        "MERGE (n)",
+        "FOREACH (x IN [1] | CREATE (n))",
+        "LOAD CSV FROM 'file:///x' AS r RETURN r",
+        "USE other RETURN 1",
+        "MATCH (n) CALL { WITH n SET n.x = 1 } RETURN n",
+        "MATCH (n) CALL { WITH n RETURN 1 AS x } IN TRANSACTIONS RETURN x",
+        "CALL dbms.listConfig() YIELD name RETURN name",
+        "MATCH (n) WHERE apoc.util.sleep(1) IS NULL RETURN n",
+        "RETURN `file`()",
+    ],
+)
+def test_the_tree_alone_refuses_it_as_well(query: str) -> None:
+    assert refused_in_tree(query)
+
+
+@pytest.mark.parametrize("query", ACCEPTED)
+def test_the_tree_accepts_what_the_text_does(query: str) -> None:
+    assert disallowed(parse(query)) == []
+
+
+def test_what_text_and_tree_refuse_alike_is_said_once() -> None:
+    assert len(disallowed(parse("MATCH (n) WHERE apoc.x(n) SET n.x = 1"))) == 2

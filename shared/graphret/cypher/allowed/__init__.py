@@ -7,8 +7,9 @@ from collections.abc import Collection
 from graphret.cypher.allowed.lists import ALLOWED
 from graphret.cypher.allowed.reader import Refused
 from graphret.cypher.allowed.scan import Unreadable, scan
+from graphret.cypher.allowed.tree import refused_nodes
 from graphret.cypher.allowed.words import Words
-from graphret.cypher.parsing import Parsed
+from graphret.cypher.parsing import Parsed, place_of
 from graphret.cypher.report import ERROR, Finding
 
 __all__ = ["disallowed"]
@@ -34,10 +35,12 @@ def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: C
         refused = Words(scan(parsed.query), parsed.dialect, allowed, functions, procedures).read()
     except Unreadable as problem:
         refused = [Refused(problem.reason, problem.start, problem.end)]
-    return [_finding(parsed.query, r) for r in refused]
+    if parsed.tree is not None:
+        for found in refused_nodes(parsed.tree, parsed.dialect, allowed, functions, procedures):
+            if not any(found.start <= known.start < found.end for known in refused):
+                refused.append(found)
+    return [_finding(parsed.query, r) for r in sorted(refused, key=lambda r: r.start)]
 
 
 def _finding(query: str, refused: Refused) -> Finding:
-    before = query[: refused.start]
-    line, column = before.count("\n") + 1, refused.start - before.rfind("\n")
-    return Finding(ERROR, NOT_ALLOWED, refused.reason, refused.start, refused.end, line, column)
+    return Finding(ERROR, NOT_ALLOWED, refused.reason, refused.start, refused.end, *place_of(query, refused.start))
