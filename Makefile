@@ -24,10 +24,10 @@ endef
 OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench docs constraints clean
+.PHONY: help install demo neo4j neo4j-stop test lint format bench docs constraints clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
 install: $(STAMP) ## Make .venv with everything that development needs
 
@@ -42,8 +42,15 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Show on a small real corpus what expansion finds
 	$(OFFLINE) $(BIN)/graphret demo
 
-test: $(STAMP) ## Run the tests
+test: $(STAMP) ## Run the tests, on a Neo4j of their own where one can be started
+	@$(BIN)/python -m graphret.testing.neo4j_server fetch || true
 	$(OFFLINE) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+neo4j: $(STAMP) ## Start a Neo4j with its data in .neo4j, and print its URI
+	@$(BIN)/python -m graphret.testing.neo4j_server start .neo4j
+
+neo4j-stop: $(STAMP) ## Stop it
+	@$(BIN)/python -m graphret.testing.neo4j_server stop .neo4j
 
 lint: $(STAMP) ## Check style and types
 	$(BIN)/ruff check .

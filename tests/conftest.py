@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests_support import HashingEncoder
 
+pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 

@@ -1,0 +1,35 @@
+"""``python -m graphret.testing.neo4j_server start HOME``, ``stop HOME`` or ``fetch``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from graphret.testing.neo4j_server import CannotStart, Neo4jServer
+from graphret.testing.neo4j_server.jars import fetch
+
+
+def main() -> None:
+    """Start or stop the server with its data in a folder, or only fetch what it is made of."""
+    parser = argparse.ArgumentParser(prog="python -m graphret.testing.neo4j_server", description=main.__doc__)
+    parser.add_argument("action", choices=("start", "stop", "fetch"))
+    parser.add_argument("home", nargs="?", default=".neo4j", help="its data folder")
+    given = parser.parse_args()
+    server = Neo4jServer(given.home)
+    try:
+        if given.action == "fetch":
+            fetch()
+        elif given.action == "stop":
+            print("stopped" if server.running else "it does not run")
+            server.stop()
+        elif uri := os.environ.get("NEO4J_URI"):
+            print(uri)
+        else:
+            print(server.start().uri)
+    except CannotStart as error:
+        sys.exit(f"no Neo4j: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Pytest fixtures that share one Neo4j among all tests of a run, those of pytest-xdist's workers too.
+
+The server is started when the first test is collected that asks for one of them, and stopped at the end. Where it
+cannot be, the tests that ask for it are skipped and the summary says why; with ``GRAPHRET_REQUIRE_NEO4J`` set they
+fail. With ``NEO4J_URI`` (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) set they run on that server instead, if its
+database is empty.
+
+A community server has one database for nodes, so that tests which use it run one after another: they are put in the
+xdist group ``neo4j`` (for ``--dist loadgroup``), and a file lock keeps others out while one runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphret.testing.neo4j_server.errors import CannotStart
+from graphret.testing.neo4j_server.server import Neo4jServer
+from graphret.testing.neo4j_server.shared import REQUIRED, SharedServer, empty
+
+if TYPE_CHECKING:
+    import neo4j
+
+GROUP = "neo4j"
+_SKIPPED = "no Neo4j: "
+_shared = pytest.StashKey[SharedServer]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    known = getattr(config, "workerinput", {}).get("graphret_neo4j")
+    folder, owner = known or (tempfile.mkdtemp(prefix="graphret-neo4j-"), os.getpid())
+    config.stash[_shared] = SharedServer(Path(folder), owner)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    shared = node.config.stash[_shared]
+    node.workerinput["graphret_neo4j"] = (str(shared.folder), shared.owner)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and _shared in config.stash:
+        config.stash[_shared].stop()
+        shutil.rmtree(config.stash[_shared].folder, ignore_errors=True)
+
+
+def _uses_server(item: pytest.Item) -> bool:
+    return any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if _uses_server(item) and item.config.pluginmanager.hasplugin("xdist"):
+        item.add_marker(pytest.mark.xdist_group(GROUP))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Do what pytest-xdist 3.8 means to: it writes a test's group where pytest 9.2 no longer reads it."""
+    for item in items:
+        grouped = getattr(item, "_nodeid", item.nodeid)
+        if grouped != item.nodeid and hasattr(item, "_id"):
+            item._id = type(item._id).parse(grouped)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not session.config.option.collectonly and any(map(_uses_server, session.items)):
+        session.config.stash[_shared].prepare()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()) if report.longrepr]
+    missing = [reason.partition(_SKIPPED)[2] for reason in reasons if _SKIPPED in reason]
+    if missing:
+        terminalreporter.section("Neo4j", yellow=True)
+        terminalreporter.line(f"{len(missing)} tests were skipped because there is no Neo4j: {missing[0]}")
+
+
+def _give_up(error: CannotStart) -> None:
+    if os.environ.get(REQUIRED):
+        pytest.fail(f"{_SKIPPED}{error} ({REQUIRED} is set)", pytrace=False)
+    pytest.skip(f"{_SKIPPED}{error}")
+
+
+@pytest.fixture(scope="session")
+def neo4j_driver(request: pytest.FixtureRequest) -> Iterator[neo4j.Driver]:
+    """The official driver on the common server."""
+    import neo4j
+
+    try:
+        uri, auth = request.config.stash[_shared].address()
+    except CannotStart as error:
+        _give_up(error)
+    with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
+        driver.graphret_address = uri, auth  # type: ignore[attr-defined]
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def neo4j_uri(neo4j_driver: neo4j.Driver) -> str:
+    """The address of the common server, whatever its database holds."""
+    return str(neo4j_driver.graphret_address[0])  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def neo4j_auth(neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
+    """The user and the password of the common server, `None` where it asks for none."""
+    auth: tuple[str, str] | None = neo4j_driver.graphret_address[1]  # type: ignore[attr-defined]
+    return auth
+
+
+def _emptied(request: pytest.FixtureRequest, driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    with request.config.stash[_shared].in_use:
+        with driver.session() as session:
+            empty(session.run)
+        yield driver
+        with driver.session() as session:
+            empty(session.run)
+
+
+@pytest.fixture
+def neo4j_empty(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    """The driver, with the database emptied for this test."""
+    yield from _emptied(request, neo4j_driver)
+
+
+@pytest.fixture(scope="module")
+def neo4j_module(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    """The driver, with the database emptied for this module, whose tests then share what it holds."""
+    yield from _emptied(request, neo4j_driver)
+
+
+@pytest.fixture
+def neo4j_spare(request: pytest.FixtureRequest) -> Neo4jServer:
+    """A second server, which asks for a password and may be stopped, killed and started again."""
+    server = request.config.stash[_shared].local(password=True)
+    try:
+        return server.start()
+    except CannotStart as error:
+        _give_up(error)
+        raise
+
+
+FIXTURES = frozenset({"neo4j_driver", "neo4j_spare"})

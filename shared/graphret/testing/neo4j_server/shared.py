@@ -1,0 +1,116 @@
+"""One server for a whole run of the tests, whichever of its processes needs it first."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from graphret.testing.neo4j_server.errors import CannotStart
+from graphret.testing.neo4j_server.server import Neo4jServer
+
+#: Addresses given from outside: an empty database of a server, with user and password where it asks for them.
+URI, NEO4J_USER, NEO4J_PASSWORD = "NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD"
+#: Set to anything, it makes a missing server a failure.
+REQUIRED = "GRAPHRET_REQUIRE_NEO4J"
+
+
+class SharedServer:
+    """The servers of a run of tests, known by a folder that all its processes see.
+
+    Parameters
+    ----------
+    folder
+        Where data and state are kept.
+    owner
+        The id of the process with which the servers end.
+    """
+
+    def __init__(self, folder: Path, owner: int) -> None:
+        self.folder = folder
+        self.owner = owner
+        self.in_use = FileLock(folder / "in-use.lock")
+        self._starting = FileLock(folder / "starting.lock")
+
+    def local(self, *, password: bool = False) -> Neo4jServer:
+        """Return the server that can be started here: the common one, or one that asks for a password."""
+        heap = "512m" if password else "1g"
+        home = self.folder / ("spare" if password else "server")
+        return Neo4jServer(home, password=password, heap=heap, owner=self.owner)
+
+    def prepare(self) -> None:
+        """Start the common server without waiting for it, unless that was done, or one is given."""
+        with self._starting:
+            if not self._outcome.exists():
+                self._outcome.write_text(json.dumps(self._begin()), encoding="utf-8")
+
+    def address(self) -> tuple[str, tuple[str, str] | None]:
+        """Return the URI of the common server and its user and password, once it answers.
+
+        Raises
+        ------
+        CannotStart
+            When there is none.
+        """
+        self.prepare()
+        outcome: dict[str, Any] = json.loads(self._outcome.read_text(encoding="utf-8"))
+        if outcome["reason"]:
+            raise CannotStart(outcome["reason"])
+        if outcome["uri"]:
+            return outcome["uri"], tuple(outcome["auth"]) if outcome["auth"] else None  # type: ignore[return-value]
+        return self.local().wait().uri, None
+
+    def stop(self) -> None:
+        """End what was started, at once: nobody needs its data."""
+        for password in (False, True):
+            self.local(password=password).kill()
+
+    @property
+    def _outcome(self) -> Path:
+        return self.folder / "outcome.json"
+
+    def _begin(self) -> dict[str, Any]:
+        uri, auth = os.environ.get(URI), None
+        try:
+            if uri:
+                if os.environ.get(NEO4J_PASSWORD):
+                    auth = [os.environ.get(NEO4J_USER, "neo4j"), os.environ[NEO4J_PASSWORD]]
+                _require_empty(uri, auth)
+            else:
+                self.local().start(wait=False)
+        except CannotStart as error:
+            return {"uri": None, "auth": None, "reason": str(error)}
+        return {"uri": uri, "auth": auth, "reason": None}
+
+
+def _require_empty(uri: str, auth: list[str] | None) -> None:
+    """The tests empty the database that they run on: one that holds anything is not theirs."""
+    import neo4j
+    from neo4j.exceptions import DriverError, Neo4jError
+
+    try:
+        with neo4j.GraphDatabase.driver(uri, auth=tuple(auth) if auth else None) as driver:
+            found = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
+    except (DriverError, Neo4jError, ValueError) as error:
+        raise CannotStart(f"{URI} is {uri}, which does not answer: {error}") from error
+    if found:
+        raise CannotStart(f"{URI} is {uri}, which holds {found} nodes; the tests empty the database they run on")
+
+
+def empty(execute: Callable[..., Any]) -> None:
+    """Take all nodes, constraints and indexes out of a database.
+
+    Parameters
+    ----------
+    execute
+        Runs a query in a transaction of its own: ``session.run``.
+    """
+    for kind in ("CONSTRAINT", "INDEX"):
+        found = execute(f"SHOW {kind} YIELD name, type RETURN name, type").data()
+        for name in (row["name"] for row in found if row["type"] != "LOOKUP"):
+            execute(f"DROP {kind} `{name.replace('`', '``')}` IF EXISTS").consume()
+    execute("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
