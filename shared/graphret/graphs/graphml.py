@@ -75,9 +75,8 @@ class _Writer:
             shown = f"properties.{name}" if not is_own and name in own else name
             key = f"{domain[0]}{i}"
             declared[name, is_own] = key, kind
-            self._keys.append(
-                f'<key id="{key}" for="{domain}" attr.name={quoteattr(self._clean(shown))} attr.type="{_TYPES[kind]}"/>\n'
-            )
+            about = f'attr.name={quoteattr(self._clean(shown))} attr.type="{_TYPES[kind]}"'
+            self._keys.append(f'<key id="{key}" for="{domain}" {about}/>\n')
         return declared
 
     def write(self, file: IO[str], store: GraphStore, progress: Progress) -> None:

@@ -77,10 +77,10 @@ class GraphTables:
         counts = np.bincount(self.relation, minlength=len(self.relations)).tolist()
         return dict(sorted(zip(self.relations, counts, strict=True)))
 
-    def nodes(self, size: int) -> Iterator[list[Node]]:
-        """Go through the nodes as objects, in blocks of `size`."""
+    def nodes(self, size: int, start: int = 0) -> Iterator[list[Node]]:
+        """Go through the nodes from a position on as objects, in blocks of `size`."""
         labels = [self.label_sets[code] for code in self.labels.tolist()]
-        for start in range(0, len(self.ids), size):
+        for first in range(start, len(self.ids), size):
             yield [
                 Node(
                     self.ids[i],
@@ -89,14 +89,14 @@ class GraphTables:
                     self.texts[i] if self.texts else "",
                     self.properties[i] if self.properties else _NONE,
                 )
-                for i in range(start, min(start + size, len(self.ids)))
+                for i in range(first, min(first + size, len(self.ids)))
             ]
 
-    def edges(self, size: int) -> Iterator[list[Edge]]:
-        """Go through the edges as objects, in blocks of `size`."""
+    def edges(self, size: int, start: int = 0) -> Iterator[list[Edge]]:
+        """Go through the edges from a position on as objects, in blocks of `size`."""
         ids, relations, properties = self.ids, self.relations, self.edge_properties
-        for start in range(0, len(self.source), size):
-            at = slice(start, start + size)
+        for first in range(start, len(self.source), size):
+            at = slice(first, first + size)
             source, target, relation = (column[at].tolist() for column in (self.source, self.target, self.relation))
             weight = [1.0] * len(source) if self.weight is None else self.weight[at].tolist()
             own = [_NONE] * len(source) if properties is None else properties[at]

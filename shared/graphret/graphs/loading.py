@@ -1,0 +1,213 @@
+"""A graph goes into a store: whole into memory, in batches into a database, from where an earlier try had come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.graphs.builder import TablesBuilder
+from graphret.graphs.journal import Journal
+from graphret.graphs.rows import json_text
+from graphret.graphs.tables import GraphTables
+from graphret.graphs.writing import Progress, no_progress
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
+from graphret.types import Edge, Node
+
+#: How many nodes, and how many edges, are written in one transaction.
+NODE_BATCH, EDGE_BATCH = 10_000, 20_000
+_ROWS = ("source_row", "target_row")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was written: how many nodes and edges, and how many of them an earlier, interrupted try had written."""
+
+    nodes: int
+    edges: int
+    resumed_nodes: int = 0
+    resumed_edges: int = 0
+
+
+def load_tables(
+    tables: GraphTables, store: GraphStore, *, journal: Journal | None = None, progress: Progress = no_progress
+) -> Loaded:
+    """Write a graph into a store, over what has its ids.
+
+    Parameters
+    ----------
+    tables
+        The graph.
+    store
+        Where to. A `MemoryStore` takes it in one step; any other in transactions of `NODE_BATCH` nodes, then of
+        `EDGE_BATCH` edges.
+    journal
+        Remembers the batches that are in the store. With one, a second call after an interruption goes on behind them,
+        if the last nodes that it has are there.
+
+    Raises
+    ------
+    InvalidInput, StoreError
+        What the store raises: it holds the batches before then.
+    """
+    if isinstance(store, MemoryStore):
+        store.upsert(chain.from_iterable(tables.nodes(NODE_BATCH)), chain.from_iterable(tables.edges(EDGE_BATCH)))
+        return Loaded(*tables.count())
+    return _write(
+        store,
+        tables.count(),
+        lambda at: tables.nodes(NODE_BATCH, at),
+        lambda at: tables.edges(EDGE_BATCH, at),
+        journal,
+        progress,
+    )
+
+
+def copy(
+    source: GraphStore, target: GraphStore, *, journal: Journal | None = None, progress: Progress = no_progress
+) -> Loaded:
+    """Copy every node and edge of one store into another, over what has their ids, in blocks.
+
+    Parameters
+    ----------
+    source, target
+        Any two stores. The source must not change meanwhile.
+    journal
+        See `load_tables`; blocks that are in the target are then read and not written again.
+
+    Raises
+    ------
+    InvalidInput, StoreError
+        What the stores raise.
+    """
+    if isinstance(target, MemoryStore):
+        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
+        return Loaded(*source.count())
+    return _write(
+        target,
+        source.count(),
+        lambda at: _from(source.nodes(), at, NODE_BATCH),
+        lambda at: _from(source.edges(), at, EDGE_BATCH),
+        journal,
+        progress,
+    )
+
+
+def _write(
+    store: GraphStore,
+    total: tuple[int, int],
+    nodes: Any,
+    edges: Any,
+    journal: Journal | None,
+    progress: Progress,
+) -> Loaded:
+    """Write blocks of nodes and then of edges, each from a position on."""
+    n, m = _resumed(store, nodes, total, journal)
+    resumed = n, m
+    for node_block in nodes(n):
+        store.upsert(nodes=node_block)
+        n += len(node_block)
+        if journal is not None:
+            journal.write(n, m)
+        progress("nodes", n, total[0])
+    for edge_block in edges(m):
+        store.upsert(edges=edge_block)
+        m += len(edge_block)
+        if journal is not None:
+            journal.write(n, m)
+        progress("edges", m, total[1])
+    if journal is not None:
+        journal.close()
+    return Loaded(n, m, *resumed)
+
+
+def _resumed(store: GraphStore, nodes: Any, total: tuple[int, int], journal: Journal | None) -> tuple[int, int]:
+    """Return how many nodes and edges need not be written again; none where the journal and the store disagree."""
+    n, m = journal.read() if journal is not None else (0, 0)
+    if not n or n > total[0] or m > total[1]:
+        return 0, 0
+    held = store.count()
+    last: list[Node] = next(nodes(n - 1))[:1]
+    if held[0] < n or held[1] < m or None in store.get([node.id for node in last]):
+        return 0, 0
+    return n, m
+
+
+def _from(blocks: Iterable[list[Any]], at: int, size: int) -> Iterator[list[Any]]:
+    """Go through blocks from an item on, in blocks of `size`."""
+    waiting: list[Any] = []
+    for block in blocks:
+        if at >= len(block):
+            at -= len(block)
+            continue
+        waiting += block[at:]
+        at = 0
+        while len(waiting) >= size:
+            yield waiting[:size]
+            waiting = waiting[size:]
+    if waiting:
+        yield waiting
+
+
+def memory_store(tables: GraphTables) -> MemoryStore:
+    """Make a `MemoryStore` of a graph, column by column."""
+    own = tables.edge_properties
+    rows = [_rows(own, key) for key in _ROWS]
+    if own is not None and any(row is not None for row in rows):
+        own = [{key: value for key, value in one.items() if key not in _ROWS} for one in own]
+    return MemoryStore.from_arrays(
+        tables.ids,
+        names=tables.names,
+        texts=tables.texts,
+        labels=tables.labels,
+        label_sets=tables.label_sets or (("Node",),),
+        properties=tables.properties,
+        source=tables.source,
+        target=tables.target,
+        relation=tables.relation,
+        relations=tables.relations,
+        weight=tables.weight,
+        source_row=rows[0],
+        target_row=rows[1],
+        edge_properties=own,
+    )
+
+
+def tables_of(nodes: Iterable[Node], edges: Iterable[Edge], what: str) -> GraphTables:
+    """Return nodes and edges in columns; an `InvalidInput` names an id that comes twice and an edge that dangles."""
+    builder = TablesBuilder()
+    for number, node in enumerate(nodes, 1):
+        builder.node(node.id, tuple(node.labels), node.name, node.text, node.properties, what, number)
+    for number, edge in enumerate(edges, 1):
+        builder.edge(edge.source, edge.relation, edge.target, edge.weight, edge.properties, what, number)
+    return builder.finish()
+
+
+def nested_as_json(tables: GraphTables) -> GraphTables:
+    """Return a graph whose maps, and lists that hold a list or a map, are JSON in a string: for databases."""
+    return replace(tables, properties=_all_flat(tables.properties), edge_properties=_all_flat(tables.edge_properties))
+
+
+def _all_flat(properties: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
+    return None if properties is None else [_flat(own) for own in properties]
+
+
+def _flat(own: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not any(isinstance(value, list | dict) for value in own.values()):
+        return own
+    return {name: json_text(value) if _is_nested(value) else value for name, value in own.items()}
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, list | dict) for one in value))
+
+
+def _rows(properties: Sequence[Mapping[str, Any]] | None, key: str) -> NDArray[np.int64] | None:
+    if properties is None or not any(key in own for own in properties):
+        return None
+    return np.asarray([own.get(key, -1) for own in properties], dtype=np.int64)
