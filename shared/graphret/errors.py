@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphret.cypher.report import Report
+
 
 class GraphretError(Exception):
     """Base class of every error that graphret raises on purpose."""
@@ -63,7 +68,14 @@ class AccessDenied(StoreError):
 
 
 class QueryRefused(StoreError):
-    """A Cypher query was refused: by the guard, by the database, or because the store is a view."""
+    """A Cypher query was refused: by the guard, by the database, or because the store is a view.
+
+    `report` is what the guard found (`graphret.cypher.Report`), `None` where it was not the guard that refused.
+    """
+
+    def __init__(self, message: str, report: Report | None = None) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class QueryTimeout(StoreError):
