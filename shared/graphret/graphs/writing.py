@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,3 +55,41 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         raise InvalidInput(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(folder: Path, mark: str) -> Iterator[Path]:
+    """Write files into a fresh folder, and put it in the place of `folder` when all is written.
+
+    Parameters
+    ----------
+    folder
+        Where the files go. What is there is replaced if it is empty or holds the file `mark`.
+
+    Raises
+    ------
+    InvalidInput
+        If other files are there, or a file cannot be written; nothing is changed then.
+    """
+    fresh = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    try:
+        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / mark).is_file())):
+            raise InvalidInput(f"{folder}: holds other files, and no earlier export with a {mark}")
+        fresh.mkdir(parents=True)
+        yield fresh
+        if folder.exists():
+            os.replace(folder, old)
+        try:
+            os.replace(fresh, folder)
+        except OSError:
+            if old.exists():
+                os.replace(old, folder)
+            raise
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{folder}: a text holds what UTF-8 cannot write ({error.reason})") from error
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        for path in (fresh, old):
+            shutil.rmtree(path, ignore_errors=True)
