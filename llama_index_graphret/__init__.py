@@ -18,8 +18,11 @@ from llama_index_graphret.expansion import SageExpansion
 from llama_index_graphret.filters import to_filters, to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
+from llama_index_graphret.labelled import GraphNode, GraphRelation
 from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
+from llama_index_graphret.property_graph import PropertyGraphStoreAdapter, from_property_graph_store
+from llama_index_graphret.property_graph_store import GraphretPropertyGraphStore
 from llama_index_graphret.rerank import GraphReranker
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
 
@@ -27,10 +30,14 @@ __all__ = [
     "EncoderEmbedding",
     "ExpansionEndEvent",
     "ExpansionStartEvent",
+    "GraphNode",
+    "GraphRelation",
     "GraphReranker",
+    "GraphretPropertyGraphStore",
     "LlamaIndexChat",
     "LlamaIndexEncoder",
     "LlamaIndexSeeds",
+    "PropertyGraphStoreAdapter",
     "RRFFusionRetriever",
     "SageExpansion",
     "SageGraph",
@@ -41,6 +48,7 @@ __all__ = [
     "as_llama_index_retriever",
     "evidence_of",
     "from_llama_node",
+    "from_property_graph_store",
     "retrieval_of",
     "to_filters",
     "to_llama_document",

@@ -20,6 +20,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.schema import Node as MediaNode
+from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from graphret.corpus.items import Document as Text
 from graphret.corpus.items import Item, Record, Table, checked_metadata
@@ -42,23 +43,25 @@ _MADE = frozenset({"source_id", EXTRACTED, "section_text", "introduction", "colu
 _MADE_PREFIXES = ("chunk_", "table_")
 _MEDIA = ("text_resource", "image_resource", "audio_resource", "video_resource")
 _SAID_IN_TEXT = ("title", "section")  # of a table
+_CONTENT = "_node_content"  # where LlamaIndex's property graphs keep the rest of a chunk
+_EMBEDDING = "embedding"  # where they keep embeddings
 
 
 def to_llama_node(node: Node) -> BaseNode:
     """Return a graphret node as a LlamaIndex node of the same id and text.
 
-    A node that came from LlamaIndex comes back as it was: class, metadata and their order, relationships, templates and
-    excluded keys, and so with the same hash, LLM text and embedding text; what graphret found out about it since stays
-    in the graph. Any other becomes a `TextNode` whose metadata are the properties that the user gave; what graphret
-    made is kept beside them as one JSON string, excluded from both texts, so that `from_llama_node` gives the same
-    node.
+    A node that came from LlamaIndex, or that LlamaIndex put into a property graph, comes back as it was: class,
+    metadata and their order, relationships, templates and excluded keys, and so with the same hash, LLM text and
+    embedding text; what graphret found out about it since stays in the graph. Any other becomes a `TextNode` whose
+    metadata are the properties that the user gave, and whose text is the name where there is none; what graphret made
+    is kept beside them as one JSON string, excluded from both texts, so that `from_llama_node` gives the same node.
 
-    The embedding is not part of a graphret node, and so `None`.
+    The embedding is not part of a graphret node, and so `None`, unless it is the property ``embedding``.
     """
     origin = node.properties.get(ORIGIN)
     if isinstance(origin, Mapping) and origin.get("class") in _CLASSES:
         return _restored(node, origin)
-    return _text_node(node)
+    return _chunk(node) or _text_node(node)
 
 
 def from_llama_node(node: BaseNode) -> Node:
@@ -79,6 +82,9 @@ def from_llama_node(node: BaseNode) -> Node:
     kept = _kept(metadata.get(KEPT))
     if kept is not None:
         own = {key: value for key, value in metadata.items() if key != KEPT}
+        text = kept.get("text", text)
+        if kept.get(_EMBEDDING):
+            own[_EMBEDDING] = node.embedding
         made = Node(node_id, tuple(kept["labels"]), kept["name"], text, {**own, **kept["properties"]})
         if _same(_text_node(made), node):
             return made
@@ -145,12 +151,30 @@ def item_of(document: BaseNode) -> Item | None:
     return Text(text, id=document.node_id, **values)
 
 
+def _chunk(node: Node) -> BaseNode | None:
+    """Return the node that LlamaIndex kept in a property graph, `None` where it kept none."""
+    if not isinstance(node.properties.get(_CONTENT), str):
+        return None
+    try:
+        found = metadata_dict_to_node(dict(node.properties))
+    except (ValueError, TypeError, KeyError):
+        return None
+    if found.node_id != node.id:
+        return None
+    found.set_content(node.text)
+    return found
+
+
 def _text_node(node: Node) -> TextNode:
     made = set(node.properties.get(EXTRACTED, ()))
+    vector = node.properties.get(_EMBEDDING)
+    embedded = isinstance(vector, list) and bool(vector) and all(type(x) is float for x in vector)
     is_table = "table_rows" in node.properties
     shown: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in node.properties.items():
+        if embedded and key == _EMBEDDING:
+            continue
         hidden = key in _MADE or key in made or key.startswith(_MADE_PREFIXES) or value is None or value == ""
         (rest if hidden else shown)[key] = value
     excluded = [KEPT, *(key for key in _SAID_IN_TEXT if is_table and key in shown)]
@@ -159,10 +183,16 @@ def _text_node(node: Node) -> TextNode:
     relations = {}
     if isinstance(source, str) and source:
         relations[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT)
+    kept: dict[str, Any] = {"labels": list(node.labels), "name": node.name, "properties": rest}
+    if not node.text and node.name:  # else retrievers that compare texts take all entities for one
+        kept["text"] = ""
+    if embedded:
+        kept[_EMBEDDING] = True
     return TextNode(
         id_=node.id,
-        text=node.text,
-        metadata={**shown, KEPT: _json({"labels": list(node.labels), "name": node.name, "properties": rest})},
+        text=node.text or node.name,
+        embedding=vector if embedded else None,
+        metadata={**shown, KEPT: _json(kept)},
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
         relationships=relations,

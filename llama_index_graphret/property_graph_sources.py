@@ -1,0 +1,129 @@
+"""How the nodes and relations of a LlamaIndex property graph are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
+from llama_index.core.graph_stores.types import LabelledNode, LabelledPropertyGraph, PropertyGraphStore, Relation
+
+from graphret.errors import InvalidInput
+
+BLOCK = 1000
+
+#: A node and what the property graph calls it.
+Named = tuple[str, LabelledNode]
+#: A relation between two of them.
+Found = tuple[Named, Relation, Named]
+
+
+class Source(Protocol):
+    """Reads and writes a property graph; nodes come with their ids."""
+
+    checked: bool
+
+    def nodes(self, ids: list[str] | None) -> list[Named]: ...
+
+    def triplets(self, ids: list[str] | None) -> list[Found]: ...
+
+    def write(self, nodes: list[LabelledNode], relations: list[Relation]) -> None: ...
+
+    def delete(self, ids: list[str]) -> None: ...
+
+
+class Methods:
+    """A property graph through the methods that all have."""
+
+    checked = True
+
+    def __init__(self, store: PropertyGraphStore) -> None:
+        self.store = store
+
+    def nodes(self, ids: list[str] | None) -> list[Named]:
+        if ids is None:
+            return [(node.id, node) for node in self.store.get()]
+        return [(node.id, node) for block in _blocks(ids) for node in self.store.get(ids=block)]
+
+    def triplets(self, ids: list[str] | None) -> list[Found]:
+        wanted = [node_id for node_id, _ in self.nodes(None)] if ids is None else ids
+        found = (triplet for block in _blocks(wanted) for triplet in self.store.get_triplets(ids=block))
+        return [((left.id, left), relation, (right.id, right)) for left, relation, right in found]
+
+    def write(self, nodes: list[LabelledNode], relations: list[Relation]) -> None:
+        if nodes:
+            self.store.upsert_nodes(nodes)
+        if relations:
+            self.store.upsert_relations(relations)
+
+    def delete(self, ids: list[str]) -> None:
+        for block in _blocks(ids):
+            self.store.delete(ids=block)
+
+
+class Simple:
+    """LlamaIndex's property graph in memory, through its ``graph``."""
+
+    checked = False
+
+    def __init__(self, store: SimplePropertyGraphStore) -> None:
+        self.store = store
+
+    @property
+    def graph(self) -> LabelledPropertyGraph:
+        return self.store.graph
+
+    def nodes(self, ids: list[str] | None) -> list[Named]:
+        held = self.graph.nodes
+        return list(held.items()) if ids is None else [(i, held[i]) for i in ids if i in held]
+
+    def triplets(self, ids: list[str] | None) -> list[Found]:
+        graph, wanted = self.graph, None if ids is None else set(ids)
+        held, found = graph.nodes, list[Found]()
+        for source, label, target in list(graph.triplets):
+            if wanted is not None and source not in wanted and target not in wanted:
+                continue
+            if source in held and target in held:  # its own delete leaves triplets of nodes that it took away
+                relation = graph.relations.get(_simple_key(source, label, target))
+                if relation is None or relation.label != label:  # two triplets may have one key
+                    relation = Relation(label=label, source_id=source, target_id=target)
+                found.append(((source, held[source]), relation, (target, held[target])))
+        return found
+
+    def write(self, nodes: list[LabelledNode], relations: list[Relation]) -> None:
+        graph = self.graph
+        fresh = {_simple_key(*_ends(relation)): relation for relation in relations}
+        for relation in relations:
+            key = _simple_key(*_ends(relation))
+            held = graph.relations.get(key)
+            known = held if held is not None and _ends(held) in graph.triplets else None
+            for other in (fresh[key], known):
+                if other is not None and _ends(other) != _ends(relation):
+                    raise InvalidInput(
+                        f"edge {relation.source_id!r} to {relation.target_id!r}: a SimplePropertyGraphStore cannot tell"
+                        f" it from the one between {other.source_id!r} and {other.target_id!r}"
+                    )
+        graph.nodes.update({node.id: node for node in nodes})
+        graph.relations.update(fresh)
+        graph.triplets.update(map(_ends, relations))
+
+    def delete(self, ids: list[str]) -> None:
+        graph, gone = self.graph, set(ids)
+        cut = [one for one in graph.triplets if one[0] in gone or one[2] in gone]
+        for source, label, target in cut:
+            graph.relations.pop(_simple_key(source, label, target), None)
+        graph.triplets.difference_update(cut)
+        for node_id in gone:
+            graph.nodes.pop(node_id, None)
+
+
+def _blocks(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[i : i + BLOCK] for i in range(0, len(ids), BLOCK))
+
+
+def _ends(relation: Relation) -> tuple[str, str, str]:
+    return relation.source_id, relation.label, relation.target_id
+
+
+def _simple_key(source: str, label: str, target: str) -> str:
+    return f"{source}_{label}_{target}"  # as LabelledPropertyGraph makes it

@@ -1,0 +1,393 @@
+"""A graphret store as a LlamaIndex property graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from llama_index.core.graph_stores.types import (
+    EntityNode,
+    LabelledNode,
+    Relation,
+    Triplet,
+)
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores.types import VectorStoreQuery
+
+from graphret.corpus.items import checked_metadata
+from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.schema import GraphSchema
+from graphret.search.dense import DenseIndex
+from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.memory import MemoryStore
+from graphret.types import Edge, Node
+from graphret.where import Where
+from llama_index_graphret.filters import to_where
+from llama_index_graphret.labelled import from_labelled, from_relation, to_labelled, to_relation
+from llama_index_graphret.node_vectors import NodeVectors
+from llama_index_graphret.nodes import to_llama_node
+from llama_index_graphret.property_graph_awaited import ThreadedPropertyGraphStore
+
+_OWN = ("id", "name", "text", "label")  # fields of a node, which may be properties too
+
+
+class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
+    """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
+
+    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode`, an entity with an id of
+    its own, where they would. An `EntityNode` goes in under the property ``id`` where it has one, and under its name
+    otherwise; a relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes
+    whole. Conditions are joined by *and*; an empty list of ids finds nothing, where LlamaIndex's own store in memory
+    would return everything.
+
+    Parameters
+    ----------
+    store
+        Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
+    index
+        Answers ``vector_query`` in place of the nodes' own embeddings, over the same nodes; it is kept in step with
+        what is written here.
+    embedding
+        The property in which a node's embedding is kept; without one embeddings are dropped.
+
+    Raises
+    ------
+    InvalidInput
+        When `store` is no graphret store.
+    """
+
+    def __init__(self, store: GraphStore, *, index: DenseIndex | None = None, embedding: str = "embedding") -> None:
+        if not isinstance(store, GraphStore):
+            raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
+        self.store = store
+        self.index = index
+        self.embedding = embedding
+        self.supports_structured_queries = isinstance(store, CypherStore)
+        self.supports_vector_queries = index is not None or bool(embedding)
+        self._vectors = NodeVectors(store, embedding) if embedding else None
+        self._schema: GraphSchema | None = None
+
+    @property
+    def client(self) -> GraphStore:
+        """The graphret store."""
+        return self.store
+
+    # -- reading
+
+    def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
+        """Return the nodes that have all of `properties` and one of `ids`; all nodes where neither is given."""
+        return [self._labelled(node) for node in self._nodes(properties, ids)]
+
+    def get_triplets(
+        self,
+        entity_names: list[str] | None = None,
+        relation_names: list[str] | None = None,
+        properties: dict[str, Any] | None = None,
+        ids: list[str] | None = None,
+    ) -> list[Triplet]:
+        """Return the triplets that satisfy everything given, none where nothing is.
+
+        Parameters
+        ----------
+        entity_names, ids
+            One of the ends has one of these names or ids.
+        relation_names
+            The relation is one of these.
+        properties
+            One of the ends, or the relation, has all of these; where only these are given, every edge is read.
+        """
+        if entity_names is None and ids is None and not properties and relation_names is None:
+            return []
+        named = None if entity_names is None else {node.id for node in self._named(entity_names)}
+        given = None if ids is None else set(ids)
+        anchors = next((found for found in (given, named) if found is not None), None)
+        if anchors is not None:
+            edges = self.store.neighbors(sorted(anchors), relations=relation_names)
+        else:
+            edges = [edge for block in self.store.edges(relations=relation_names) for edge in block]
+        for wanted in (named, given):
+            if wanted is not None:
+                edges = [edge for edge in edges if edge.source in wanted or edge.target in wanted]
+        ends = self._ends(edges)
+        if properties:
+            condition = _having(properties)
+            edges = [
+                edge
+                for edge in edges
+                if all(edge.properties.get(key) == value for key, value in properties.items())
+                or any(end in ends and condition.matches(ends[end]) for end in (edge.source, edge.target))
+            ]
+        return self._triplets(edges, ends)
+
+    def get_rel_map(
+        self,
+        graph_nodes: list[LabelledNode],
+        depth: int = 2,
+        limit: int = 30,
+        ignore_rels: list[str] | None = None,
+    ) -> list[Triplet]:
+        """Return the triplets within `depth` steps of nodes, in either direction.
+
+        The nearest come first, and then those of the nodes that come first; those of one node by falling weight.
+
+        Parameters
+        ----------
+        limit
+            At most this many; ``ignore_rels`` do not count.
+        """
+        ignored = set(ignore_rels or ())
+        frontier = list(dict.fromkeys(self._id(node) for node in graph_nodes))
+        seen, found = set(frontier), dict[tuple[Any, ...], Edge]()
+        for _ in range(depth):
+            missing = limit - len(found)
+            if missing <= 0 or not frontier:
+                break
+            for edge in self._around(frontier, ignored, missing + len(found)):
+                found.setdefault(_identity(edge), edge)
+            ends = dict.fromkeys(end for edge in found.values() for end in (edge.source, edge.target))
+            frontier = [end for end in ends if end not in seen]
+            seen.update(frontier)
+        edges = list(found.values())[: max(limit, 0)]
+        return self._triplets(edges, self._ends(edges))
+
+    def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
+        """Return the nodes that say something as LlamaIndex's text nodes."""
+        return [to_llama_node(self._bare(node)) for node in self._nodes(None, node_ids) if node.text]
+
+    # -- writing
+
+    def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
+        """Add nodes, or replace those of the same id; of several with one id in `nodes` the last counts."""
+        fresh: dict[str, Node] = {}
+        for one in nodes:
+            node = from_labelled(one, embedding=self.embedding)
+            properties = checked_metadata(node.properties, f"node {node.id!r}", "properties", reserved=False)
+            fresh[node.id] = replace(node, properties=properties)
+        self.store.upsert(fresh.values())
+        if self.index is not None and fresh:
+            self.index.upsert(map(self._bare, fresh.values()))
+        self._changed()
+
+    def upsert_relations(self, relations: list[Relation]) -> None:
+        """Add relations, or replace those between the same nodes; an end that is not there becomes an entity.
+
+        Raises
+        ------
+        InvalidInput
+            When an end is not an id, and several nodes bear it as their name.
+        """
+        ends, fresh = self._resolved({end for r in relations for end in (r.source_id, r.target_id)})
+        edges = []
+        for relation in relations:
+            edge = from_relation(relation, ends[relation.source_id], ends[relation.target_id])
+            what = f"relation {edge.relation!r} of {edge.source!r} to {edge.target!r}"
+            edges.append(
+                replace(edge, properties=checked_metadata(edge.properties, what, "properties", reserved=False))
+            )
+        self.store.upsert(fresh, edges)
+        self._changed()
+
+    def delete(
+        self,
+        entity_names: list[str] | None = None,
+        relation_names: list[str] | None = None,
+        properties: dict[str, Any] | None = None,
+        ids: list[str] | None = None,
+    ) -> None:
+        """Take away nodes by name, by id and by properties, and relations by name; unknown ones are ignored."""
+        gone = {node.id for node in self._named(entity_names)} if entity_names else set()
+        gone.update(ids or ())
+        if properties:
+            gone.update(node.id for node in self._nodes(properties, None))
+        if relation_names:
+            self._delete_relations(relation_names)
+        if gone:
+            self.store.delete(sorted(gone))
+            if self.index is not None:
+                self.index.delete(gone)
+        self._changed()
+
+    # -- queries
+
+    def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
+
+        Raises
+        ------
+        QueryRefused
+            When the store answers no Cypher, or refuses this query.
+        """
+        if not isinstance(self.store, CypherStore):
+            raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
+        rows = self.store.query(query, param_map or {})
+        return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]
+
+    def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
+        """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted.
+
+        Raises
+        ------
+        InvalidInput
+            When the store keeps no embeddings, or the query brings none.
+        """
+        k, where = query.similarity_top_k, to_where(query.filters)
+        if query.query_embedding is None:
+            if self.index is None or query.query_str is None:
+                raise InvalidInput("query: vector_query needs the question's embedding")
+            found = self.index.search(query.query_str, k, where=where)
+        elif self.index is not None:
+            asked = query.query_str or ""
+            found = self.index.with_query(asked, query.query_embedding).search(asked, k, where=where)
+        elif self._vectors is not None:
+            found = self._vectors.search(query.query_embedding, k, where)
+        else:
+            raise InvalidInput("embedding: the store keeps none")
+        scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
+        nodes = [node for node in self.store.get(found.ids) if node is not None]
+        return [self._labelled(node) for node in nodes], [scores[node.id] for node in nodes]
+
+    def get_schema(self, refresh: bool = False) -> GraphSchema:
+        """Return the schema as graphret has it, read again when `refresh` is set or something was written here."""
+        if refresh or self._schema is None:
+            self._schema = self.store.schema()
+        return self._schema
+
+    def get_schema_str(self, refresh: bool = False) -> str:
+        """Return the schema for a prompt."""
+        return self.get_schema(refresh=refresh).text()
+
+    # -- on disk
+
+    def persist(self, persist_path: str, fs: Any = None) -> None:
+        """Write a `MemoryStore` to the folder `persist_path`; any other store keeps its graph itself.
+
+        Raises
+        ------
+        InvalidInput
+            When `fs` is not this machine's.
+        """
+        _require_local(fs)
+        if isinstance(self.store, MemoryStore):
+            self.store.save(persist_path)
+
+    @classmethod
+    def from_persist_path(cls, persist_path: str, fs: Any = None, **options: Any) -> GraphretPropertyGraphStore:
+        """Open what `persist` wrote; `options` are those of the class."""
+        _require_local(fs)
+        return cls(MemoryStore.load(persist_path), **options)
+
+    # -- inside
+
+    def _changed(self) -> None:
+        self._schema = None
+        if self._vectors is not None:
+            self._vectors.forget()
+
+    def _labelled(self, node: Node) -> LabelledNode:
+        return to_labelled(node, embedding=self.embedding)
+
+    def _bare(self, node: Node) -> Node:
+        properties = {key: value for key, value in node.properties.items() if key != self.embedding}
+        return node if len(properties) == len(node.properties) else replace(node, properties=properties)
+
+    def _id(self, node: LabelledNode) -> str:
+        return from_labelled(node).id
+
+    def _nodes(self, properties: Mapping[str, Any] | None, ids: Iterable[str] | None) -> list[Node]:
+        condition = _having(properties) if properties else None
+        if ids is None:
+            return [node for block in self.store.nodes(where=condition) for node in block]
+        found = self.store.get(list(dict.fromkeys(ids)))
+        return [node for node in found if node is not None and (condition is None or condition.matches(node))]
+
+    def _named(self, names: Collection[str]) -> list[Node]:
+        """Return the nodes of names; one that has none goes by its id."""
+        wanted = list(dict.fromkeys(names))
+        by_id = [node for node in self.store.get(wanted) if node is not None and not node.name]
+        by_name = [node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block if node.name]
+        return [*by_name, *by_id]
+
+    def _resolved(self, ends: Collection[str]) -> tuple[dict[str, str], list[Node]]:
+        """Return for the ends of relations the ids of nodes, and the nodes that are to be made for those not there."""
+        wanted = sorted(ends)
+        known = {end: end for end, node in zip(wanted, self.store.get(wanted), strict=True) if node is not None}
+        absent = [end for end in wanted if end not in known]
+        named: dict[str, list[str]] = {}
+        for node in self._named(absent) if absent else ():
+            named.setdefault(EntityNode(name=node.name).id, []).append(node.id)
+            if node.name != EntityNode(name=node.name).id:
+                named.setdefault(node.name, []).append(node.id)
+        fresh = []
+        for end in absent:
+            bearers = named.get(end, [])
+            if len(bearers) > 1:
+                raise InvalidInput(f"relation end {end!r}: the name of {len(bearers)} nodes, give the id of one")
+            if not bearers:
+                fresh.append(from_labelled(EntityNode(name=end)))
+            known[end] = bearers[0] if bearers else end
+        return known, fresh
+
+    def _delete_relations(self, names: Collection[str]) -> None:
+        cut = getattr(self.store, "delete_edges", None)
+        if cut is None:
+            raise StoreError(f"{type(self.store).__name__} deletes nodes, and edges with them, but no edges alone")
+        cut([edge for block in self.store.edges(relations=names) for edge in block])
+
+    def _around(self, frontier: Sequence[str], ignored: set[str], limit: int) -> list[Edge]:
+        """Return at least `limit` edges of the nodes in the order of `get_rel_map`, or all there are."""
+        rank = {node_id: place for place, node_id in enumerate(frontier)}
+        per_node = limit
+        while True:
+            edges = self.store.neighbors(frontier, limit=per_node)
+            kept = [edge for edge in edges if edge.relation not in ignored]
+            if len(kept) >= limit or len(kept) == len(edges) or per_node > len(edges):
+                break
+            per_node *= 8
+        last = len(rank)
+        order = (min(rank.get(edge.source, last), rank.get(edge.target, last)) for edge in kept)
+        return [edge for _, edge in sorted(zip(order, kept, strict=True), key=lambda one: (one[0], -one[1].weight))]
+
+    def _ends(self, edges: Iterable[Edge]) -> dict[str, Node]:
+        ids = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target)))
+        return {node.id: node for node in self.store.get(ids) if node is not None} if ids else {}
+
+    def _triplets(self, edges: Iterable[Edge], ends: Mapping[str, Node]) -> list[Triplet]:
+        made = {node_id: self._labelled(node) for node_id, node in ends.items()}
+        return [
+            (made[edge.source], to_relation(edge), made[edge.target])
+            for edge in edges
+            if edge.source in made and edge.target in made
+        ]
+
+
+def _having(properties: Mapping[str, Any]) -> Where:
+    """Return the condition that a node has all of the properties; its own fields count as such."""
+    parts: list[Mapping[str, Any]] = [
+        {"$or": [{key: value}, {f"properties.{key}": value}]} if key in _OWN else {key: value}
+        for key, value in properties.items()
+    ]
+    condition = Where.parse({"$and": parts})
+    assert condition is not None
+    return condition
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Node):
+        own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
+        return {**value.properties, **{key: item for key, item in own.items() if item}}
+    if isinstance(value, Edge):
+        return value.to_dict()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _identity(edge: Edge) -> tuple[Any, ...]:
+    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
+    return edge.source, edge.relation, edge.target, *rows
+
+
+def _require_local(fs: Any) -> None:
+    if fs is not None and "file" not in (fs.protocol if isinstance(fs.protocol, (list, tuple)) else (fs.protocol,)):
+        raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")

@@ -1,0 +1,462 @@
+"""A graphret store as a LlamaIndex property graph, alone and under LlamaIndex's own `PropertyGraphIndex`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import PropertyGraphIndex
+from llama_index.core.graph_stores.types import (
+    KG_NODES_KEY,
+    KG_RELATIONS_KEY,
+    ChunkNode,
+    EntityNode,
+    LabelledNode,
+    Relation,
+)
+from llama_index.core.indices.property_graph import (
+    ImplicitPathExtractor,
+    LLMSynonymRetriever,
+    PGRetriever,
+    VectorContextRetriever,
+)
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.schema import BaseNode, Document, TextNode, TransformComponent
+from llama_index.core.vector_stores.types import (
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+)
+from llama_support import HashEmbedding
+
+from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.expansion import Expand
+from graphret.retriever import IndexRetriever
+from graphret.search import BM25Index, DenseIndex
+from graphret.stores import MemoryStore
+from graphret.testing.graphs import EDGES, NODES
+from graphret.types import Edge, Node
+from llama_index_graphret import (
+    GraphNode,
+    GraphRelation,
+    GraphretPropertyGraphStore,
+    as_llama_index_retriever,
+    evidence_of,
+    from_llama_node,
+    to_llama_node,
+)
+
+KONGS = [
+    Node("m1", ("Film",), "King Kong", "A giant ape in New York.", {"year": 1933}),
+    Node("m2", ("Film",), "King Kong", "A remake.", {"year": 2005}),
+    Node("p1", ("Person", "Director"), "Peter Jackson"),
+]
+MADE = [Edge("p1", "DIRECTED", "m2", 2.0, {"credited": True})]
+
+
+@pytest.fixture
+def pg() -> GraphretPropertyGraphStore:
+    return GraphretPropertyGraphStore(MemoryStore.of(NODES, EDGES))
+
+
+def ids(nodes: Sequence[LabelledNode]) -> list[str]:
+    return [node.id for node in nodes]
+
+
+def triples(found: Sequence[Any]) -> list[tuple[str, str, str]]:
+    return [(left.id, relation.label, right.id) for left, relation, right in found]
+
+
+# -- nodes and relations
+
+
+def test_every_node_and_edge_goes_out_and_in_again_unchanged() -> None:
+    nodes = [
+        *NODES,
+        *KONGS,
+        Node("chunk", ("text_chunk",), "", "what it says", {"page": 3}),
+        Node("Same", ("entity",), "Same", "", {"a": [1, 2]}),
+        Node("no label", ()),
+        Node('say "so"', ("entity",), 'say "so"'),
+        Node("own id", ("entity",), "own id", "", {"id": "another"}),
+    ]
+    pg = GraphretPropertyGraphStore(MemoryStore.of(nodes, [*EDGES, *MADE]))
+    other = GraphretPropertyGraphStore(MemoryStore())
+    out = pg.get()
+    other.upsert_nodes(out)
+    kinds = {node.id: type(node) for node in out}
+    assert (kinds["chunk"], kinds["Same"], kinds["m1"], kinds["ada"]) == (ChunkNode, EntityNode, GraphNode, GraphNode)
+    other.upsert_relations([relation for _, relation, _ in pg.get_triplets(ids=ids(out))])
+    assert [n for block in other.store.nodes() for n in block] == sorted(nodes, key=lambda n: n.id)
+    assert list(other.store.edges()) == list(pg.store.edges())
+
+
+def test_two_films_of_one_name_stay_two_when_ids_are_given() -> None:
+    pg = GraphretPropertyGraphStore(MemoryStore())
+    pg.upsert_nodes(
+        [
+            EntityNode(name="King Kong", label="Film", properties={"id": "m1", "year": 1933}),
+            EntityNode(name="King Kong", label="Film", properties={"id": "m2", "year": 2005}),
+            GraphNode(id_="m3", name="King Kong", label="Film"),
+            EntityNode(name="Peter Jackson", label="Person"),
+        ]
+    )
+    assert pg.store.count() == (4, 0)
+    assert pg.store.get(["m1"]) == [Node("m1", ("Film",), "King Kong", "", {"year": 1933})]
+    pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="m2", label="DIRECTED")])
+    assert triples(pg.get_triplets(entity_names=["King Kong"])) == [("Peter Jackson", "DIRECTED", "m2")]
+    with pytest.raises(InvalidInput, match=r"King Kong.*3 nodes"):
+        pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="King Kong", label="SAW")])
+    assert pg.store.count() == (4, 1)
+    names = {node.name for node in pg.get() if isinstance(node, EntityNode)}
+    assert names == {"King Kong", "Peter Jackson"}
+
+
+def test_a_relation_may_name_its_ends() -> None:
+    pg = GraphretPropertyGraphStore(MemoryStore.of(KONGS, MADE))
+    pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="New Zealand", label="FROM")])
+    assert pg.store.get(["New Zealand"]) == [Node("New Zealand", ("entity",), "New Zealand")]
+    assert triples(pg.get_triplets(relation_names=["FROM"])) == [("p1", "FROM", "New Zealand")]
+
+
+def test_of_several_nodes_with_one_id_the_last_counts() -> None:
+    pg = GraphretPropertyGraphStore(MemoryStore())
+    pg.upsert_nodes([EntityNode(name="a", properties={"n": 1}), EntityNode(name="a", properties={"n": 2})])
+    assert [node.properties for node in pg.get()] == [{"n": 2}]
+
+
+def test_properties_that_are_not_json_are_refused_by_name() -> None:
+    pg = GraphretPropertyGraphStore(MemoryStore())
+    with pytest.raises(InvalidInput, match=r"'a'.*when"):
+        pg.upsert_nodes([EntityNode(name="b"), EntityNode(name="a", properties={"when": object()})])
+    with pytest.raises(InvalidInput, match=r"'R'.*when"):
+        pg.upsert_relations([Relation(source_id="a", target_id="b", label="R", properties={"when": object()})])
+    assert pg.store.count() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [*KONGS, *NODES, Node("e", ("Film",), "Kong", "", {"embedding": [0.5, 1.0]}), Node("b", ("Film",), "", "", {})],
+    ids=lambda node: node.id,
+)
+def test_entities_are_text_nodes_that_say_their_name(node: Node) -> None:
+    made = to_llama_node(node)
+    assert made.get_content() == (node.text or node.name)
+    assert "embedding" not in made.metadata
+    assert made.embedding == node.properties.get("embedding")
+    assert from_llama_node(made) == node
+
+
+# -- reading
+
+
+def test_get_joins_conditions_and_takes_no_ids_for_none(pg: GraphretPropertyGraphStore) -> None:
+    assert ids(pg.get()) == ["ada", "babbage", "engine", "notes"]
+    assert ids(pg.get(ids=["notes", "nobody", "ada", "ada"])) == ["notes", "ada"]
+    assert pg.get(ids=[]) == []
+    assert ids(pg.get(properties={"born": 1815})) == ["ada"]
+    assert pg.get(properties={"born": 1815, "died": 1852}) == []
+    assert ids(pg.get(properties={"name": "Ada Lovelace"})) == ["ada"]
+    assert pg.get(properties={"born": 1815}, ids=["babbage"]) == []
+
+
+def test_triplets_by_name_relation_property_and_id(pg: GraphretPropertyGraphStore) -> None:
+    wrote, knew = ("ada", "WROTE", "notes"), ("ada", "KNEW", "babbage")
+    assert pg.get_triplets() == []
+    assert triples(pg.get_triplets(ids=["ada"])) == [knew, wrote]
+    assert triples(pg.get_triplets(entity_names=["Ada Lovelace"])) == [knew, wrote]
+    assert triples(pg.get_triplets(relation_names=["WROTE"])) == [wrote]
+    assert triples(pg.get_triplets(relation_names=["WROTE"], ids=["babbage"])) == []
+    assert triples(pg.get_triplets(properties={"year": 1843})) == [wrote]
+    assert triples(pg.get_triplets(properties={"born": 1791}, relation_names=["KNEW", "WROTE"])) == [knew]
+    assert triples(pg.get_triplets(entity_names=["Charles Babbage"], ids=["ada"])) == [knew]
+    assert pg.get_triplets(ids=[]) == []
+    (_, relation, _), *_ = pg.get_triplets(relation_names=["DESIGNED"])
+    assert isinstance(relation, GraphRelation)
+    assert relation.weight == 2.0
+
+
+def test_a_rel_map_goes_both_ways_nearest_first_within_its_limit(pg: GraphretPropertyGraphStore) -> None:
+    (engine,) = pg.get(ids=["engine"])
+    near = [("babbage", "DESIGNED", "engine"), ("notes", "ABOUT", "engine")]
+    assert triples(pg.get_rel_map([engine], depth=1)) == near
+    assert triples(pg.get_rel_map([engine], depth=2))[:2] == near
+    assert len(pg.get_rel_map([engine], depth=2)) == 4
+    assert triples(pg.get_rel_map([engine], depth=3, limit=1)) == near[:1]
+    assert triples(pg.get_rel_map([engine], depth=1, ignore_rels=["DESIGNED"])) == near[1:]
+    assert pg.get_rel_map([], depth=2) == []
+    assert pg.get_rel_map([engine], depth=0) == []
+    assert pg.get_rel_map([engine], limit=0) == []
+
+
+def test_ignored_relations_take_no_places_at_a_hub() -> None:
+    many = [Node(f"n{i:03}") for i in range(200)]
+    heavy = [Edge("hub", "SOURCE", node.id, 5.0) for node in many]
+    light = [Edge(many[i].id, "KNOWS", "hub", 1.0) for i in range(9)]
+    pg = GraphretPropertyGraphStore(MemoryStore.of([Node("hub"), *many], [*heavy, *light]))
+    found = pg.get_rel_map(pg.get(ids=["hub"]), depth=1, limit=5, ignore_rels=["SOURCE"])
+    assert triples(found) == [(f"n{i:03}", "KNOWS", "hub") for i in range(5)]
+
+
+def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> None:
+    pg.delete()
+    pg.delete(ids=[], entity_names=[], properties={})
+    assert pg.store.count() == (4, 4)
+    pg.delete(entity_names=["Ada Lovelace"])
+    assert triples(pg.get_triplets(ids=["babbage", "notes"])) == [
+        ("babbage", "DESIGNED", "engine"),
+        ("notes", "ABOUT", "engine"),
+    ]
+    pg.delete(ids=["notes", "nobody"], properties={"born": 1791})
+    assert ids(pg.get()) == ["engine"]
+
+
+def test_the_schema_follows_what_is_written(pg: GraphretPropertyGraphStore) -> None:
+    assert ("Person", "KNEW", "Person") in pg.get_schema().relations
+    assert "Ship" not in pg.get_schema_str()
+    pg.upsert_nodes([EntityNode(name="Beagle", label="Ship")])
+    assert "Ship" in pg.get_schema_str()
+
+
+def test_a_store_without_cypher_says_so(pg: GraphretPropertyGraphStore) -> None:
+    assert not pg.supports_structured_queries
+    with pytest.raises(QueryRefused, match="MemoryStore"):
+        pg.structured_query("MATCH (n) RETURN n")
+
+
+def test_a_view_shows_its_part_and_takes_nothing(pg: GraphretPropertyGraphStore) -> None:
+    part = GraphretPropertyGraphStore(pg.store.view({"label": "Person"}))
+    assert ids(part.get()) == ["ada", "babbage"]
+    assert triples(part.get_rel_map(part.get(), depth=3)) == [("ada", "KNEW", "babbage")]
+    with pytest.raises(StoreError):
+        part.upsert_nodes([EntityNode(name="x")])
+
+
+def test_it_is_kept_on_disk(pg: GraphretPropertyGraphStore, tmp_path: Path) -> None:
+    pg.upsert_nodes([EntityNode(name="Beagle", label="Ship", embedding=[1.0, 0.0])])
+    pg.persist(str(tmp_path / "graph"))
+    again = GraphretPropertyGraphStore.from_persist_path(str(tmp_path / "graph"))
+    assert again.get() == pg.get()
+    assert again.vector_query(VectorStoreQuery([1.0, 0.0], similarity_top_k=2))[1] == [1.0]
+
+
+# -- embeddings
+
+
+def test_vector_queries_over_the_embeddings_of_nodes() -> None:
+    pg = GraphretPropertyGraphStore(MemoryStore())
+    rows = np.eye(4, dtype=np.float32)
+    pg.upsert_nodes(
+        [
+            EntityNode(name=f"n{i}", embedding=rows[i].tolist(), properties={"even": i % 2 == 0, "n": i})
+            for i in range(4)
+        ]
+    )
+    pg.upsert_nodes([EntityNode(name="none")])
+    query = VectorStoreQuery(query_embedding=[0.1, 0.9, 0.5, 0.0], similarity_top_k=3)
+    nodes, scores = pg.vector_query(query)
+    assert ids(nodes) == ["n1", "n2", "n0"]
+    assert scores == pytest.approx(np.asarray([0.9, 0.5, 0.1]) / np.sqrt(0.81 + 0.25 + 0.01))
+    assert nodes[0].embedding == rows[1].tolist()
+    assert "embedding" not in nodes[0].properties
+    query.filters = MetadataFilters(filters=[MetadataFilter(key="n", value=2, operator=FilterOperator.GTE)])
+    assert ids(pg.vector_query(query)[0]) == ["n2", "n3"]
+    pg.delete(ids=["n2"])
+    assert ids(pg.vector_query(query)[0]) == ["n3"]
+    pg.upsert_nodes([EntityNode(name="n3", properties={"n": 3})])
+    assert pg.vector_query(query) == ([], [])
+    with pytest.raises(InvalidInput, match="embedding"):
+        pg.vector_query(VectorStoreQuery(query_str="n1"))
+    pg.upsert_nodes([EntityNode(name="odd", embedding=[1.0])])
+    with pytest.raises(InvalidInput, match="odd"):
+        pg.vector_query(query)
+
+
+def test_an_index_answers_vector_queries_and_is_kept_in_step() -> None:
+    embedding = HashEmbedding()
+    index = DenseIndex.build(KONGS, embedding)
+    pg = GraphretPropertyGraphStore(MemoryStore.of(KONGS, MADE), index=index)
+    query = VectorStoreQuery(query_str="giant ape in New York", similarity_top_k=1)
+    assert ids(pg.vector_query(query)[0]) == ["m1"]
+    given = VectorStoreQuery(embedding.get_query_embedding("giant ape in New York"), similarity_top_k=1)
+    assert ids(pg.vector_query(given)[0]) == ["m1"]
+    pg.upsert_nodes([GraphNode(id_="m9", name="Ape", text="giant ape in New York", label="Film")])
+    assert ids(pg.vector_query(given)[0]) == ["m9"]
+    pg.delete(ids=["m9"])
+    assert ids(pg.vector_query(given)[0]) == ["m1"]
+
+
+# -- under LlamaIndex
+
+
+TEXTS = {
+    "d1": "Ada Lovelace wrote notes on the Analytical Engine.",
+    "d2": "Charles Babbage designed the Analytical Engine in London.",
+    "d3": "London lies on the Thames.",
+}
+FACTS = {
+    "d1": [("Ada lovelace", "WROTE_ON", "Analytical engine")],
+    "d2": [("Charles babbage", "DESIGNED", "Analytical engine"), ("Charles babbage", "LIVED_IN", "London")],
+    "d3": [("London", "LIES_ON", "Thames")],
+}
+
+
+class ScriptedExtractor(TransformComponent):
+    """Finds the facts of a document as an extractor's model would."""
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
+        for node in nodes:
+            found = FACTS.get(node.ref_doc_id or "", [])
+            names = dict.fromkeys(name for left, _, right in found for name in (left, right))
+            node.metadata[KG_NODES_KEY] = [EntityNode(name=name, label="Thing") for name in names]
+            node.metadata[KG_RELATIONS_KEY] = [
+                Relation(label=relation, source_id=left, target_id=right) for left, relation, right in found
+            ]
+        return nodes
+
+
+class Scripted(CustomLLM):
+    """Answers every prompt alike."""
+
+    answer: str = ""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=self.answer)
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def index() -> PropertyGraphIndex:
+    return PropertyGraphIndex.from_documents(
+        [Document(text=text, doc_id=doc_id, metadata={"kind": "history"}) for doc_id, text in TEXTS.items()],
+        property_graph_store=GraphretPropertyGraphStore(MemoryStore()),
+        kg_extractors=[ScriptedExtractor(), ImplicitPathExtractor()],
+        embed_model=HashEmbedding(),
+        llm=Scripted(answer="analytical engine^nothing"),
+        use_async=False,
+    )
+
+
+def store_of(index: PropertyGraphIndex) -> MemoryStore:
+    pg = index.property_graph_store
+    assert isinstance(pg, GraphretPropertyGraphStore)
+    assert isinstance(pg.store, MemoryStore)
+    return pg.store
+
+
+def test_an_index_is_built_over_a_graphret_store(index: PropertyGraphIndex) -> None:
+    store = store_of(index)
+    nodes = [node for block in store.nodes() for node in block]
+    edges = [edge for block in store.edges() for edge in block]
+    assert {n.name for n in nodes if n.label == "Thing"} == {
+        *("Ada lovelace", "Analytical engine", "Charles babbage", "London", "Thames")
+    }
+    assert {n.text for n in nodes if n.text} == set(TEXTS.values())
+    assert sorted(e.relation for e in edges) == sorted(
+        ["DESIGNED", "LIES_ON", "LIVED_IN", "WROTE_ON", "SOURCE", "SOURCE", "SOURCE"]
+    )
+    assert all("triplet_source_id" in e.properties for e in edges)
+    chunks = index.property_graph_store.get_llama_nodes([n.id for n in nodes if n.text])
+    assert {c.ref_doc_id: c.get_content() for c in chunks} == TEXTS
+    assert all(c.metadata == {"kind": "history"} and isinstance(c, TextNode) for c in chunks)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_its_own_retrievers_work(index: PropertyGraphIndex, use_async: bool) -> None:
+    retriever = index.as_retriever(include_text=False, use_async=use_async)
+    assert isinstance(retriever, PGRetriever)
+    assert {type(one) for one in retriever.sub_retrievers} == {LLMSynonymRetriever, VectorContextRetriever}
+    texts = [one.text for one in retriever.retrieve("Who designed the Analytical Engine?")]
+    assert "Charles babbage -> DESIGNED -> Analytical engine" in texts
+    assert "Ada lovelace -> WROTE_ON -> Analytical engine" in texts
+    with_text = index.as_retriever(include_text=True, use_async=use_async).retrieve("Who designed it?")
+    assert any(TEXTS["d2"] in one.text and "DESIGNED" in one.text for one in with_text)
+
+
+async def test_its_own_retrievers_work_awaited(index: PropertyGraphIndex) -> None:
+    found = await index.as_retriever(include_text=False).aretrieve("Who designed the Analytical Engine?")
+    assert "Charles babbage -> DESIGNED -> Analytical engine" in [one.text for one in found]
+
+
+def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
+    pg = index.property_graph_store
+    FACTS["d4"] = [("Thames", "FLOWS_INTO", "North sea")]
+    try:
+        index.insert(Document(text="The Thames flows into the North Sea.", doc_id="d4"))
+    finally:
+        del FACTS["d4"]
+    assert triples(pg.get_triplets(ids=["North sea"])) == [("Thames", "FLOWS_INTO", "North sea")]
+    (chunk,) = pg.get(properties={"ref_doc_id": "d4"})
+    assert triples(pg.get_triplets(ids=["Thames"], relation_names=["LIES_ON"])) == [("London", "LIES_ON", "Thames")]
+    index.delete_nodes([chunk.id])
+    assert pg.get(properties={"ref_doc_id": "d4"}) == []
+    pg.delete_llama_nodes(ref_doc_ids=["d3"])
+    assert TEXTS["d3"] not in {n.text for block in store_of(index).nodes() for n in block}
+    assert ids(pg.get(ids=["Thames"])) == ["Thames"]
+
+
+def test_an_existing_graph_can_be_opened_again(index: PropertyGraphIndex) -> None:
+    again = PropertyGraphIndex.from_existing(
+        GraphretPropertyGraphStore(store_of(index)),
+        embed_model=HashEmbedding(),
+        llm=Scripted(answer="london"),
+        kg_extractors=[ImplicitPathExtractor()],
+    )
+    texts = {one.text for one in again.as_retriever(include_text=False).retrieve("London")}
+    assert "London -> LIES_ON -> Thames" in texts
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_a_graphret_retriever_among_the_sub_retrievers(index: PropertyGraphIndex, use_async: bool) -> None:
+    """Its nodes come out with the scores it gave, the hashes they went in with, and their evidence."""
+    store = store_of(index)
+    text = BM25Index.build([node for block in store.nodes() for node in block])
+    ours = as_llama_index_retriever(Expand(None, store, text), similarity_top_k=4)
+    theirs = LLMSynonymRetriever(index.property_graph_store, llm=Scripted(answer="london"), include_text=False)
+    found = index.as_retriever(sub_retrievers=[ours, theirs], use_async=use_async).retrieve("Who designed the engine?")
+    alone = ours.retrieve("Who designed the engine?")
+    assert [(one.node_id, one.score) for one in found[: len(alone)]] == [(one.node_id, one.score) for one in alone]
+    assert "London -> LIES_ON -> Thames" in [one.text for one in found[len(alone) :]]
+    assert all(evidence_of(one) for one in found[: len(alone)])
+    hashes = {node.node_id: node.hash for node in index.docstore.docs.values()}
+    chunks = [one for one in found if one.node_id in hashes]
+    assert chunks
+    assert all(one.node.hash == hashes[one.node_id] for one in chunks)
+
+
+async def test_everything_is_awaited_too(pg: GraphretPropertyGraphStore) -> None:
+    await pg.aupsert_nodes([EntityNode(name="Beagle", label="Ship", embedding=[1.0, 0.0])])
+    await pg.aupsert_relations([Relation(source_id="Beagle", target_id="ada", label="NEVER_MET")])
+    assert ids(await pg.aget(ids=["Beagle"])) == ["Beagle"]
+    assert triples(await pg.aget_triplets(ids=["Beagle"])) == [("Beagle", "NEVER_MET", "ada")]
+    assert len(await pg.aget_rel_map(pg.get(ids=["Beagle"]), depth=2)) == 3
+    assert ids((await pg.avector_query(VectorStoreQuery([1.0, 0.0], similarity_top_k=1)))[0]) == ["Beagle"]
+    assert "Ship" in (await pg.aget_schema()).labels
+    assert re.search("Ship", await pg.aget_schema_str())
+    assert [one.node_id for one in await pg.aget_llama_nodes(["notes", "ada"])] == ["notes"]
+    with pytest.raises(QueryRefused):
+        await pg.astructured_query("MATCH (n) RETURN n")
+    await pg.adelete(ids=["Beagle"])
+    await pg.adelete_llama_nodes(node_ids=["notes"])
+    assert ids(await pg.aget()) == ["ada", "babbage", "engine"]
+
+
+def test_a_search_over_the_graph_is_a_retriever_too(index: PropertyGraphIndex) -> None:
+    store = store_of(index)
+    search = IndexRetriever(BM25Index.build([node for block in store.nodes() for node in block]))
+    found = as_llama_index_retriever(search, similarity_top_k=1).retrieve("Who wrote notes?")
+    assert found[0].text == TEXTS["d1"]
