@@ -6,8 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret._checked import PART_KEYS, checked_edges, property_column
+from graphret._edge_order import fewest, last_of_equals, merged_order, ranges, sorted_order
+from graphret.columns import assemble, no_records, to_records
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts, Records, Strings
@@ -15,7 +19,7 @@ from graphret.types import Edge
 
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
-_PART_KEYS = ("source_row", "target_row")
+_BLOCK = 1 << 14
 
 
 class EdgeTable:
@@ -82,26 +86,40 @@ class EdgeTable:
         weight: NDArray[Any],
         source_part: NDArray[Any] | None = None,
         target_part: NDArray[Any] | None = None,
-        properties: Sequence[Mapping[str, Any]] | None = None,
+        properties: Records | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        distinct: bool = False,
     ) -> EdgeTable:
-        """Make a table of edges in any order; relations are renumbered in the order of their names."""
+        """Make a table of edges in any order; relations are renumbered in the order of their names,
+        without those that no edge has.
+
+        With `distinct`, of edges that are equal but for weight and properties only the last is kept.
+        """
+        n, m = n_nodes, len(source)
         names = sorted(set(relations))
-        rank = np.asarray([names.index(name) for name in relations], dtype=np.int16)
-        codes = rank[np.asarray(relation, dtype=np.int64)] if len(relations) else np.empty(0, np.int16)
-        whole = np.full(len(source), NO_PART, dtype=np.int32)
-        parts = [whole if part is None else np.asarray(part, dtype=np.int32) for part in (source_part, target_part)]
-        order = np.lexsort((parts[1], parts[0], codes, target, source))
-        chosen = Records.of({} for _ in order) if properties is None else Records.of(properties[int(i)] for i in order)
+        place = {name: i for i, name in enumerate(names)}
+        rank = np.asarray([place[name] for name in relations], dtype=np.int32)
+        codes, names = fewest(rank[np.asarray(relation)] if len(relations) else np.empty(0, np.int32), names)
+        ends = [np.asarray(end, dtype=np.int32) for end in (source, target)]
+        parts = [
+            np.full(m, NO_PART, dtype=np.int32) if part is None else np.asarray(part, dtype=np.int32)
+            for part in (source_part, target_part)
+        ]
+        keys = [*ends, codes, *parts]
+        order = sorted_order(n, keys, len(names))
+        if distinct and m:
+            order = order[last_of_equals(order, keys)]
+        records = no_records(m) if properties is None else to_records("properties", properties)
         return cls(
-            n_nodes,
-            np.asarray(source, dtype=np.int32)[order],
-            np.asarray(target, dtype=np.int32)[order],
+            n,
+            ends[0][order],
+            ends[1][order],
             codes[order],
             names,
             np.asarray(weight, dtype=np.float32)[order],
             parts[0][order],
             parts[1][order],
-            chosen,
+            assemble([records], order),
         )
 
     @classmethod
@@ -115,51 +133,49 @@ class EdgeTable:
         InvalidInput
             When an edge names a node that is not in the table, or its weight is not a finite number.
         """
-        distinct: dict[tuple[Any, ...], Edge] = {}
-        for edge in edges:
-            if not edge.relation or not isinstance(edge.relation, str):
-                raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: the relation must be a non-empty string")
-            if isinstance(edge.weight, bool) or not np.isfinite(edge.weight):
-                raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: the weight must be a finite number")
-            rows = tuple(edge.properties.get(key, NO_PART) for key in _PART_KEYS)
-            distinct[edge.source, edge.target, edge.relation, rows] = edge
-        chosen = list(distinct.values())
+        last: dict[tuple[Any, ...], Edge] = {}
+        for edge in checked_edges(edges):
+            rows = tuple(edge.properties.get(key, NO_PART) for key in PART_KEYS)
+            last[edge.source, edge.target, edge.relation, rows] = edge
+        chosen = list(last.values())
         ends = [nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])]
         for edge, i, j in zip(chosen, *(end.tolist() for end in ends), strict=True):
             if i < 0 or j < 0:
                 absent = edge.source if i < 0 else edge.target
                 raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: there is no node {absent!r}")
         relations = sorted({e.relation for e in chosen})
-        parts = [np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in _PART_KEYS]
+        code = {relation: i for i, relation in enumerate(relations)}
+        parts = [np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in PART_KEYS]
         return cls.build(
             len(nodes),
             ends[0],
             ends[1],
-            np.asarray([relations.index(e.relation) for e in chosen], dtype=np.int16),
+            np.asarray([code[e.relation] for e in chosen], dtype=np.int64),
             relations,
             np.asarray([e.weight for e in chosen], dtype=np.float32),
             parts[0],
             parts[1],
-            properties=[{k: v for k, v in e.properties.items() if k not in _PART_KEYS} for e in chosen],
+            property_column(chosen, [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]),
         )
 
     def __len__(self) -> int:
         return len(self.source)
 
     def _adjacency(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        def indptr(ends: NDArray[np.int32]) -> NDArray[np.int64]:
-            return np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self.n_nodes))]).astype(np.int64)
-
-        order = np.argsort(self.target, kind="stable").astype(np.int64)
-        return indptr(self.source), indptr(self.target), order
+        n, m = self.n_nodes, len(self.source)
+        out = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.source, minlength=n), out=out[1:])
+        rows = sp.csr_array((np.arange(m), self.target, out), shape=(n, n))
+        columns = rows.tocsc()  # a counting sort, stable
+        return out, columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
 
     def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
         found = []
         if direction in ("out", "both"):
-            found.append(_ranges(self.out_indptr, positions))
+            found.append(ranges(self.out_indptr, positions))
         if direction in ("in", "both"):
-            found.append(self.in_order[_ranges(self.in_indptr, positions)])
+            found.append(self.in_order[ranges(self.in_indptr, positions)])
         if not found:
             raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
         return np.unique(np.concatenate(found))
@@ -168,7 +184,7 @@ class EdgeTable:
         """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
         found, which = [], []
         for indptr, order in ((self.out_indptr, None), (self.in_indptr, self.in_order)):
-            at = _ranges(indptr, positions)
+            at = ranges(indptr, positions)
             found.append(at if order is None else order[at])
             which.append(np.repeat(np.arange(len(positions)), indptr[np.asarray(positions) + 1] - indptr[positions]))
         return np.concatenate(found), np.concatenate(which)
@@ -180,7 +196,7 @@ class EdgeTable:
     def edge(self, i: int, ids: Sequence[str]) -> Edge:
         """Return one edge, with its parts among its properties."""
         properties = dict(self.properties[i])
-        for key, part in zip(_PART_KEYS, (self.source_part[i], self.target_part[i]), strict=True):
+        for key, part in zip(PART_KEYS, (self.source_part[i], self.target_part[i]), strict=True):
             if part != NO_PART:
                 properties[key] = int(part)
         return Edge(
@@ -203,14 +219,19 @@ class EdgeTable:
             self.target_part[positions].tolist(),
         )
         found = []
-        for source, relation, target, weight, properties, *rows in zip(*columns, strict=True):
-            properties.update({key: row for key, row in zip(_PART_KEYS, rows, strict=True) if row != NO_PART})
+        for source, relation, target, weight, properties, source_part, target_part in zip(*columns, strict=True):
+            if source_part != NO_PART:
+                properties[PART_KEYS[0]] = source_part
+            if target_part != NO_PART:
+                properties[PART_KEYS[1]] = target_part
             found.append(Edge(source, self.relations[relation], target, weight, properties))
         return found
 
     def edges(self, ids: Sequence[str]) -> Iterator[Edge]:
         """All edges, in order."""
-        return (self.edge(i, ids) for i in range(len(self)))
+        column = ids if isinstance(ids, Strings) else Strings.of(ids)
+        for start in range(0, len(self), _BLOCK):
+            yield from self.at(np.arange(start, min(start + _BLOCK, len(self))), column)
 
     def relation_mask(self, relations: Collection[str] | None) -> NDArray[np.bool_] | None:
         """Which relation codes are among `relations`; `None` for all."""
@@ -222,22 +243,70 @@ class EdgeTable:
 
     def induced(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the edges among the nodes at `positions` (ascending), renumbered to that order."""
-        new = np.full(self.n_nodes, -1, dtype=np.int32)
-        new[positions] = np.arange(len(positions), dtype=np.int32)
-        kept = np.flatnonzero((new[self.source] >= 0) & (new[self.target] >= 0))
-        used = sorted({int(code) for code in np.unique(self.relation[kept])})
-        codes = np.zeros(len(self.relations), dtype=np.int16)
-        codes[used] = np.arange(len(used), dtype=np.int16)
+        new = np.full(self.n_nodes, -1, dtype=np.int64)
+        new[positions] = np.arange(len(positions))
+        return self.moved(len(positions), new)
+
+    def moved(self, n_nodes: int, new: NDArray[np.int64]) -> EdgeTable:
+        """Return the edges among the nodes that stay, where each node gets a new position in the same order.
+
+        Parameters
+        ----------
+        n_nodes
+            How many nodes there then are.
+        new
+            The position of each node then, -1 for one that is gone, ``(n_nodes before,)``.
+        """
+        to = new.astype(np.int32)
+        source, target = to[self.source], to[self.target]
+        kept = np.flatnonzero((source >= 0) & (target >= 0))
+        if len(kept) < len(self):
+            source, target = source[kept], target[kept]
         return EdgeTable(
-            len(positions),
-            new[self.source[kept]],
-            new[self.target[kept]],
-            codes[self.relation[kept]] if len(self.relations) else self.relation[kept],
-            [self.relations[code] for code in used],
+            n_nodes,
+            source,
+            target,
+            *fewest(self.relation[kept], self.relations),
             self.weight[kept],
             self.source_part[kept],
             self.target_part[kept],
-            Records.of(self.properties.take(kept)),
+            assemble([_records(self)], kept),
+        )
+
+    def merged(self, fresh: EdgeTable) -> EdgeTable:
+        """Return a table over the same nodes in which the edges of another take the place of those that they equal.
+
+        It is what a table built of the same edges would be.
+        """
+        if not len(fresh) or not len(self):
+            return fresh if len(fresh) else self
+        names = sorted({*self.relations, *fresh.relations})
+        code = {name: i for i, name in enumerate(names)}
+        ours, theirs = (
+            np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
+            for table in (self, fresh)
+        )
+        columns = [
+            (self.source, fresh.source),
+            (self.target, fresh.target),
+            (ours, theirs),
+            (self.source_part, fresh.source_part),
+            (self.target_part, fresh.target_part),
+        ]
+        order = merged_order(self.out_indptr, [mine for mine, _ in columns], [new for _, new in columns])
+
+        def joined(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([mine, new])[order]
+
+        return EdgeTable(
+            self.n_nodes,
+            joined(self.source, fresh.source),
+            joined(self.target, fresh.target),
+            *fewest(joined(ours, theirs), names),
+            joined(self.weight, fresh.weight),
+            joined(self.source_part, fresh.source_part),
+            joined(self.target_part, fresh.target_part),
+            assemble([_records(self), _records(fresh)], order),
         )
 
     def parts(self) -> Parts:
@@ -278,12 +347,5 @@ class EdgeTable:
         )
 
 
-def _ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over `positions`."""
-    starts = indptr[positions]
-    lengths = indptr[np.asarray(positions) + 1] - starts
-    total = int(lengths.sum())
-    if not total:
-        return np.empty(0, dtype=np.int64)
-    shift = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
-    return np.asarray(shift + np.arange(total), dtype=np.int64)
+def _records(table: EdgeTable) -> Records:
+    return table.properties if isinstance(table.properties, Records) else Records.of(table.properties)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret._checked import checked_nodes, property_column, refuse_twice, text_column
+from graphret.columns import SortedIds, all_empty, assemble, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
+from graphret.strings import Column
 from graphret.types import Node, require_id
 from graphret.where import Where
 
 _MASKS_KEPT = 32
 _VIEWS_KEPT = 8
+_BLOCK = 1 << 14
+_READ_SHARE = 20
 
 
 class NodeTable(Sequence[Node]):
@@ -53,7 +58,7 @@ class NodeTable(Sequence[Node]):
         self.labels = labels
         self.label_sets = list(label_sets)
         self.properties = properties
-        self._positions: dict[str, int] | None = None
+        self._sorted = SortedIds(ids)
         self._masks: OrderedDict[Where, NDArray[np.bool_]] = OrderedDict()
         self._restricted: OrderedDict[Where, tuple[NodeTable, NDArray[np.int64]]] = OrderedDict()
         self._lock = threading.Lock()
@@ -67,20 +72,77 @@ class NodeTable(Sequence[Node]):
         InvalidInput
             When an id is not a string or comes twice, or a text, a name or a property is not what it must be.
         """
-        ordered = sorted(_checked(nodes), key=lambda node: node.id)
-        for one, other in itertools.pairwise(ordered):
-            if one.id == other.id:
-                raise InvalidInput(f"node {one.id!r}: the id comes twice")
+        ordered = sorted(checked_nodes(nodes), key=lambda node: node.id)
         sets: dict[tuple[str, ...], int] = {}
         codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in ordered]
+        ids = [node.id for node in ordered]
+        refuse_twice(ids)
         return cls(
-            Strings.of(node.id for node in ordered),
-            Strings.of(node.name for node in ordered),
-            Strings.of(node.text for node in ordered),
-            np.asarray(codes, dtype=np.int32),
-            list(sets),
-            Records.of(dict(node.properties) for node in ordered),
+            text_column("id", ids, ids),
+            text_column("name", ids, [node.name for node in ordered]),
+            text_column("text", ids, [node.text for node in ordered]),
+            *_fewest(np.asarray(codes, dtype=np.int32), list(sets)),
+            property_column(ordered, [node.properties for node in ordered]),
         )
+
+    @classmethod
+    def build(
+        cls,
+        ids: Strings | Sequence[str],
+        names: Strings | Sequence[str] | None = None,
+        texts: Strings | Sequence[str] | None = None,
+        labels: NDArray[Any] | None = None,
+        label_sets: Sequence[tuple[str, ...]] = (("Node",),),
+        properties: Records | Sequence[Mapping[str, Any]] | None = None,
+    ) -> tuple[NodeTable, NDArray[np.int64]]:
+        """Make a table of columns in any order, without an object for each node.
+
+        Parameters
+        ----------
+        ids, names, texts, properties
+            ``n`` each; names and texts are empty and properties none where they are left out.
+        labels
+            For each node the position of its tuple of labels in `label_sets`, ``(n,)``; the first where left out.
+
+        Returns
+        -------
+        table
+            The nodes by id.
+        positions
+            Where each of the given nodes is in the table, ``(n,)``.
+
+        Raises
+        ------
+        InvalidInput
+            When columns differ in length, or an id is empty, no string or comes twice; names the row.
+        """
+        listed = list(ids)
+        n = len(listed)
+        if not all(isinstance(node_id, str) and node_id for node_id in listed):
+            row = next(i for i, node_id in enumerate(listed) if not isinstance(node_id, str) or not node_id)
+            require_id(listed[row], f"ids, row {row}")
+        codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
+        if len(codes) != n or (n and not 0 <= codes.min() <= codes.max() < len(label_sets)):
+            raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
+        sets = [_label_set(labels) for labels in label_sets]
+        columns = [
+            to_strings("ids", ids),
+            no_strings(n) if names is None else to_strings("names", names),
+            no_strings(n) if texts is None else to_strings("texts", texts),
+        ]
+        records = no_records(n) if properties is None else to_records("properties", properties)
+        for what, column in (("names", columns[1]), ("texts", columns[2]), ("properties", records)):
+            if len(column) != n:
+                raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
+        order = np.arange(n, dtype=np.int64)
+        if any(one >= other for one, other in pairwise(listed)):
+            order = np.asarray(sorted(range(n), key=listed.__getitem__), dtype=np.int64)
+            refuse_twice([listed[i] for i in order.tolist()])
+            columns = [assemble([column], order) for column in columns]
+            records = assemble([records], order)
+        positions = np.empty(n, dtype=np.int64)
+        positions[order] = np.arange(n)
+        return cls(columns[0], columns[1], columns[2], *_fewest(codes[order], sets), records), positions
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,21 +165,15 @@ class NodeTable(Sequence[Node]):
         ]
 
     def __iter__(self) -> Iterator[Node]:
-        return (self[i] for i in range(len(self)))
+        for start in range(0, len(self), _BLOCK):
+            yield from self.at(np.arange(start, min(start + _BLOCK, len(self))))
 
     def __contains__(self, node_id: object) -> bool:
-        return node_id in self._index
-
-    @property
-    def _index(self) -> dict[str, int]:
-        if self._positions is None:
-            self._positions = {node_id: i for i, node_id in enumerate(self.ids)}
-        return self._positions
+        return bool(self._sorted.find([node_id])[0] >= 0)  # type: ignore[list-item]
 
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids, -1 for those that are not here."""
-        index = self._index
-        return np.asarray([index.get(i, -1) for i in ids], dtype=np.int64)
+        return self._sorted.find(ids if isinstance(ids, Sequence) else list(ids))
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids; an `InvalidInput` names one that is not here."""
@@ -131,20 +187,56 @@ class NodeTable(Sequence[Node]):
         """Return the table of the nodes at `positions`, which must be ascending."""
         chosen = np.asarray(positions, dtype=np.int64)
         return NodeTable(
-            Strings.of(self.ids.take(chosen)),
-            Strings.of(self.names.take(chosen)),
-            Strings.of(self.texts.take(chosen)),
-            self.labels[chosen],
-            self.label_sets,
-            Records.of(self.properties.take(chosen)),
+            assemble([self.ids], chosen),
+            assemble([self.names], chosen),
+            assemble([self.texts], chosen),
+            *_fewest(self.labels[chosen], self.label_sets),
+            assemble([self.properties], chosen),
         )
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
         """Return a table with nodes added or replaced, and others taken away; unknown ids in `deletes` are ignored."""
-        fresh = {node.id: node for node in _checked(upserts)}
-        gone = set(deletes)
-        kept = (node for node in self if node.id not in gone and node.id not in fresh)
-        return NodeTable.of([*kept, *fresh.values()])
+        fresh = {node.id: node for node in checked_nodes(upserts)}
+        return self.merged(NodeTable.of(fresh.values()), deletes)[0]
+
+    def merged(self, fresh: NodeTable, deletes: Collection[str] = ()) -> tuple[NodeTable, NDArray[np.int64]]:
+        """Return a table in which the nodes of another take the place of those of the same id, and some are gone.
+
+        Parameters
+        ----------
+        deletes
+            Ids of nodes of this table, not of `fresh`; unknown ones are ignored.
+
+        Returns
+        -------
+        table
+            What a table built of the same nodes would be.
+        moved
+            Where each node of this table is in the new one, -1 if it is gone, ``(n,)``.
+        """
+        n = len(self)
+        replaced, gone = self.find(fresh.ids), self.find(list(deletes))
+        keep = np.ones(n, dtype=bool)
+        keep[gone[gone >= 0]] = False
+        keep[replaced[replaced >= 0]] = False
+        kept = np.flatnonzero(keep)
+        at = np.searchsorted(kept, self._sorted.places(fresh.ids))
+        order = np.insert(kept, at, n + np.arange(len(fresh)))
+        moved = np.full(n, -1, dtype=np.int64)
+        old = order < n
+        moved[order[old]] = np.flatnonzero(old)
+        moved[replaced[replaced >= 0]] = np.flatnonzero(~old)[replaced >= 0]
+        sets = list(dict.fromkeys([*self.label_sets, *fresh.label_sets]))
+        code = {labels: i for i, labels in enumerate(sets)}
+        theirs = np.asarray([code[labels] for labels in fresh.label_sets], dtype=np.int32)[fresh.labels]
+        table = NodeTable(
+            assemble([self.ids, fresh.ids], order),
+            assemble([self.names, fresh.names], order),
+            assemble([self.texts, fresh.texts], order),
+            *_fewest(np.concatenate([self.labels, theirs])[order], sets),
+            assemble([self.properties, fresh.properties], order),
+        )
+        return table, moved
 
     def mask(self, where: Where | None, labels: Collection[str] | None = None) -> NDArray[np.bool_] | None:
         """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``; `None` if all do.
@@ -154,37 +246,70 @@ class NodeTable(Sequence[Node]):
         InvalidInput
             When the condition does not apply to the nodes' values.
         """
-        if labels is not None:
-            if isinstance(labels, str):
-                raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
-            chosen = Where("$in", "label", tuple(labels))
-            where = chosen if where is None else chosen & where
+        where = _with_labels(where, labels)
         if where is None:
             return None
+        mask = self._known_mask(where)
+        if mask is None:
+            mask = self._evaluate(where, np.arange(len(self)))
+            mask.flags.writeable = False
+            with self._lock:
+                self._masks[where] = mask
+                while len(self._masks) > _MASKS_KEPT:
+                    self._masks.popitem(last=False)
+        return mask
+
+    def fits(
+        self, positions: NDArray[np.int64], where: Where | None, labels: Collection[str] | None = None
+    ) -> NDArray[np.bool_] | None:
+        """Return which of the nodes at `positions` satisfy the condition and bear one of `labels`; `None` if all do.
+
+        Reads only those nodes where they are few.
+        """
+        where = _with_labels(where, labels)
+        if where is None:
+            return None
+        mask = self._known_mask(where)
+        if mask is None and len(positions) * _READ_SHARE < len(self):
+            distinct, inverse = np.unique(positions, return_inverse=True)
+            return self._evaluate(where, distinct)[inverse]
+        mask = self.mask(where) if mask is None else mask
+        return None if mask is None else mask[positions]
+
+    def _known_mask(self, where: Where) -> NDArray[np.bool_] | None:
         with self._lock:
             mask = self._masks.get(where)
             if mask is not None:
                 self._masks.move_to_end(where)
-                return mask
-        mask = self._evaluate(where)
-        mask.flags.writeable = False
-        with self._lock:
-            self._masks[where] = mask
-            while len(self._masks) > _MASKS_KEPT:
-                self._masks.popitem(last=False)
-        return mask
+            return mask
 
-    def _evaluate(self, where: Where) -> NDArray[np.bool_]:
-        if where.operator == "$and":
-            return np.asarray(np.all([self._evaluate(child) for child in where.children], axis=0))
-        if where.operator == "$or":
-            return np.asarray(np.any([self._evaluate(child) for child in where.children], axis=0))
+    def _evaluate(self, where: Where, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Evaluate a condition on the nodes at ascending positions, reading no column that it does not ask for."""
+        if where.operator in ("$and", "$or"):
+            conjunction = where.operator == "$and"
+            mask = np.full(len(at), conjunction)
+            for child in sorted(where.children, key=_reads):
+                open_ = np.flatnonzero(mask if conjunction else ~mask)
+                mask[open_] = self._evaluate(child, at[open_])
+            return mask
         if where.operator == "$not":
-            return ~self._evaluate(where.children[0])
+            return ~self._evaluate(where.children[0], at)
         if where.field == "label":  # few distinct sets of labels, many nodes
             fits = [where.matches(Node("-", labels)) for labels in self.label_sets]
-            return np.asarray(fits, dtype=bool)[self.labels]
-        return np.fromiter((where.matches(node) for node in self), dtype=bool, count=len(self))
+            return np.asarray(fits, dtype=bool)[self.labels[at]]
+        if where.field in ("id", "name", "text"):
+            column: Column[Any] = getattr(self, f"{where.field}s")
+            field = where.field
+        elif all_empty(self.properties):
+            return np.full(len(at), where.matches(Node("-")))
+        else:
+            column, field = self.properties, "properties"
+        mask = np.empty(len(at), dtype=bool)
+        for start in range(0, len(at), _BLOCK):
+            values = column.take(at[start : start + _BLOCK])
+            matches = [where.matches(Node(**{"id": "-", field: value})) for value in values]
+            mask[start : start + len(matches)] = matches
+        return mask
 
     def restricted(self, where: Where | None) -> tuple[NodeTable, NDArray[np.int64]] | None:
         """Return the table of the nodes that satisfy `where` and their positions here; `None` if all do.
@@ -236,14 +361,34 @@ class NodeTable(Sequence[Node]):
         )
 
 
-def _checked(nodes: Iterable[Node]) -> Iterator[Node]:
-    for node in nodes:
-        require_id(node.id, "node")
-        for what, value in (("name", node.name), ("text", node.text)):
-            if not isinstance(value, str):
-                raise InvalidInput(f"node {node.id!r}: the {what} must be a string, not {type(value).__name__}")
-        if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
-            raise InvalidInput(f"node {node.id!r}: the labels must be a tuple of strings")
-        if not isinstance(node.properties, Mapping):
-            raise InvalidInput(f"node {node.id!r}: the properties must be a mapping")
-        yield node
+def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where | None:
+    if labels is None:
+        return where
+    if isinstance(labels, str):
+        raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
+    chosen = Where("$in", "label", tuple(labels))
+    return chosen if where is None else chosen & where
+
+
+def _reads(where: Where) -> int:
+    """How much has to be read for a condition: nothing for one on labels, least of all for one on ids."""
+    if where.children:
+        return max(map(_reads, where.children))
+    return {"label": 0, "id": 1, "name": 2}.get(where.field, 3)
+
+
+def _fewest(
+    codes: NDArray[np.int32], label_sets: Sequence[tuple[str, ...]]
+) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
+    """Leave out sets of labels that no node has and sort the others, so that the same nodes have the same columns."""
+    used = np.bincount(codes, minlength=len(label_sets)) > 0
+    kept = sorted({labels for labels, there in zip(label_sets, used.tolist(), strict=True) if there})
+    rank = {labels: i for i, labels in enumerate(kept)}
+    new = np.asarray([rank.get(labels, -1) for labels in label_sets], dtype=np.int32)
+    return new[codes], kept
+
+
+def _label_set(labels: Any) -> tuple[str, ...]:
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+        raise InvalidInput(f"label_sets: {labels!r} is not a tuple of labels")
+    return tuple(labels)

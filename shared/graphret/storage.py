@@ -8,6 +8,7 @@ rename, so that a reader sees the one or the other, whatever happens to the writ
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -37,6 +38,9 @@ __all__ = ["Bundle", "Parts", "Records", "Strings", "load", "save", "verify", "w
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 C = TypeVar("C", bound="Column[Any]")
+
+QUICK_BYTES = 1 << 27
+"""How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
 
 _MANIFEST = "manifest.json"
 _ATTEMPTS = 100
@@ -281,7 +285,7 @@ def _own_version() -> str:
 # Reading
 
 
-def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bundle:
+def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True) -> Bundle:
     """Open the index in `folder`; the arrays are mapped, not read into memory.
 
     Parameters
@@ -289,7 +293,9 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bun
     kind, version
         What is expected, and the newest version the caller understands; an older one is in `Bundle.version`.
     verify
-        Compare the sha256 of every file, which reads each once (about 1 GB/s); otherwise sizes only.
+        Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, sizes only. `None` is a
+        quick check: sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all. The manifest's sha256 is
+        compared always.
 
     Raises
     ------
@@ -347,7 +353,7 @@ def _settled(folder: Path, read: Callable[[Path, dict[str, Any]], R]) -> R:
 
 
 def _open(
-    folder: Path, current: dict[str, Any], kind: str | None, version: int | None, verify: bool
+    folder: Path, current: dict[str, Any], kind: str | None, version: int | None, verify: bool | None
 ) -> tuple[Bundle, dict[str, Any]]:
     """Map every file of a generation, then compare checksums if told to; where `kind` is None, any is taken."""
     generation = folder / current["generation"]
@@ -362,9 +368,8 @@ def _open(
     with ExitStack() as stack:
         # All are opened before the first is hashed, so that a writer's sweep cannot overtake a long check.
         handles = {name: open_file(generation / name, entries[name], stack) for name in entries}
-        if verify:
-            for name, handle in handles.items():
-                compare(generation / name, handle, entries[name])
+        for name in entries if verify else _smallest(entries) if verify is None else ():
+            compare(generation / name, handles[name], entries[name])
         arrays = {name: map_array(generation / name, handle, entries[name]) for name, handle in handles.items()}
 
     def column(cls: type[C], blob: str, offsets: str) -> C:
@@ -380,6 +385,13 @@ def _open(
         manifest["meta"],
     )
     return Bundle(folder, manifest["kind"], manifest["version"], manifest["meta"], parts), manifest
+
+
+def _smallest(entries: dict[str, dict[str, Any]]) -> list[str]:
+    """The smallest files, as many as have `QUICK_BYTES` in all."""
+    names = sorted(entries, key=lambda name: (entries[name]["size"], name))
+    sizes = itertools.accumulate(entries[name]["size"] for name in names)
+    return [name for name, total in zip(names, sizes, strict=True) if total <= QUICK_BYTES]
 
 
 def _read_manifest(path: Path, digest: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_delete_takes_the_edges_along(store: MemoryStore) -> None:
         ([Node("")], [], "non-empty"),
         ([Node("x", text=3)], [], "'x': the text"),  # type: ignore[arg-type]
         ([Node("x", "Label")], [], "'x': the labels"),  # type: ignore[arg-type]
-        ([Node("x", properties={"a": object()})], [], "item"),
+        ([Node("x", properties={"a": object()})], [], "'x': the property 'a'"),
     ],
 )
 def test_what_cannot_be_stored_is_named_and_changes_nothing(

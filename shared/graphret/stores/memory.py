@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret import storage
 from graphret.edges import EdgeTable
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
+from graphret.storage import Records, Strings
+from graphret.stores.arrays import checked_edge_columns
+from graphret.stores.base import require_direction, require_limit, require_names
+from graphret.stores.neighbors import neighbor_edges
+from graphret.stores.summary import graph_schema
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
@@ -39,12 +45,15 @@ class Graph:
 class MemoryStore:
     """A `GraphStore` in the memory of this process; a saved one is opened by memory map.
 
-    Reads see one state of the graph; a write makes the next state and swaps it in.
+    Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the
+    graph and reads none of them but for the rows that it touches: give it batches.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
         self.graph = graph or Graph(NodeTable.of([]), EdgeTable.empty(0))
         self._writing = threading.Lock()
+        self._is_view = False
+        self._schema: tuple[Graph, GraphSchema] | None = None
 
     @classmethod
     def of(cls, nodes: Iterable[Node], edges: Iterable[Edge] = ()) -> MemoryStore:
@@ -52,24 +61,88 @@ class MemoryStore:
         table = NodeTable.of(nodes)
         return cls(Graph(table, EdgeTable.of(table, edges)))
 
+    @classmethod
+    def from_arrays(
+        cls,
+        ids: Strings | Sequence[str],
+        *,
+        names: Strings | Sequence[str] | None = None,
+        texts: Strings | Sequence[str] | None = None,
+        labels: NDArray[Any] | None = None,
+        label_sets: Sequence[tuple[str, ...]] = (("Node",),),
+        properties: Records | Sequence[Mapping[str, Any]] | None = None,
+        source: NDArray[Any] | Sequence[int] = (),
+        target: NDArray[Any] | Sequence[int] = (),
+        relation: NDArray[Any] | Sequence[int] | None = None,
+        relations: Sequence[str] = ("RELATED",),
+        weight: NDArray[Any] | Sequence[float] | None = None,
+        source_row: NDArray[Any] | None = None,
+        target_row: NDArray[Any] | None = None,
+        edge_properties: Records | Sequence[Mapping[str, Any]] | None = None,
+    ) -> MemoryStore:
+        """Make a store of columns, with no object for each node or edge; they may come in any order.
+
+        Of edges that are equal but for weight and properties, the last is kept.
+
+        Parameters
+        ----------
+        ids, names, texts, properties
+            One for each of the ``n`` nodes; `Records` are taken as they are, other properties are checked.
+        labels
+            For each node the position of its tuple of labels in `label_sets`, ``(n,)``.
+        source, target
+            For each of the ``m`` edges the places of its ends in `ids`, ``(m,)``.
+        relation
+            For each edge the position of its relation in `relations`, ``(m,)``.
+        weight
+            ``(m,)``; 1 where left out.
+        source_row, target_row
+            The rows that an edge is about, -1 for none, ``(m,)``.
+        edge_properties
+            One for each edge. The rows may be among them, unless they are `Records`.
+
+        Raises
+        ------
+        InvalidInput
+            Names the column and the row of what is malformed: columns of different length, an id that is empty or
+            comes twice, an edge to a place that there is not, a weight that is not finite.
+        """
+        table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
+        given = checked_edge_columns(
+            len(table), source, target, relation, relations, weight, source_row, target_row, edge_properties
+        )
+        edges = EdgeTable.build(
+            len(table),
+            positions[given.source],
+            positions[given.target],
+            given.relation,
+            list(relations),
+            given.weight,
+            given.source_row,
+            given.target_row,
+            given.properties,
+            distinct=True,
+        )
+        return cls(Graph(table, edges))
+
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        return len(self.graph.nodes), len(self.graph.edges)
+        graph = self.graph
+        return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return the labels and relations with their counts; an edge counts under the primary labels of its ends."""
-        nodes, edges = self.graph.nodes, self.graph.edges
-        primary = [labels[0] if labels else "" for labels in nodes.label_sets]
-        triples = np.stack([nodes.labels[edges.source], edges.relation, nodes.labels[edges.target]])
-        relations: Counter[tuple[str, str, str]] = Counter()
-        for (source, relation, target), n in zip(*_unique_columns(triples), strict=True):
-            relations[primary[source], edges.relations[relation], primary[target]] += n
-        return GraphSchema(dict(sorted(nodes.label_counts().items())), dict(sorted(relations.items())))
+        """Return labels and triples with their exact counts, and properties, sampled where the graph is large."""
+        graph, known = self.graph, self._schema
+        if known is None or known[0] is not graph:
+            self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
+        return known[1]
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
         nodes = self.graph.nodes
-        return [nodes[i] if i >= 0 else None for i in nodes.find(ids).tolist()]
+        found = nodes.find(_require_ids(ids))
+        there = iter(nodes.at(found[found >= 0]))
+        return [next(there) if i >= 0 else None for i in found.tolist()]
 
     def neighbors(
         self,
@@ -82,54 +155,44 @@ class MemoryStore:
         limit: int | None = None,
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        nodes, edges = self.graph.nodes, self.graph.edges
-        if limit is not None and limit < 1:
-            raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
-        anchors = nodes.find(dict.fromkeys(ids))
-        anchors = anchors[anchors >= 0]
-        found = edges.incident(anchors, direction)
-        of_relation = edges.relation_mask(relations)
-        if of_relation is not None:
-            found = found[of_relation[edges.relation[found]]] if len(edges.relations) else found
-        fits = nodes.mask(Where.parse(where), labels)
-        is_anchor = np.zeros(len(nodes), dtype=bool)
-        is_anchor[anchors] = True
-        leaves = is_anchor[edges.source[found]] if direction != "in" else np.zeros(len(found), dtype=bool)
-        enters = is_anchor[edges.target[found]] if direction != "out" else np.zeros(len(found), dtype=bool)
-        if fits is not None:
-            leaves &= fits[edges.target[found]]
-            enters &= fits[edges.source[found]]
-            kept = leaves | enters
-            found, leaves, enters = found[kept], leaves[kept], enters[kept]
-        if limit is not None:
-            order = np.argsort(-edges.weight[found], kind="stable")
-            chosen = np.zeros(len(found), dtype=bool)
-            taken: Counter[int] = Counter()
-            for i in order.tolist():
-                ends = ([int(edges.source[found[i]])] if leaves[i] else []) + (
-                    [int(edges.target[found[i]])] if enters[i] else []
-                )
-                if any(taken[end] < limit for end in ends):
-                    chosen[i] = True
-                    taken.update(ends)
-            found = found[chosen]
-        return [edges.edge(i, nodes.ids) for i in found.tolist()]
+        graph = self.graph
+        found = neighbor_edges(
+            graph.nodes,
+            graph.edges,
+            _require_ids(ids),
+            require_names("relations", relations),
+            require_names("labels", labels),
+            Where.parse(where),
+            require_direction(direction),
+            require_limit(limit),
+        )
+        return graph.edges.at(found, graph.nodes.ids)
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity; an edge's ends must exist."""
-        fresh_nodes, fresh_edges = list(nodes), list(edges)
+        self._require_writable()
+        fresh, fresh_edges = NodeTable.of(nodes), list(edges)
         with self._writing:
-            old = self.graph
-            table = old.nodes.changed(fresh_nodes) if fresh_nodes else old.nodes
-            self.graph = Graph(table, EdgeTable.of(table, [*old.edges.edges(old.nodes.ids), *fresh_edges]))
+            table, kept = self.graph.nodes, self.graph.edges
+            if len(fresh):
+                before = len(table)
+                table, moved = table.merged(fresh)
+                if len(table) > before:
+                    kept = kept.moved(len(table), moved)
+            if fresh_edges:
+                kept = kept.merged(EdgeTable.of(table, fresh_edges))
+            self.graph = Graph(table, kept)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        self._require_writable()
         with self._writing:
             nodes = self.graph.nodes
+            gone = nodes.find(_require_ids(ids))
             keep = np.ones(len(nodes), dtype=bool)
-            gone = nodes.find(ids)
             keep[gone[gone >= 0]] = False
+            if keep.all():
+                return
             positions = np.flatnonzero(keep)
             self.graph = Graph(nodes.take(positions), self.graph.edges.induced(positions))
 
@@ -143,21 +206,35 @@ class MemoryStore:
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""
         graph = self.graph
-        mask = graph.edges.relation_mask(relations)
+        mask = graph.edges.relation_mask(require_names("relations", relations))
         positions = np.arange(len(graph.edges)) if mask is None else np.flatnonzero(mask[graph.edges.relation])
         return (graph.edges.at(positions[i : i + BLOCK], graph.nodes.ids) for i in range(0, len(positions), BLOCK))
 
     def view(self, where: WhereLike) -> MemoryStore:
-        """Return a store of only the nodes that satisfy `where` and the edges among them."""
-        return MemoryStore(self.graph.induced(where))
+        """Return a store of only the nodes that now satisfy `where` and the edges among them; it cannot be changed."""
+        view = MemoryStore(self.graph.induced(where))
+        view._is_view = True
+        return view
+
+    def _require_writable(self) -> None:
+        if self._is_view:
+            raise StoreError("a view of a store cannot be written to; write to the store itself")
 
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all."""
         storage.save(folder, graph_parts(self.graph), kind=KIND, version=VERSION)
 
     @classmethod
-    def load(cls, folder: str | Path, *, verify: bool = True) -> MemoryStore:
-        """Open a saved graph by memory map, checking every checksum unless told not to."""
+    def load(cls, folder: str | Path, *, verify: bool | None = None) -> MemoryStore:
+        """Open a saved graph by memory map.
+
+        Parameters
+        ----------
+        verify
+            Whether to compare the checksum of every file, which reads each once. Without it the sizes of all files are
+            compared, and the checksums of the smallest, up to `storage.QUICK_BYTES` in all: every one in a graph that
+            is not large, while a large one opens within a second. `storage.verify` and ``graphret inspect`` check all.
+        """
         return cls(graph_from_bundle(storage.load(folder, kind=KIND, version=VERSION, verify=verify)))
 
 
@@ -174,8 +251,7 @@ def graph_from_bundle(bundle: storage.Bundle) -> Graph:
     return Graph(NodeTable.from_bundle(bundle.sub("nodes")), EdgeTable.from_bundle(bundle.sub("edges")))
 
 
-def _unique_columns(columns: np.ndarray) -> tuple[list[list[int]], list[int]]:
-    if not columns.shape[1]:
-        return [], []
-    values, counts = np.unique(columns, axis=1, return_counts=True)
-    return values.T.tolist(), counts.tolist()
+def _require_ids(ids: Iterable[str]) -> list[str]:
+    if isinstance(ids, str):
+        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
+    return list(ids)

@@ -1,0 +1,145 @@
+"""Columns of strings and records put together and looked up, without reading an item that is not asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.strings import Column, Records, Strings
+
+C = TypeVar("C", bound="Column[Any]")
+
+_RUNS = 1 << 17
+_STRIDE = 256
+_SMALL = 4096
+_SHARE = 8
+
+
+def no_strings(n: int) -> Strings:
+    """A column of `n` empty strings."""
+    return Strings(np.empty(0, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64))
+
+
+def no_records(n: int) -> Records:
+    """A column of `n` empty objects."""
+    offsets: NDArray[np.int64] = np.arange(n + 1, dtype=np.int64) * 2
+    return Records(np.tile(np.frombuffer(b"{}", dtype=np.uint8), n), offsets)
+
+
+def all_empty(column: Column[Any]) -> bool:
+    """Whether a column holds nothing but empty strings, or a column of objects nothing but empty ones."""
+    return len(column.blob) == (2 * len(column) if isinstance(column, Records) else 0)
+
+
+def to_strings(what: str, values: Strings | Iterable[str]) -> Strings:
+    """Return a column of strings; an `InvalidInput` names `what` and the row of an item that is none."""
+    if isinstance(values, Strings):
+        return values
+    try:
+        return Strings.of(values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error}") from error
+
+
+def to_records(what: str, values: Records | Sequence[Any]) -> Records:
+    """Return a column of objects; an `InvalidInput` names `what` and the row of an item that is not JSON."""
+    if isinstance(values, Records):
+        return values
+    if not any(values):
+        return no_records(len(values))
+    try:
+        return Records.of(value or {} for value in values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error}") from error
+
+
+def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
+    """Return the items of several columns of one kind in a new order; nothing is decoded.
+
+    Parameters
+    ----------
+    order
+        Positions in the columns laid end to end, ``(n,)``; each may come any number of times. Stretches that stay
+        together are copied at once.
+    """
+    kind = type(columns[0])
+    if all(map(all_empty, columns)):
+        return no_records(len(order)) if isinstance(columns[0], Records) else no_strings(len(order))  # type: ignore[return-value]
+    first = np.cumsum([0, *map(len, columns)])
+    sizes = np.concatenate([np.diff(column.offsets) for column in columns])[order]
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    which = np.searchsorted(first, order, side="right") - 1
+    cut = np.flatnonzero((np.diff(order) != 1) | (np.diff(which) != 0)) + 1
+    begins = np.concatenate([[0], cut]) if len(order) else cut
+    ends = np.append(cut, len(order)) if len(order) else cut
+    out = np.empty(int(offsets[-1]), dtype=np.uint8)
+    views = [memoryview(np.ascontiguousarray(column.blob)) for column in columns]  # type: ignore[arg-type]
+    at = 0
+    for start in range(0, len(begins), _RUNS):
+        chosen, last = begins[start : start + _RUNS], ends[start : start + _RUNS]
+        source = which[chosen]
+        left, right = order[chosen] - first[source], order[last - 1] - first[source] + 1
+        low, high = np.empty(len(chosen), dtype=np.int64), np.empty(len(chosen), dtype=np.int64)
+        for i, column in enumerate(columns):
+            mine = source == i
+            low[mine], high[mine] = column.offsets[left[mine]], column.offsets[right[mine]]
+        parts = [views[i][a:b] for i, a, b in zip(source.tolist(), low.tolist(), high.tolist(), strict=True)]
+        blob = np.frombuffer(b"".join(parts), dtype=np.uint8)
+        out[at : at + len(blob)] = blob
+        at += len(blob)
+    return kind(out, offsets)
+
+
+class SortedIds:
+    """Finds strings in a sorted column of distinct ones.
+
+    Large columns are searched where they lie, on disk or in memory, after a look at every 256th string; a batch that
+    is large beside the column, or a column that is small, is looked up in a dictionary instead.
+    """
+
+    def __init__(self, ids: Strings) -> None:
+        self.ids = ids
+        self._blob, self._offsets = memoryview(ids.blob), memoryview(ids.offsets)  # type: ignore[arg-type]
+        self._sample: list[str] | None = None
+        self._positions: dict[str, int] | None = None
+
+    def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """Return the position of each string, -1 for one that is not here, ``(w,)``."""
+        if self._positions is None and max(len(wanted) * _SHARE, _SMALL) >= len(self.ids):
+            self._positions = {node_id: i for i, node_id in enumerate(self.ids)}
+        known = self._positions
+        if known is not None:
+            return np.fromiter((known.get(i, -1) for i in wanted), dtype=np.int64, count=len(wanted))
+        return np.fromiter(map(self._find, wanted), dtype=np.int64, count=len(wanted))
+
+    def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """Return where each string is or would have to be put in, ``(w,)``."""
+        return np.fromiter(map(self._place, wanted), dtype=np.int64, count=len(wanted))
+
+    def _find(self, wanted: object) -> int:
+        if not isinstance(wanted, str):
+            return -1
+        place = self._place(wanted)
+        return place if place < len(self.ids) and self.ids[place] == wanted else -1
+
+    def _place(self, wanted: str) -> int:
+        if self._sample is None:
+            self._sample = self.ids.take(np.arange(0, len(self.ids), _STRIDE))
+        block = bisect_right(self._sample, wanted) - 1
+        if block < 0:
+            return 0
+        blob, offsets = self._blob, self._offsets
+        low, high = block * _STRIDE, min((block + 1) * _STRIDE, len(self.ids))
+        while low < high:
+            middle = (low + high) // 2
+            if str(blob[offsets[middle] : offsets[middle + 1]], "utf-8") < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low

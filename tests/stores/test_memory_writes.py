@@ -1,0 +1,248 @@
+"""Writes into a `MemoryStore` step by step give what one build gives, and nobody sees a half of one."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput, StoreError
+from graphret.nodes import NodeTable
+from graphret.stores import MemoryStore
+from graphret.stores.memory import graph_parts
+from graphret.types import Edge, Node
+
+IDS = [f"n{i}" for i in range(7)]
+NODES = st.builds(
+    Node,
+    st.sampled_from(IDS),
+    st.sampled_from([("A",), ("B",), ("A", "B"), ("B", "A"), ()]),
+    st.sampled_from(["", "one", "zwölf"]),
+    st.sampled_from(["", "said"]),
+    st.sampled_from([{}, {"x": 1}, {"y": ["ü", None]}]),
+)
+EDGES = st.builds(
+    Edge,
+    st.sampled_from(IDS),
+    st.sampled_from("RST"),
+    st.sampled_from(IDS),
+    st.sampled_from([1.0, 0.5]),
+    st.sampled_from([{}, {"p": 1}, {"source_row": 1}, {"source_row": 2, "q": "x"}, {"target_row": 0}]),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("upsert"), st.lists(NODES, max_size=4, unique_by=lambda n: n.id), st.lists(EDGES, max_size=5)
+        ),
+        st.tuples(st.just("delete"), st.lists(st.sampled_from([*IDS, "nobody"]), max_size=3), st.just([])),
+    ),
+    max_size=8,
+)
+
+
+def columns(store: MemoryStore) -> dict[str, Any]:
+    """All that a store would save."""
+    parts = graph_parts(store.graph)
+    out: dict[str, Any] = {name: (array.dtype.str, array.tolist()) for name, array in parts.arrays.items()}
+    for name, column in [*parts.strings.items(), *parts.records.items()]:
+        out[name] = bytes(column.blob), column.offsets.tolist()
+    return out | {"meta": parts.meta}
+
+
+def edge_key(edge: Edge) -> tuple[Any, ...]:
+    return edge.source, edge.relation, edge.target, *(edge.properties.get(k) for k in ("source_row", "target_row"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS)
+def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any], list[Edge]]]) -> None:
+    store = MemoryStore()
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[Any, ...], Edge] = {}
+    for what, items, given_edges in steps:
+        if what == "delete":
+            store.delete(items)
+            nodes = {i: node for i, node in nodes.items() if i not in items}
+            edges = {key: edge for key, edge in edges.items() if not {edge.source, edge.target} & set(items)}
+        else:
+            there = {*nodes, *(node.id for node in items)}
+            fitting = [edge for edge in given_edges if {edge.source, edge.target} <= there]
+            if len(fitting) < len(given_edges):
+                before = columns(store)
+                with pytest.raises(InvalidInput, match="there is no node"):
+                    store.upsert(items, given_edges)
+                assert columns(store) == before
+            store.upsert(items, fitting)
+            nodes |= {node.id: node for node in items}
+            edges |= {edge_key(edge): edge for edge in fitting}
+    assert columns(store) == columns(MemoryStore.of(nodes.values(), edges.values()))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(NODES, unique_by=lambda n: n.id), st.lists(EDGES), st.randoms(use_true_random=False))
+def test_columns_equal_objects(nodes: list[Node], edges: list[Edge], random: Any) -> None:
+    random.shuffle(nodes)
+    place = {node.id: i for i, node in enumerate(nodes)}
+    edges = [edge for edge in edges if edge.source in place and edge.target in place]
+    sets = list({node.labels for node in nodes})
+    store = MemoryStore.from_arrays(
+        [node.id for node in nodes],
+        names=[node.name for node in nodes],
+        texts=[node.text for node in nodes],
+        labels=np.asarray([sets.index(node.labels) for node in nodes], dtype=np.int32),
+        label_sets=sets,
+        properties=[node.properties for node in nodes],
+        source=np.asarray([place[edge.source] for edge in edges], dtype=np.int64),
+        target=[place[edge.target] for edge in edges],
+        relation=["TSR".index(edge.relation) for edge in edges],
+        relations=sorted({edge.relation for edge in edges} | set("RST"), reverse=True),
+        weight=[edge.weight for edge in edges],
+        edge_properties=[edge.properties for edge in edges],
+    )
+    assert columns(store) == columns(MemoryStore.of(nodes, edges))
+
+
+def test_columns_with_nothing_but_ids_and_ends() -> None:
+    store = MemoryStore.from_arrays(["b", "a", "c"], source=[0, 1], target=[1, 2])
+    assert store.get(["a", "b"]) == [Node("a"), Node("b")]
+    assert store.neighbors(["a"]) == [Edge("a", "RELATED", "c"), Edge("b", "RELATED", "a")]
+    assert MemoryStore.from_arrays([]).count() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"ids": ["a", ""]}, "row 1"),
+        ({"ids": ["a", None]}, "row 1"),
+        ({"ids": ["a", "a"]}, "'a': the id comes twice"),
+        ({"names": ["x"]}, "names: 2 rows"),
+        ({"texts": ["x", 3]}, "texts"),
+        ({"labels": [0, 7]}, "labels"),
+        ({"labels": [0]}, "labels"),
+        ({"label_sets": ["Node"]}, "label_sets"),
+        ({"properties": [{}, {"a": {1}}]}, "properties"),
+        ({"source": [0, 2]}, r"source, row 1: there is no node 2"),
+        ({"target": [-1, 0]}, r"target, row 0: there is no node -1"),
+        ({"target": [0]}, "target: 2 rows"),
+        ({"source": ["a", "b"]}, "integers"),
+        ({"source": [0.0, 1.0]}, "integers"),
+        ({"relation": [0, 1]}, "relation, row 1"),
+        ({"relations": ["R", "R"]}, "relations"),
+        ({"relations": [""]}, "relations"),
+        ({"relations": []}, "relation"),
+        ({"weight": [1.0, float("nan")]}, "weight, row 1"),
+        ({"source_row": [0, -2]}, "source_row, row 1"),
+        ({"edge_properties": [{}]}, "edge_properties: 2 rows"),
+        ({"edge_properties": [{}, {"target_row": "x"}]}, "edge_properties, row 1: target_row"),
+    ],
+)
+def test_malformed_columns_are_named_by_row(change: dict[str, Any], named: str) -> None:
+    columns = {"ids": ["a", "b"], "source": [0, 1], "target": [1, 0], "relations": ["R"], **change}
+    with pytest.raises(InvalidInput, match=named):
+        MemoryStore.from_arrays(columns.pop("ids"), **columns)
+
+
+def test_more_relations_than_fit_are_refused() -> None:
+    n = 2**15
+    names = [f"R{i}" for i in range(n)]
+    ends = [0] * n
+    with pytest.raises(InvalidInput, match="32,768 names"):
+        MemoryStore.from_arrays(["a"], source=ends, target=ends, relation=range(n), relations=names)
+    store = MemoryStore.from_arrays(["a"], source=ends, target=ends, relation=[0, *range(n - 1)], relations=names)
+    assert store.count() == (1, n - 1)
+    with pytest.raises(InvalidInput, match="32,768 names"):
+        store.upsert(edges=[Edge("a", "one more", "a")])
+    assert store.count() == (1, n - 1)
+
+
+def test_writing_decodes_nothing_that_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [Node(f"n{i:05d}", ("A",), f"name {i}", "text", {"i": i}) for i in range(5000)]
+    store = MemoryStore.of(nodes, [Edge(a.id, "R", b.id, 1.0, {"k": 1}) for a, b in pairwise(nodes)])
+    store.get([nodes[0].id])
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("nodes were read")
+
+    monkeypatch.setattr(NodeTable, "at", refuse)
+    monkeypatch.setattr(NodeTable, "__getitem__", refuse)
+    monkeypatch.setattr("graphret.edges.EdgeTable.at", refuse)
+    monkeypatch.setattr("graphret.strings.Records._decode", refuse)
+    store.upsert(
+        [Node("n00007", ("B",)), Node("zzz")], [Edge("zzz", "R", "n00007"), Edge("n00000", "R", "n00001", 2.0)]
+    )
+    store.delete(["n00003"])
+    assert store.count() == (5000, 4998)
+
+
+def test_a_reader_sees_one_state() -> None:
+    """Each write moves an edge's weight and both of its nodes' names together."""
+    store = MemoryStore.of([Node("a", name="0"), Node("b", name="0")], [Edge("a", "R", "b", 0.0)])
+    done = threading.Event()
+    torn: list[Any] = []
+
+    def read() -> None:
+        while not done.is_set():
+            a, b = store.get(["a", "b"])
+            if a is None or b is None or a.name != b.name:
+                torn.append((a, b))
+            view = store.view({"name": {"$in": [str(i) for i in range(60)]}})
+            (edge,) = view.neighbors(["a"])
+            if [node.name for node in view.get(["a", "b"]) if node] != [str(int(edge.weight))] * 2:
+                torn.append(edge)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in readers:
+        thread.start()
+    try:
+        for i in range(60):
+            store.upsert([Node("a", name=str(i)), Node("b", name=str(i))], [Edge("a", "R", "b", float(i))])
+    finally:
+        done.set()
+        for thread in readers:
+            thread.join()
+    assert not torn
+
+
+def test_a_view_and_the_view_of_a_view_are_read_only() -> None:
+    store = MemoryStore.of([Node("a", properties={"t": 1})])
+    for view in (store.view({"t": 1}), store.view(None), store.view({"t": 1}).view(None)):
+        for write in (lambda v=view: v.upsert([Node("b")]), lambda v=view: v.delete(["a"])):
+            with pytest.raises(StoreError, match="view"):
+                write()
+    store.upsert([Node("b")])
+    assert store.count() == (2, 0)
+
+
+@pytest.mark.parametrize("act", ["get", "neighbors", "delete"])
+def test_a_string_is_no_list_of_ids(act: str) -> None:
+    with pytest.raises(InvalidInput, match="ids"):
+        getattr(MemoryStore.of([Node("a")]), act)("a")
+
+
+@pytest.mark.parametrize("row", [-1, 1.5, True, "3", 2**31])
+def test_a_row_that_is_none_is_named(row: Any) -> None:
+    with pytest.raises(InvalidInput, match="target_row"):
+        MemoryStore.of([Node("a")], [Edge("a", "R", "a", 1.0, {"target_row": row})])
+
+
+@pytest.mark.parametrize(
+    ("node", "named"),
+    [
+        (Node("deep", properties={"fine": 1, "bad": {1: 2}}), "'deep': the property 'bad'"),
+        (Node("odd", name="\ud800"), "'odd': the name"),
+        (Node("od\udc00d"), "the id"),
+    ],
+)
+def test_what_is_no_text_or_json_is_named(node: Node, named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        MemoryStore.of([Node("a"), node])
+    with pytest.raises(InvalidInput, match="'a' to 'a': the property 'x'"):
+        MemoryStore.of([Node("a")], [Edge("a", "R", "a", 1.0, {"x": object()})])
+    for weight in (1e39, "heavy", None, True):
+        with pytest.raises(InvalidInput, match="weight"):
+            MemoryStore.of([Node("a")], [Edge("a", "R", "a", weight)])  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""Columns put together and searched without reading what is not asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret import columns
+from graphret.columns import SortedIds, assemble, no_records, no_strings, to_records, to_strings
+from graphret.errors import InvalidInput
+from graphret.storage import Records, Strings
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=6), min_size=1, max_size=3), st.data())
+def test_assembled_columns_are_the_items_in_the_new_order(lists: list[list[str]], data: st.DataObject) -> None:
+    flat = [value for values in lists for value in values]
+    order = data.draw(st.lists(st.integers(0, len(flat) - 1), max_size=12)) if flat else []
+    at = np.asarray(order, dtype=np.int64)
+    assert assemble([Strings.of(values) for values in lists], at).tolist() == [flat[i] for i in order]
+    records = assemble([Records.of({"v": value} for value in values) for values in lists], at)
+    assert records.tolist() == [{"v": flat[i]} for i in order]
+
+
+def test_assembled_in_several_blocks_of_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_RUNS", 3)
+    values = [f"v{i}" for i in range(50)]
+    order = np.random.default_rng(0).permutation(50)
+    assert assemble([Strings.of(values[:20]), Strings.of(values[20:])], order).tolist() == [values[i] for i in order]
+
+
+def test_columns_of_nothing() -> None:
+    assert no_strings(3).tolist() == ["", "", ""]
+    assert no_records(3).tolist() == [{}, {}, {}]
+    assert no_records(0).tolist() == []
+    order = np.asarray([0, 2, 2], dtype=np.int64)
+    assert assemble([no_records(2), no_records(1)], order).tolist() == [{}, {}, {}]
+    assert assemble([no_strings(2), Strings.of(["x"])], order).tolist() == ["", "x", "x"]
+
+
+@given(st.lists(st.text(min_size=1), unique=True), st.lists(st.text(min_size=1)), st.booleans())
+def test_ids_are_found_where_they_are(ids: list[str], others: list[str], by_search: bool) -> None:
+    ids.sort()
+    wanted = [*ids, *others]
+    with pytest.MonkeyPatch.context() as patch:
+        if by_search:
+            patch.setattr(columns, "_SMALL", -1)
+            patch.setattr(columns, "_SHARE", 0)
+            patch.setattr(columns, "_STRIDE", 3)
+        lookup = SortedIds(Strings.of(ids))
+        found = lookup.find(wanted)
+        assert found.tolist() == [ids.index(one) if one in ids else -1 for one in wanted]
+        assert lookup.places(wanted).tolist() == [sum(other < one for other in ids) for one in wanted]
+        assert (lookup._positions is None) == (by_search and bool(ids))
+        assert lookup.find([None]).tolist() == [-1]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("act", "named"),
+    [
+        (lambda: to_strings("names", ["a", 3]), r"names: .*item 1"),
+        (lambda: to_records("properties", [{}, {"a": float("nan")}]), r"properties: .*item 1"),
+    ],
+)
+def test_what_is_no_column_is_named(act: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        act()
+
+
+def test_columns_are_taken_as_they_are() -> None:
+    given_strings, given_records = Strings.of(["a"]), Records.of([{"a": 1}])
+    assert to_strings("names", given_strings) is given_strings
+    assert to_records("properties", given_records) is given_records
+    assert to_records("properties", [None, {"a": 1}]).tolist() == [{}, {"a": 1}]
