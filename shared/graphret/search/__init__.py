@@ -6,6 +6,8 @@ from graphret.search.dense import DenseIndex, HnswSettings
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, Matches, TextIndex
+from graphret.search.multi_field import FieldIndex
+from graphret.search.neighborhood import NodeSource
 
 __all__ = [
     "Analyzer",
@@ -13,9 +15,11 @@ __all__ = [
     "BM25Index",
     "BM25Settings",
     "DenseIndex",
+    "FieldIndex",
     "HnswSettings",
     "HybridIndex",
     "Matches",
+    "NodeSource",
     "NodeText",
     "TextIndex",
 ]

@@ -110,8 +110,18 @@ class Vocabulary:
         vocabulary, term_ids, indptr
             The terms of all documents as positions, concatenated, and where each document begins, ``(n + 1,)``.
         """
-        vocabulary = Vocabulary()
-        positions = vocabulary._positions = dict(self.positions)
+        vocabulary = self.copy()
+        return vocabulary, *vocabulary.grow(documents)
+
+    def copy(self) -> Vocabulary:
+        """Return a vocabulary of the same terms that can grow without this one."""
+        other = Vocabulary()
+        other._positions = dict(self.positions)
+        return other
+
+    def grow(self, documents: Sequence[Sequence[str]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Add the terms of `documents` here, and return them as `grown` does."""
+        positions = self.positions
         lengths = np.fromiter((len(d) for d in documents), dtype=np.int64, count=len(documents))
         total = int(lengths.sum())
         ids = np.fromiter(
@@ -119,4 +129,4 @@ class Vocabulary:
             dtype=np.int32,
             count=total,
         )
-        return vocabulary, ids, np.concatenate([[0], np.cumsum(lengths)])
+        return ids, np.concatenate([[0], np.cumsum(lengths)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,8 @@ from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex
+from graphret.search.index import ArrayIndex, table_of
+from graphret.search.neighborhood import NodeSource
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -25,6 +27,7 @@ FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "h
 BACKENDS = ("bm25s", "rank_bm25")
 
 _FEW = 64
+_BLOCK = 10_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self.node_weights, self.part_weights = weights or self._weigh()
-        self._scorer: Any = None
+        self._scorers: dict[str, Any] = {}  # shared by the copies that searches take, as are the columns
         self._build_lock = threading.RLock()  # building the scorer builds the columns
         self._by_term: dict[bool, sp.csc_matrix] = {}
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
@@ -110,8 +113,42 @@ class BM25Index(ArrayIndex):
         """Index nodes."""
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = text or NodeText(), analyzer or Analyzer()
-        counts = FieldCounts.of([text.fields(node) for node in table], analyzer)
-        return cls(table, counts, text, analyzer, settings or BM25Settings())
+        blocks = (text.all_fields(table[start : start + _BLOCK]) for start in range(0, len(table), _BLOCK))
+        return cls(table, FieldCounts.of_blocks(blocks, analyzer), text, analyzer, settings or BM25Settings())
+
+    @classmethod
+    def of_store(
+        cls,
+        store: NodeSource,
+        *,
+        text: NodeText | None = None,
+        labels: Collection[str] | None = None,
+        analyzer: Analyzer | None = None,
+        settings: BM25Settings | None = None,
+    ) -> BM25Index:
+        """Index the nodes of a store, or those that bear one of `labels`.
+
+        ``store.attach(index)`` then keeps it in step with the store.
+
+        Parameters
+        ----------
+        text
+            What is read of a node, such as ``NodeText.names()`` or ``NodeText.documents()``.
+        """
+        text = (text or NodeText()).bound(store)
+        index = cls.build(table_of(store, labels), text=text, analyzer=analyzer, settings=settings)
+        index.scope = None if labels is None else frozenset(labels)
+        return index
+
+    def texts(self) -> list[NodeText]:
+        """The way in which this index reads nodes."""
+        return [self.text]
+
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> BM25Index:
+        """Return this index, nothing of it read anew, with the way in which it reads nodes changed."""
+        state = copy(self)
+        state.text = change(self.text)
+        return state
 
     def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         idf = self._idf()
@@ -164,11 +201,12 @@ class BM25Index(ArrayIndex):
         terms = self.term_ids(query)
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
-        if self._scorer is None:
+        backend = self.settings.backend
+        if backend not in self._scorers:
             with self._build_lock:
-                if self._scorer is None:
-                    self._scorer = _SCORERS[self.settings.backend](self)
-        return np.asarray(self._scorer(terms), dtype=np.float32)
+                if backend not in self._scorers:
+                    self._scorers[backend] = _SCORERS[backend](self)
+        return np.asarray(self._scorers[backend](terms), dtype=np.float32)
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
@@ -246,7 +284,7 @@ class BM25Index(ArrayIndex):
         """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
         again = set(fresh)
         old = self.table.find([i if i not in again else "" for i in table.ids])
-        new = [self.text.fields(table[int(i)]) for i in np.flatnonzero(old < 0)]
+        new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
         return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
@@ -259,11 +297,7 @@ class BM25Index(ArrayIndex):
         """The index as it is saved, without its table."""
         parts = Parts(
             meta={
-                "text": {
-                    "weights": dict(self.text.weights),
-                    "properties": list(self.text.properties),
-                    "max_chars": self.text.max_chars,
-                },
+                "text": self.text.to_dict(),
                 "analyzer": self.analyzer.to_dict(),
                 "settings": {
                     "k1": self.settings.k1,
@@ -290,7 +324,7 @@ class BM25Index(ArrayIndex):
             return sp.csr_matrix(arrays, shape=(rows, width), copy=False)
 
         meta = bundle.meta
-        text = NodeText(meta["text"]["weights"], tuple(meta["text"]["properties"]), meta["text"]["max_chars"])
+        text = NodeText.from_dict(meta["text"])
         weights = matrix("nodes", counts.n_nodes), matrix("parts", counts.n_parts)
         settings = BM25Settings(**meta["settings"])
         return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)

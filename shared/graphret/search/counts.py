@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,40 +60,22 @@ class FieldCounts:
         cls, documents: Sequence[dict[str, FieldText]], analyzer: Analyzer, vocabulary: Vocabulary | None = None
     ) -> FieldCounts:
         """Count the terms of nodes given by their fields."""
-        whole: dict[str, tuple[list[int], list[str]]] = {}
-        divided: dict[str, tuple[list[int], list[str]]] = {}
-        part_counts = np.zeros(len(documents), dtype=np.int64)
-        n_parts = 0
-        for node, fields in enumerate(documents):
-            lists = {name: value for name, value in fields.items() if isinstance(value, list)}
-            for name, value in fields.items():
-                if isinstance(value, str):
-                    rows, texts = whole.setdefault(name, ([], []))
-                    rows.append(node)
-                    texts.append(value)
-            for name, parts in lists.items():
-                rows, texts = divided.setdefault(name, ([], []))
-                rows.extend(range(n_parts, n_parts + len(parts)))
-                texts.extend(parts)
-            part_counts[node] = max((len(parts) for parts in lists.values()), default=0)
-            n_parts += int(part_counts[node])
-        vocabulary = vocabulary or Vocabulary()
-        coordinates = {}
-        for kind, columns in (("whole", whole), ("divided", divided)):
-            for name, (rows, texts) in columns.items():
-                vocabulary, terms, indptr = vocabulary.grown([analyzer(text) for text in texts])
-                coordinates[kind, name] = np.repeat(np.asarray(rows, dtype=np.int32), np.diff(indptr)), terms
-        height = {"whole": len(documents), "divided": n_parts}
+        return cls.of_blocks([documents], analyzer, vocabulary)
 
-        def matrices(kind: str) -> dict[str, sp.csr_matrix]:
-            return {
-                name: _counted(rows, terms, (height[of], len(vocabulary)))
-                for (of, name), (rows, terms) in coordinates.items()
-                if of == kind
-            }
-
-        indptr = np.concatenate([[0], np.cumsum(part_counts)]).astype(np.int64)
-        return cls(vocabulary, matrices("whole"), matrices("divided"), indptr)
+    @classmethod
+    def of_blocks(
+        cls,
+        blocks: Iterable[Sequence[dict[str, FieldText]]],
+        analyzer: Analyzer,
+        vocabulary: Vocabulary | None = None,
+    ) -> FieldCounts:
+        """Do as `of` with nodes that come in blocks; of each only the counts are kept."""
+        counted = _Counted(vocabulary.copy() if vocabulary is not None else Vocabulary())
+        for documents in blocks:
+            counted.add(documents, analyzer)
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate([[], *counted.part_counts]))]).astype(np.int64)
+        whole = counted.matrices("whole", len(indptr) - 1)
+        return cls(counted.vocabulary, whole, counted.matrices("divided", int(indptr[-1])), indptr)
 
     def owners(self) -> NDArray[np.int64]:
         """The node of each part, ``(n_parts,)``."""
@@ -177,6 +159,50 @@ class FieldCounts:
             }
 
         return cls(vocabulary, matrices("whole"), matrices("divided"), part_indptr)
+
+
+class _Counted:
+    """What was counted so far: for each field the row and the term of every occurrence."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.part_counts: list[NDArray[np.int64]] = []
+        self.n_nodes = self.n_parts = 0
+        self._found: dict[tuple[str, str], list[tuple[NDArray[np.int32], NDArray[np.int32]]]] = {}
+
+    def add(self, documents: Sequence[dict[str, FieldText]], analyzer: Analyzer) -> None:
+        """Count the nodes that come next."""
+        whole: dict[str, tuple[list[int], list[str]]] = {}
+        divided: dict[str, tuple[list[int], list[str]]] = {}
+        part_counts = np.zeros(len(documents), dtype=np.int64)
+        for node, fields in enumerate(documents):
+            lists = {name: value for name, value in fields.items() if isinstance(value, list)}
+            for name, value in fields.items():
+                if isinstance(value, str):
+                    rows, texts = whole.setdefault(name, ([], []))
+                    rows.append(self.n_nodes + node)
+                    texts.append(value)
+            for name, parts in lists.items():
+                rows, texts = divided.setdefault(name, ([], []))
+                rows.extend(range(self.n_parts, self.n_parts + len(parts)))
+                texts.extend(parts)
+            part_counts[node] = max((len(parts) for parts in lists.values()), default=0)
+            self.n_parts += int(part_counts[node])
+        self.n_nodes += len(documents)
+        self.part_counts.append(part_counts)
+        for kind, columns in (("whole", whole), ("divided", divided)):
+            for name, (rows, texts) in columns.items():
+                terms, indptr = self.vocabulary.grow([analyzer(text) for text in texts])
+                owners = np.repeat(np.asarray(rows, dtype=np.int32), np.diff(indptr))
+                self._found.setdefault((kind, name), []).append((owners, terms))
+
+    def matrices(self, kind: str, height: int) -> dict[str, sp.csr_matrix]:
+        """The counts of each field of a kind, ``(height, terms)``."""
+        shape = height, len(self.vocabulary)
+        found = {name: list(zip(*blocks, strict=True)) for (of, name), blocks in self._found.items() if of == kind}
+        return {
+            name: _counted(np.concatenate(rows), np.concatenate(terms), shape) for name, (rows, terms) in found.items()
+        }
 
 
 def _counted(rows: NDArray[np.int32], terms: NDArray[np.int32], shape: tuple[int, int]) -> sp.csr_matrix:

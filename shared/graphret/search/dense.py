@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,14 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex, top_k
+from graphret.search.index import ArrayIndex, table_of, top_k
+from graphret.search.neighborhood import NodeSource
 from graphret.search.vectors import check_vectors, normalize
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 _QUERIES_KEPT = 256
+_ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class DenseIndex(ArrayIndex):
         self.text = text or NodeText()
         self.hnsw = hnsw or HnswSettings()
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._graph: Any = None
+        self._graphs: list[Any] = []  # the one graph, once built; shared by the copies that searches take
         self._build_lock = threading.Lock()
 
     @classmethod
@@ -102,9 +105,35 @@ class DenseIndex(ArrayIndex):
         if vectors is None:
             if encoder is None:
                 raise InvalidInput("encoder: one is needed where no vectors are given")
-            vectors = encoder.encode_documents([text.text(node) for node in table])
+            vectors = _embedded(table, text, encoder)
         checked = normalize(check_vectors(vectors, len(table), what="embedding"))
         return cls(table, checked, encoder, text=text, hnsw=hnsw)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: NodeSource,
+        encoder: Any,
+        *,
+        text: NodeText | None = None,
+        labels: Collection[str] | None = None,
+        hnsw: HnswSettings | None = None,
+    ) -> DenseIndex:
+        """Index the nodes of a store, or those that bear one of `labels`; see `BM25Index.of_store`."""
+        text = (text or NodeText()).bound(store)
+        index = cls.build(table_of(store, labels), encoder, text=text, hnsw=hnsw)
+        index.scope = None if labels is None else frozenset(labels)
+        return index
+
+    def texts(self) -> list[NodeText]:
+        """The way in which this index reads nodes."""
+        return [self.text]
+
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> DenseIndex:
+        """Return this index, nothing of it read anew, with the way in which it reads nodes changed."""
+        state = copy(self)
+        state.text = change(self.text)
+        return state
 
     def remember(self, query: str, vector: Any) -> None:
         """Use a given embedding for a query instead of the encoder's."""
@@ -125,7 +154,7 @@ class DenseIndex(ArrayIndex):
         """Return this index with an embedding given for a query; the index itself does not learn of it."""
         other = DenseIndex(self.table, self.vectors, self.encoder, text=self.text, hnsw=self.hnsw)
         if self.approximate:
-            other._graph = self._nearest_graph()
+            other._graphs = [self._nearest_graph()]
         other.remember(query, vector)
         return other
 
@@ -174,6 +203,26 @@ class DenseIndex(ArrayIndex):
             reached = np.arange(len(self.table)) if mask is None else np.flatnonzero(mask)
         return np.asarray(reached[top_k(np.asarray(self.vectors[reached] @ vector, dtype=np.float32), k)])
 
+    def ranked(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Do as `ArrayIndex.ranked`; equal vectors tie, which they may not in a product of matrices."""
+        if self.approximate:
+            near = np.sort(self.top(query, max(k, self.hnsw.expansion_search), mask))
+        else:
+            scores = self.scores(query)
+            near = np.arange(len(scores)) if mask is None else np.flatnonzero(mask)
+            if k < len(near):
+                values = scores[near]
+                near = near[values >= np.partition(values, len(values) - k)[len(values) - k] - _ROUNDING]
+        exact = self.scored(query, near)
+        best = top_k(exact, k)
+        return near[best], exact[best]
+
+    def scored(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Do as `ArrayIndex.scored`, each node by itself, so that its score does not depend on the others."""
+        return np.asarray(np.einsum("ij,j->i", self.vectors[positions], self.query_vector(query)), dtype=np.float32)
+
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return exact scores by position."""
         return self.cosines(query, positions) if self.approximate else super().score_at(query, positions)
@@ -183,18 +232,18 @@ class DenseIndex(ArrayIndex):
         return np.sort(np.asarray(found, dtype=np.int64))
 
     def _nearest_graph(self) -> Any:
-        if self._graph is None:
+        if not self._graphs:
             with self._build_lock:
-                if self._graph is None:
-                    self._graph = self._build_graph()
-        return self._graph
+                if not self._graphs:
+                    self._graphs.append(self._build_graph())
+        return self._graphs[0]
 
     def _build_graph(self) -> Any:
         from usearch.index import Index
 
         graph = Index(
             ndim=self.vectors.shape[1],
-            metric="cos",
+            metric="ip",  # the rows have length 1, or 0 where a node says nothing
             dtype="f32",
             connectivity=self.hnsw.m,
             expansion_add=self.hnsw.expansion_add,
@@ -215,7 +264,7 @@ class DenseIndex(ArrayIndex):
         if len(new):
             if self.encoder is None:
                 raise InvalidInput("encoder: the index has none to embed new nodes with")
-            embedded = self.encoder.encode_documents([self.text.text(table[int(i)]) for i in new])
+            embedded = _embedded(table.at(new), self.text, self.encoder)
             if not len(self.vectors):
                 vectors = np.zeros((len(table), embedded.shape[1]), dtype=np.float32)
             vectors[new] = normalize(check_vectors(embedded, len(new), vectors.shape[1], what="embedding"))
@@ -253,3 +302,15 @@ class DenseIndex(ArrayIndex):
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
         hnsw = HnswSettings(**bundle.meta["hnsw"])
         return cls(table, bundle.array("vectors"), encoder, text=text, hnsw=hnsw)
+
+
+def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder) -> NDArray[np.float32]:
+    """Embed nodes, ``(n, d)``; one of which a chosen field says nothing has the zero vector."""
+    texts = text.all_texts(nodes)
+    if text.only is None or all(texts):
+        return encoder.encode_documents(texts)
+    said = [row for row, told in enumerate(texts) if told]
+    vectors = np.zeros((len(texts), encoder.dimension), dtype=np.float32)
+    if said:
+        vectors[said] = check_vectors(encoder.encode_documents([texts[row] for row in said]), len(said))
+    return vectors

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
+from graphret.errors import InvalidInput
+from graphret.search.neighborhood import BLOCK, NodeSource, Related, related, touching
 from graphret.types import Node
+from graphret.where import Where
 
 #: A field of a node: a text, or a list of texts that are its parts, such as the rows of a table.
 FieldText: TypeAlias = str | list[str]
 
 #: Weights of fields in BM25F; a field that is not named weighs 1.
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 2.0, "rows": 2.0}
+#: The field that holds the names of a node's neighbours.
+NEIGHBORS = "neighbors"
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class NodeText:
     """Turn nodes into weighted fields for lexical search, and into one text for encoders, prompts and rerankers.
 
     A table segment has the fields title, section, header, introduction and, part by part, rows; anything else has its
-    name as the title and its text as the body. String properties named in `properties` become fields too.
+    name as the title and its text as the body. String properties named in `properties` become fields too, and the names
+    of neighbours the field ``neighbors``. The names of neighbours are read from a store: `bound` gives it.
 
     Parameters
     ----------
@@ -29,15 +35,80 @@ class NodeText:
     properties
         Further properties to read, such as ``("brand", "category")``.
     max_chars
-        Longest text that `text` returns.
+        Longest text that `text` returns; where it must cut, neighbours keep up to half of it.
+    neighbors
+        Names of neighbours a relation and direction, the heaviest edges first; the others are counted (``and 37
+        more``). 0 reads none.
+    relations, direction
+        Which edges lead to neighbours: only these relations, and ``out``, ``in`` or ``both`` seen from the node.
+    only
+        Keep only these fields; `None` keeps all.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
     properties: tuple[str, ...] = ()
     max_chars: int = 4000
+    neighbors: int = 0
+    relations: tuple[str, ...] | None = None
+    direction: str = "both"
+    only: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("properties", "relations", "only"):
+            if isinstance(getattr(self, what), str):
+                raise InvalidInput(f"{what}: a tuple of names is expected, not the string {getattr(self, what)!r}")
+        if isinstance(self.neighbors, bool) or not isinstance(self.neighbors, int) or self.neighbors < 0:
+            raise InvalidInput(f"neighbors: a whole number of at least 0 is expected, not {self.neighbors!r}")
+
+    @classmethod
+    def names(cls) -> NodeText:
+        """Names alone: the name and the aliases for lexical search, the name for encoders."""
+        return cls(weights={}, only=("title", "aliases"))
+
+    @classmethod
+    def documents(
+        cls,
+        properties: Sequence[str] = (),
+        *,
+        neighbors: int = 5,
+        relations: Sequence[str] | None = None,
+        direction: str = "both",
+        max_chars: int = 4000,
+    ) -> NodeText:
+        """Whole documents: name, text, the chosen properties, then neighbours' names by relation."""
+        return cls(
+            properties=tuple(properties),
+            max_chars=max_chars,
+            neighbors=neighbors,
+            relations=None if relations is None else tuple(relations),
+            direction=direction,
+        )
+
+    @classmethod
+    def one_field(cls, name: str) -> NodeText:
+        """One field alone: ``title``, ``body`` or another that `fields` makes, or else a property."""
+        known = ("title", "aliases", "body", "section", "header", "introduction", "rows")
+        return cls(weights={}, properties=() if name in known else (name,), only=(name,))
+
+    @classmethod
+    def relation(cls, name: str, *, direction: str = "both", neighbors: int = 20) -> NodeText:
+        """The names of the neighbours by one relation alone."""
+        return cls(weights={}, neighbors=neighbors, relations=(name,), direction=direction, only=(NEIGHBORS,))
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether the text of a node depends on its neighbours."""
+        return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
 
     def fields(self, node: Node) -> dict[str, FieldText]:
-        """Return the fields of a node; those without text are left out."""
+        """Return the fields of a node; those without text are left out.
+
+        Raises
+        ------
+        InvalidInput
+            When neighbours are to be read and no store is bound.
+        """
+        self._require_no_neighbors()
         properties = node.properties
         fields: dict[str, FieldText] = {"title": node.name}
         aliases = properties.get("aliases")
@@ -53,14 +124,123 @@ class NodeText:
         else:
             fields["body"] = node.text
         fields.update({name: _flat(properties.get(name)) for name in self.properties})
-        return {name: text for name, text in fields.items() if text}
+        return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
 
     def text(self, node: Node) -> str:
-        """Return the node as one text: its name, then what it says."""
+        """Return the node as one text: its name, then what it says; raises what `fields` does."""
+        if self.only is not None:
+            made = self.fields(node)
+            return "\n".join(_flat(made[name]) for name in self.only if name in made and name != "aliases")[
+                : self.max_chars
+            ]
+        self._require_no_neighbors()
         extra = [f"{name}: {_flat(node.properties[name])}" for name in self.properties if node.properties.get(name)]
         body = node.text
         title = node.name if node.name and not body.startswith(node.name) else ""
         return "\n".join(part for part in (title, body, *extra) if part)[: self.max_chars]
+
+    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
+        """Return the fields of a batch of nodes, with no query a node; raises what `fields` does."""
+        return [self.fields(node) for node in nodes]
+
+    def all_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return the texts of a batch of nodes, with no query a node; raises what `fields` does."""
+        return [self.text(node) for node in nodes]
+
+    def bound(self, store: NodeSource) -> NodeText:
+        """Return this text with the store in which neighbours are looked up; itself where it reads none."""
+        if not self.reads_neighbors:
+            return self
+        settings = {item.name: getattr(self, item.name) for item in fields(NodeText)}
+        return BoundText(**settings, own=replace(self, neighbors=0), source=store)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, as they are saved with an index: those of neighbours and `only` where they are used."""
+        made: dict[str, Any] = {
+            "weights": dict(self.weights),
+            "properties": list(self.properties),
+            "max_chars": self.max_chars,
+        }
+        if self.neighbors:
+            relations = None if self.relations is None else list(self.relations)
+            made |= {"neighbors": self.neighbors, "relations": relations, "direction": self.direction}
+        return made if self.only is None else made | {"only": list(self.only)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> NodeText:
+        """Read what `to_dict` made; neighbours need a store bound again."""
+        settings: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in saved.items()}
+        return cls(**settings)
+
+    def _require_no_neighbors(self) -> None:
+        if self.reads_neighbors:
+            raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
+
+
+@dataclass(frozen=True)
+class BoundText(NodeText):
+    """A `NodeText` that looks up neighbours in a store; made by `NodeText.bound`.
+
+    Parameters
+    ----------
+    own
+        What a node says by itself.
+    source
+        Where neighbours are looked up: two calls a batch.
+    """
+
+    own: NodeText = field(default_factory=NodeText)
+    source: NodeSource | None = field(default=None, compare=False)
+
+    def fields(self, node: Node) -> dict[str, FieldText]:
+        """Return the fields of a node; of several, `all_fields` is quicker."""
+        return self.all_fields([node])[0]
+
+    def text(self, node: Node) -> str:
+        """Return the node as one text; of several, `all_texts` is quicker."""
+        return self.all_texts([node])[0]
+
+    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
+        """Return the fields of a batch of nodes: their own, and the names of their neighbours."""
+        made = self.own.all_fields(nodes)
+        for one, groups in zip(made, self._related(nodes), strict=True):
+            if names := ", ".join(name for group in groups for name in group.names):
+                one[NEIGHBORS] = names
+        return made
+
+    def all_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return the texts of a batch of nodes: their own, then a line for each relation and direction."""
+        lines = ["\n".join(map(str, groups)) for groups in self._related(nodes)]
+        return [self._joined(own, tail) for own, tail in zip(self.own.all_texts(nodes), lines, strict=True)]
+
+    def view(self, where: Where) -> NodeText:
+        """Return the text that reads only neighbours that satisfy a condition."""
+        return self.bound(self._store.view(where))
+
+    def touching(self, ids: Sequence[str], where: Where) -> set[str]:
+        """Return those of the nodes whose text may name a neighbour that satisfies a condition."""
+        return touching(self._store, ids, self.relations, self.direction, where)
+
+    @property
+    def _store(self) -> NodeSource:
+        assert self.source is not None, "bound() gives it"
+        return self.source
+
+    def _related(self, nodes: Sequence[Node]) -> list[tuple[Related, ...]]:
+        ids = [node.id for node in nodes]
+        return [
+            groups
+            for start in range(0, len(ids), BLOCK)
+            for groups in related(
+                self._store, ids[start : start + BLOCK], self.neighbors, self.relations, self.direction
+            )
+        ]
+
+    def _joined(self, own: str, tail: str) -> str:
+        if len(own) + len(tail) + 1 > self.max_chars:
+            tail = tail[: max(self.max_chars // 2, self.max_chars - len(own) - 1)]
+            own = own[: max(self.max_chars - len(tail) - 1, 0)]
+        return "\n".join(part for part in (own, tail) if part)[: self.max_chars]
 
 
 def _flat(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
+from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, min_max
 
 
@@ -42,6 +44,17 @@ class HybridIndex(ArrayIndex):
             return np.array(lexical)
         dense = min_max(self.dense.scores(query))
         return np.asarray(self.alpha * lexical + (1.0 - self.alpha) * dense, dtype=np.float32)
+
+    def texts(self) -> list[NodeText]:
+        """The ways in which its parts read nodes."""
+        return self.lexical.texts() + (self.dense.texts() if self.dense else [])
+
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> HybridIndex:
+        """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
+        state = copy(self)
+        state.lexical = self.lexical.with_texts(change)
+        state.dense = self.dense.with_texts(change) if self.dense else None
+        return state
 
     @property
     def lexical_share(self) -> float:

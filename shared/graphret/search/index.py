@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, overload, runtime_checkable
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.search.fields import BoundText, NodeText
+from graphret.search.neighborhood import NodeSource
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
@@ -74,10 +76,15 @@ class TextIndex(Protocol):
 class ArrayIndex(ABC):
     """A text index over a `NodeTable` that scores every node of it at once.
 
-    A subclass gives `_scores`, `changed` and `induced`. A search sees one state, whatever is upserted meanwhile.
+    A subclass gives `_scores`, `changed` and `induced`, and `texts` and `with_texts` where it reads nodes as text. A
+    search sees one state, whatever is upserted meanwhile.
+
+    `scope` holds the labels that the index is limited to: an upserted node that bears none of them is taken away.
+    `None` limits nothing.
     """
 
     table: NodeTable
+    scope: frozenset[str] | None = None
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
@@ -96,23 +103,77 @@ class ArrayIndex(ABC):
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         """Return the index of the nodes at `positions` alone, statistics included; `table` holds just them."""
 
+    def texts(self) -> list[NodeText]:
+        """The ways in which this index reads nodes."""
+        return []
+
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
+        """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
+        return copy(self)
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether what is held of a node depends on its neighbours."""
+        return any(text.reads_neighbors for text in self.texts())
+
+    def bind(self, store: NodeSource) -> None:
+        """Look neighbours up in a store from now on."""
+        self._adopt(self.with_texts(lambda text: text.bound(store)))
+
     def upsert(self, nodes: Iterable[Node]) -> None:
         """Add nodes, or replace those of the same id."""
-        fresh = list(nodes)
-        self._adopt(self.changed(self.table.changed(fresh), [node.id for node in fresh]))
+        self.staged(list(nodes), ())()
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away; unknown ids are ignored."""
-        self._adopt(self.changed(self.table.changed((), list(ids)), ()))
+        self.staged((), list(ids))()
+
+    def staged(
+        self, upserts: Sequence[Node], deletes: Collection[str], source: NodeSource | None = None
+    ) -> Callable[[], None]:
+        """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
+
+        Parameters
+        ----------
+        upserts, deletes
+            Nodes added or replaced, and the ids of those taken away.
+        source
+            The store as it will be, where neighbours are then looked up.
+        """
+        scope = self.scope
+        inside = [node for node in upserts if scope is None or not scope.isdisjoint(node.labels)]
+        outside = [] if scope is None else [node.id for node in upserts if scope.isdisjoint(node.labels)]
+        reader = self if source is None else self.with_texts(lambda text: text.bound(source))
+        other = reader.changed(self.table.changed(inside, {*deletes, *outside}), [node.id for node in inside])
+        if source is not None:
+            own = iter(self.texts())
+            other = other.with_texts(lambda _: next(own))
+        return lambda: self._adopt(other)
 
     def _adopt(self, other: Self) -> None:
-        self.__dict__ = dict(other.__dict__)  # one assignment, so that a search sees the old state or the new
+        state = dict(other.__dict__)
+        if self.scope is not None:
+            state["scope"] = self.scope
+        self.__dict__ = state  # one assignment, so that a search sees the old state or the new
 
     def view(self, where: WhereLike) -> Self:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
-        state = copy(self)
-        restricted = state.table.restricted(Where.parse(where))
-        return state if restricted is None else state.induced(*restricted)
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+
+        Nodes that named a neighbour outside are read anew without it, which for a dense index takes its encoder.
+        """
+        state, condition = copy(self), Where.parse(where)
+        restricted = state.table.restricted(condition)
+        if restricted is None or condition is None:
+            return state
+        cut = state.induced(*restricted)
+        bound = [text for text in state.texts() if isinstance(text, BoundText)]
+        if bound:
+            ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
+            stale = set().union(*(text.touching(ids, hidden) for text in bound))
+            cut = cut.with_texts(lambda text: text.view(condition) if isinstance(text, BoundText) else text)
+            cut = cut.changed(cut.table, sorted(stale)) if stale else cut
+        cut.scope = state.scope
+        return cut
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
@@ -167,11 +228,14 @@ class ArrayIndex(ABC):
             When `k` is below 1, a query is not a string or the filter is malformed.
         """
         require_k(k)
-        if not isinstance(query, str):
-            return [self.search(one, k, labels=labels, where=where) for one in query]
-        state = copy(self)
-        found = state.top(query, k, state.table.mask(Where.parse(where), labels))
-        return Matches(state.table.ids.take(found), state.score_at(query, found))
+        state, condition = copy(self), Where.parse(where)
+        mask = state.table.mask(condition, labels)
+
+        def one(asked: str) -> Matches:
+            found, scores = state.ranked(asked, k, mask)
+            return Matches(state.table.ids.take(found), scores)
+
+        return one(query) if isinstance(query, str) else [one(asked) for asked in require_queries(query)]
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
@@ -179,14 +243,31 @@ class ArrayIndex(ABC):
     def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
     def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
-        if not isinstance(query, str):
-            return [self.score(one, ids) for one in query]
         state = copy(self)
-        return state.score_at(query, state.table.positions(ids))
+        positions = state.table.positions(ids)
+        if isinstance(query, str):
+            return state.scored(query, positions)
+        return [state.scored(asked, positions) for asked in require_queries(query)]
+
+    def ranked(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return what `search` does: the positions of the `k` best nodes among those in `mask`, and their scores."""
+        found = self.top(query, k, mask)
+        return found, self.score_at(query, found)
+
+    def scored(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return what `score` does, for nodes by position."""
+        return self.score_at(query, positions)
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the scores of the nodes at `positions`, ``(p,)``."""
         return np.asarray(self.scores(query)[positions], dtype=np.float32)
+
+
+def table_of(store: NodeSource, labels: Collection[str] | None = None) -> NodeTable:
+    """Return the table of a store's nodes, or of those that bear one of `labels`."""
+    return NodeTable.of(node for block in store.nodes(labels) for node in block)
 
 
 def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -213,6 +294,15 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     if high <= low:
         return np.zeros_like(scores)
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
+
+
+def require_queries(queries: Iterable[str]) -> list[str]:
+    """Return the queries of a batch, and raise an `InvalidInput` that names the first that is not a string."""
+    asked = list(queries) if isinstance(queries, Iterable) else [queries]
+    for position, query in enumerate(asked):
+        if not isinstance(query, str):
+            raise InvalidInput(f"query {position}: a string is expected, not {type(query).__name__}")
+    return asked
 
 
 def require_k(k: int) -> int:

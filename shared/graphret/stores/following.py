@@ -1,0 +1,143 @@
+"""Indexes that follow a store: what is written to the store reaches them in the same step, or nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+from graphret.errors import InvalidInput
+from graphret.stores.base import GraphStore
+from graphret.types import Edge, Node
+
+_BLOCK = 2_000
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """What can make a change ready and put it in force later; the indexes of `graphret.search` are such."""
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether what it holds of a node depends on the node's neighbours."""
+        ...
+
+    def bind(self, store: Any) -> None:
+        """Look neighbours up in a store from now on."""
+        ...
+
+    def staged(self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None) -> Callable[[], None]:
+        """Make ready a change with the store as it will be, and return what puts it in force, which cannot fail."""
+        ...
+
+
+class Following:
+    """Gives a store `attach` and `detach`; the store puts each of its writes into `followed`."""
+
+    _followers: tuple[Any, ...] = ()
+
+    def attach(self, index: Any) -> None:
+        """Keep an index in step with this store from now on.
+
+        It must hold the store's nodes as they are now, as those made by ``of_store`` do. What is upserted and deleted
+        here then reaches it, and nodes whose text names a neighbour that changed are read anew. A write is all or
+        none: where an index fails, its encoder being down for instance, the store and every index stay as they were.
+
+        Parameters
+        ----------
+        index
+            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`; of the last kind one that
+            did its part is told to undo it where another fails.
+
+        Raises
+        ------
+        InvalidInput
+            When it has no such methods.
+        """
+        if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
+            raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
+        if any(known is index for known in self._followers):
+            return
+        if isinstance(index, Follower):
+            index.bind(self)
+        self._followers = (*self._followers, index)
+
+    def detach(self, index: Any) -> None:
+        """Let an index go; one that is not attached is ignored."""
+        self._followers = tuple(known for known in self._followers if known is not index)
+
+    @contextmanager
+    def followed(
+        self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = (), deletes: Sequence[str] = ()
+    ) -> Iterator[Callable[[Any], None]]:
+        """Make a write of this store one of its indexes too; the state before is read on entry.
+
+        Yields what is to be called with the store as it will be, before the write is put in force. On leaving, the
+        indexes change; where an error leaves, they do not.
+        """
+        change = _Change(self, self._followers, nodes, edges, deletes)
+        try:
+            yield change.stage
+        except BaseException:
+            change.undo()
+            raise
+        change.commit()
+
+
+class _Change:
+    def __init__(
+        self,
+        store: Any,
+        followers: tuple[Any, ...],
+        nodes: Sequence[Node],
+        edges: Sequence[Edge],
+        deletes: Sequence[str],
+    ) -> None:
+        self._staging = [one for one in followers if isinstance(one, Follower)]
+        self._direct = [one for one in followers if not isinstance(one, Follower)]
+        self._nodes, self._deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
+        self._adopt: list[Callable[[], None]] = []
+        self._undo: list[Callable[[], None]] = []
+        self._touched: list[str] = []
+        reading = any(one.reads_neighbors for one in self._staging)
+        ids = [*(node.id for node in self._nodes), *self._deletes]
+        self._before = dict(zip(ids, store.get(ids), strict=True)) if ids and (reading or self._direct) else {}
+        if reading:
+            self._touched = self._find_touched(store, edges)
+
+    def _find_touched(self, store: GraphStore, edges: Sequence[Edge]) -> list[str]:
+        """The other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
+        names = {node_id: node.name for node_id, node in self._before.items() if node is not None}
+        changed = [node.id for node in self._nodes if names.get(node.id, node.name) != node.name]
+        changed += [node_id for node_id in self._deletes if node_id in names]
+        touched = {end for edge in edges for end in (edge.source, edge.target)}
+        for start in range(0, len(changed), _BLOCK):
+            for edge in store.neighbors(changed[start : start + _BLOCK]):
+                touched |= {edge.source, edge.target}
+        return sorted(touched.difference(self._before))
+
+    def stage(self, after: GraphStore) -> None:
+        touched = [node for node in after.get(self._touched) if node is not None] if self._touched else []
+        for follower in self._staging:
+            nodes = [*self._nodes, *touched] if follower.reads_neighbors else self._nodes
+            if nodes or self._deletes:
+                self._adopt.append(follower.staged(nodes, self._deletes, after))
+        for index in self._direct:
+            index.upsert(self._nodes)
+            self._undo.append(self._undoing(index))
+            index.delete(self._deletes)
+
+    def _undoing(self, index: Any) -> Callable[[], None]:
+        def undo() -> None:
+            index.upsert([node for node in self._before.values() if node is not None])
+            index.delete([node_id for node_id, node in self._before.items() if node is None])
+
+        return undo
+
+    def commit(self) -> None:
+        for adopt in self._adopt:
+            adopt()
+
+    def undo(self) -> None:
+        for undo in reversed(self._undo):
+            undo()

@@ -1,0 +1,56 @@
+"""The contract of text indexes, kept by every index that the core has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from graphret.search import BM25Index, BM25Settings, DenseIndex, FieldIndex, HnswSettings, HybridIndex, NodeText
+from graphret.stores import MemoryStore
+from graphret.testing.indexes import MakeIndex, TextIndexSuite
+from graphret.types import Node
+
+
+class TestBM25(TextIndexSuite):
+    @pytest.fixture(params=["bm25s", "rank_bm25"])
+    def make(self, request: pytest.FixtureRequest) -> MakeIndex:
+        return lambda nodes: BM25Index.build(nodes, settings=BM25Settings(backend=request.param))
+
+
+class TestBM25OverNeighbors(TextIndexSuite):
+    """Documents with neighbours read from a store, in which there are none: nothing else may change."""
+
+    @pytest.fixture
+    def make(self) -> MakeIndex:
+        def made(nodes: Sequence[Node]) -> BM25Index:
+            return BM25Index.of_store(MemoryStore.of(nodes), text=NodeText.documents())
+
+        return made
+
+
+class TestDense(TextIndexSuite):
+    @pytest.fixture(params=["exact", "hnsw"])
+    def make(self, request: pytest.FixtureRequest, encoder: Any) -> MakeIndex:
+        above = 10**6 if request.param == "exact" else 2
+        return lambda nodes: DenseIndex.build(nodes, encoder, hnsw=HnswSettings(above=above))
+
+
+class TestHybrid(TextIndexSuite):
+    @pytest.fixture
+    def make(self, encoder: Any) -> MakeIndex:
+        def made(nodes: Sequence[Node]) -> HybridIndex:
+            lexical = BM25Index.build(nodes)
+            return HybridIndex(lexical, DenseIndex.build(lexical.table, encoder))
+
+        return made
+
+
+class TestFields(TextIndexSuite):
+    @pytest.fixture(params=["lexical", "dense", "both"])
+    def make(self, request: pytest.FixtureRequest, encoder: Any) -> MakeIndex:
+        kind = request.param
+        return lambda nodes: FieldIndex.build(
+            nodes, encoder=None if kind == "lexical" else encoder, lexical=kind != "dense"
+        )
