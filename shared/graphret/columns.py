@@ -15,7 +15,7 @@ from graphret.strings import Column, Records, Strings
 C = TypeVar("C", bound="Column[Any]")
 
 _RUNS = 1 << 17
-_STRIDE = 256
+_STRIDE = 64
 _SMALL = 4096
 _SHARE = 8
 
@@ -99,7 +99,7 @@ def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
 class SortedIds:
     """Finds strings in a sorted column of distinct ones.
 
-    Large columns are searched where they lie, on disk or in memory, after a look at every 256th string; a batch that
+    Large columns are searched where they lie, on disk or in memory, after a look at every 64th string; a batch that
     is large beside the column, or a column that is small, is looked up in a dictionary instead.
     """
 
@@ -116,30 +116,30 @@ class SortedIds:
         known = self._positions
         if known is not None:
             return np.fromiter((known.get(i, -1) for i in wanted), dtype=np.int64, count=len(wanted))
-        return np.fromiter(map(self._find, wanted), dtype=np.int64, count=len(wanted))
+        return self._search(wanted, exact=True)
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return where each string is or would have to be put in, ``(w,)``."""
-        return np.fromiter(map(self._place, wanted), dtype=np.int64, count=len(wanted))
+        return self._search(wanted, exact=False)
 
-    def _find(self, wanted: object) -> int:
-        if not isinstance(wanted, str):
-            return -1
-        place = self._place(wanted)
-        return place if place < len(self.ids) and self.ids[place] == wanted else -1
-
-    def _place(self, wanted: str) -> int:
+    def _search(self, wanted: Sequence[str], exact: bool) -> NDArray[np.int64]:
         if self._sample is None:
             self._sample = self.ids.take(np.arange(0, len(self.ids), _STRIDE))
-        block = bisect_right(self._sample, wanted) - 1
-        if block < 0:
-            return 0
-        blob, offsets = self._blob, self._offsets
-        low, high = block * _STRIDE, min((block + 1) * _STRIDE, len(self.ids))
-        while low < high:
-            middle = (low + high) // 2
-            if str(blob[offsets[middle] : offsets[middle + 1]], "utf-8") < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        sample, blob, offsets, n = self._sample, self._blob, self._offsets, len(self.ids)
+        found = np.empty(len(wanted), dtype=np.int64)
+        for i, value in enumerate(wanted):
+            if not isinstance(value, str):
+                found[i] = -1
+                continue
+            block = bisect_right(sample, value)
+            low, high = max(block - 1, 0) * _STRIDE, min(block * _STRIDE, n)
+            there = False
+            while low < high:
+                middle = (low + high) // 2
+                at = str(blob[offsets[middle] : offsets[middle + 1]], "utf-8")
+                if at < value:
+                    low = middle + 1
+                else:
+                    there, high = there or at == value, middle
+            found[i] = low if there or not exact else -1
+        return found

@@ -173,12 +173,20 @@ class EdgeTable:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
         found = []
         if direction in ("out", "both"):
-            found.append(ranges(self.out_indptr, positions))
+            found.append(self.leaving(positions))
         if direction in ("in", "both"):
-            found.append(self.in_order[ranges(self.in_indptr, positions)])
+            found.append(self.entering(positions))
         if not found:
             raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
         return np.unique(np.concatenate(found))
+
+    def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the edges that leave each of the nodes in turn."""
+        return ranges(self.out_indptr, positions)
+
+    def entering(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the edges that enter each of the nodes in turn."""
+        return self.in_order[ranges(self.in_indptr, positions)]
 
     def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
@@ -209,23 +217,25 @@ class EdgeTable:
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
         """Return the edges at `positions`, in that order, with their parts among their properties."""
+        properties = self._properties_at(positions)
+        for key, parts in zip(PART_KEYS, (self.source_part[positions], self.target_part[positions]), strict=True):
+            for i in np.flatnonzero(parts != NO_PART).tolist():
+                properties[i][key] = int(parts[i])
+        relations = self.relations
         columns = (
             ids.take(self.source[positions]),
-            self.relation[positions].tolist(),
+            [relations[code] for code in self.relation[positions].tolist()],
             ids.take(self.target[positions]),
             self.weight[positions].tolist(),
-            self.properties.take(positions),
-            self.source_part[positions].tolist(),
-            self.target_part[positions].tolist(),
+            properties,
         )
-        found = []
-        for source, relation, target, weight, properties, source_part, target_part in zip(*columns, strict=True):
-            if source_part != NO_PART:
-                properties[PART_KEYS[0]] = source_part
-            if target_part != NO_PART:
-                properties[PART_KEYS[1]] = target_part
-            found.append(Edge(source, self.relations[relation], target, weight, properties))
-        return found
+        return list(map(Edge, *columns))
+
+    def _properties_at(self, positions: NDArray[np.int64]) -> list[dict[str, Any]]:
+        column = self.properties
+        if isinstance(column, Records) and (column.offsets[positions + 1] - column.offsets[positions] == 2).all():
+            return [{} for _ in range(len(positions))]  # empty ones are not read
+        return column.take(positions)
 
     def edges(self, ids: Sequence[str]) -> Iterator[Edge]:
         """All edges, in order."""

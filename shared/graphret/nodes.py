@@ -260,7 +260,7 @@ class NodeTable(Sequence[Node]):
         return mask
 
     def fits(
-        self, positions: NDArray[np.int64], where: Where | None, labels: Collection[str] | None = None
+        self, positions: NDArray[Any], where: Where | None, labels: Collection[str] | None = None
     ) -> NDArray[np.bool_] | None:
         """Return which of the nodes at `positions` satisfy the condition and bear one of `labels`; `None` if all do.
 
@@ -271,6 +271,8 @@ class NodeTable(Sequence[Node]):
             return None
         mask = self._known_mask(where)
         if mask is None and len(positions) * _READ_SHARE < len(self):
+            if not _reads(where):
+                return self._evaluate(where, positions)
             distinct, inverse = np.unique(positions, return_inverse=True)
             return self._evaluate(where, distinct)[inverse]
         mask = self.mask(where) if mask is None else mask
@@ -283,8 +285,8 @@ class NodeTable(Sequence[Node]):
                 self._masks.move_to_end(where)
             return mask
 
-    def _evaluate(self, where: Where, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Evaluate a condition on the nodes at ascending positions, reading no column that it does not ask for."""
+    def _evaluate(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
+        """Evaluate a condition on the nodes at positions, reading no column that it does not ask for."""
         if where.operator in ("$and", "$or"):
             conjunction = where.operator == "$and"
             mask = np.full(len(at), conjunction)

@@ -25,30 +25,26 @@ def neighbor_edges(
     """Return the positions of the edges that `GraphStore.neighbors` describes, ascending."""
     anchors = np.unique(nodes.find(ids))
     anchors = anchors[anchors >= 0]
-    found = edges.incident(anchors, direction)
     of_relation = edges.relation_mask(relations)
-    if of_relation is not None:
-        found = found[of_relation[edges.relation[found]]] if len(edges.relations) else found
-    source, target = edges.source[found], edges.target[found]
-    leaves = _among(source, anchors) if direction != "in" else np.zeros(len(found), dtype=bool)
-    enters = _among(target, anchors) if direction != "out" else np.zeros(len(found), dtype=bool)
-    fits = nodes.fits(np.concatenate([target, source]).astype(np.int64), where, labels)
-    if fits is not None:
-        leaves &= fits[: len(found)]
-        enters &= fits[len(found) :]
-    if limit is None:
-        return found[leaves | enters]
-    # For each anchor its edges, the heaviest first, then in their order; a loop is there once.
-    out, into = np.flatnonzero(leaves), np.flatnonzero(enters & ~(leaves & (source == target)))
-    edge, anchor = np.concatenate([out, into]), np.concatenate([source[out], target[into]])
-    order = np.lexsort((edge, -edges.weight[found[edge]], anchor))
-    first = np.searchsorted(anchor[order], anchor[order])
-    chosen = edge[order[np.arange(len(order)) - first < limit]]
-    return found[np.unique(chosen)]
 
+    def fitting(found: NDArray[np.int64], other: NDArray[np.int32]) -> NDArray[np.int64]:
+        if of_relation is not None and len(edges.relations):
+            found = found[of_relation[edges.relation[found]]]
+        fits = nodes.fits(other[found], where, labels)
+        return found if fits is None else found[fits]
 
-def _among(ends: NDArray[np.int32], anchors: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if not len(anchors):
-        return np.zeros(len(ends), dtype=bool)
-    place = np.minimum(np.searchsorted(anchors, ends), len(anchors) - 1)
-    return np.asarray(anchors[place] == ends)
+    none = np.empty(0, dtype=np.int64)
+    leaving = fitting(edges.leaving(anchors), edges.target) if direction != "in" else none
+    entering = fitting(edges.entering(anchors), edges.source) if direction != "out" else none
+    if limit is not None:
+        # For each anchor its edges, the heaviest first, then in their order; a loop counts once.
+        if direction == "both":
+            entering = entering[edges.source[entering] != edges.target[entering]]
+        edge = np.concatenate([leaving, entering])
+        anchor = np.concatenate([edges.source[leaving], edges.target[entering]])
+        order = np.lexsort((edge, -edges.weight[edge], anchor))
+        place = np.arange(len(order)) - np.searchsorted(anchor[order], anchor[order])
+        return np.unique(edge[order[place < limit]])
+    found = np.sort(np.concatenate([leaving, entering]))
+    again = np.flatnonzero(found[1:] == found[:-1])  # between two of the nodes
+    return np.delete(found, again) if len(again) else found
