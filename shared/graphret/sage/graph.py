@@ -27,6 +27,7 @@ from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
 from graphret.sage import saving
 from graphret.sage.chunkers import named_chunker
+from graphret.sage.living import Living
 from graphret.sage.report import GraphReport
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import Thresholds
@@ -46,10 +47,11 @@ from graphret.where import Where, WhereLike
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
-class SageGraph:
+class SageGraph(Living):
     """A graph over chunks of documents, segments of tables and records, with indexes over them (SAGE, section 2).
 
     Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval that has begun does not notice.
+    `write_to` puts it into a graph store, `from_store` reads it from there.
     """
 
     def __init__(
@@ -323,7 +325,7 @@ class SageGraph:
 
     def _changed(self, state: SageState, fresh: list[Node], gone: set[str], edges: list[Edge]) -> SageState:
         if state.similarity is None:
-            raise InvalidInput("a view of a graph cannot be changed")
+            raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
         old = state.graph.nodes
         new_ids = {node.id for node in fresh}
         kept = [node for node in old if node.id not in gone and node.id not in new_ids]
@@ -390,15 +392,15 @@ class SageView(SageGraph):
 
     def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Refuse."""
-        raise InvalidInput("a view of a graph cannot be changed")
+        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
 
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Refuse."""
-        raise InvalidInput("a view of a graph cannot be changed")
+        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
 
     def refit(self) -> None:
         """Refuse."""
-        raise InvalidInput("a view of a graph cannot be changed")
+        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
 
     def save(self, folder: str | Path) -> None:
         """Refuse."""

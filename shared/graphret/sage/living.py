@@ -1,0 +1,246 @@
+"""A `SageGraph` in a store: written to any of them, brought up to date there, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graphret.edges import EdgeTable
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.sage.state import SageSettings, SageState
+from graphret.search.bm25 import BM25Index
+from graphret.search.dense import DenseIndex
+from graphret.search.encoder import Encoder
+from graphret.search.hybrid import HybridIndex
+from graphret.search.resolve import named_encoder, resolve_encoder
+from graphret.search.vectors import check_vectors
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import Graph
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    from graphret.sage.graph import SageGraph, SageView
+
+#: The properties that a node has in a store besides its own: the graph that it belongs to, the names of those of its
+#: properties that are written as JSON, its embedding, and the encoder that this is from.
+MARK, AS_JSON, EMBEDDING, ENCODER = "sage_graph", "sage_json", "embedding", "embedding_model"
+
+_OURS = (MARK, AS_JSON, EMBEDDING, ENCODER)
+_NODES, _EDGES = 2_000, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_to` changed in a store."""
+
+    nodes: int = 0
+    edges: int = 0
+    nodes_removed: int = 0
+    edges_removed: int = 0
+
+
+def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddings: bool = True) -> Written:
+    """Write a graph to a store, or bring it up to date there; only what differs is written.
+
+    Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them and
+    the graph's included. Properties that not every store holds, such as the rows of a table, are written as JSON.
+    Blocks are transactions: a write that was interrupted is completed by another one.
+
+    Parameters
+    ----------
+    name
+        What tells this graph from others in the same store.
+    embeddings
+        Whether nodes get their embeddings too, which spares `from_store` to embed them.
+
+    Raises
+    ------
+    InvalidInput
+        When the store holds a node of the same id that does not belong to the graph, or a property of the graph has one
+        of the names above.
+    """
+    fresh = dict(_outgoing(graph, name, embeddings))
+    held = _held(store, name)
+    _require_ours(store, fresh.keys() - held.keys())
+    gone = held.keys() - fresh.keys()
+    if gone:
+        store.delete(sorted(gone))
+    known = {_identity(edge): edge for block in _edges(store, name) for edge in block}
+    wanted = {_identity(edge): edge for edge in map(_edge_out, graph.edges.edges(graph.nodes.ids))}
+    stale = [edge for identity, edge in known.items() if identity not in wanted]
+    outside, cut = _cut(store, stale, fresh.keys())
+    changed = [node for node_id, node in fresh.items() if node_id in cut or held.get(node_id) != node]
+    links = [
+        edge
+        for identity, edge in wanted.items()
+        if edge.source in cut or edge.target in cut or known.get(identity) != edge
+    ]
+    for block in _blocks(changed, _NODES):
+        store.upsert(block)
+    for links_block in _blocks([*links, *outside], _EDGES):
+        store.upsert(edges=links_block)
+    return Written(len(changed), len(links), len(gone), len(stale))
+
+
+def from_store(
+    store: GraphStore, *, name: str = "sage", encoder: Any = "saved", settings: SageSettings | None = None
+) -> SageView:
+    """Read a graph that `write_to` wrote. It can be asked and not changed, and does not see later changes of the store.
+
+    Parameters
+    ----------
+    store
+        The store, or a view of it.
+    encoder
+        ``"saved"`` for the one that the graph was built with, where its name says which it is; otherwise the same
+        encoder again, or `None` to search without it. Nodes are embedded where the store does not have all embeddings.
+    settings
+        Those that the graph was built with, where they were not the default.
+
+    Raises
+    ------
+    InvalidInput
+        When the store holds no such graph, or the encoder is another one than the graph was built with.
+    """
+    from graphret.sage.graph import SageView
+
+    settings = settings or SageSettings()
+    held = _held(store, name)
+    if not held:
+        raise InvalidInput(f"store: it holds no nodes of a graph {name!r}; SageGraph.write_to writes them")
+    made_by = next((node.properties[ENCODER] for node in held.values() if ENCODER in node.properties), None)
+    saved = isinstance(encoder, str) and encoder == "saved"
+    model = (named_encoder(made_by) if made_by else None) if saved else resolve_encoder(encoder)
+    if model is not None and made_by is not None and model.name != made_by:
+        raise InvalidInput(f"encoder: the graph was built with {made_by!r}, not with {model.name!r}")
+    table = NodeTable.of(_node_in(node) for node in held.values())
+    edges = EdgeTable.of(table, (_edge_in(edge) for block in _edges(store, name) for edge in block))
+    lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
+    dense = None
+    if model is not None:
+        dense = _dense(table, [held[node_id].properties.get(EMBEDDING) for node_id in table.ids], model, settings)
+    index = HybridIndex(lexical, dense, alpha=settings.alpha)
+    state = SageState(Graph(table, edges), index, None, EdgeTable.empty(len(table)))
+    return SageView(state, settings, chunker=None, metadata=None)
+
+
+class Living:
+    """Gives a `SageGraph` its life in stores."""
+
+    def write_to(self: Any, store: GraphStore, *, name: str = "sage", embeddings: bool = True) -> Written:
+        """Write the graph to a store, or bring it up to date there; see `graphret.sage.living.write_to`."""
+        return write_to(self, store, name=name, embeddings=embeddings)
+
+    @classmethod
+    def from_store(
+        cls, store: GraphStore, *, name: str = "sage", encoder: Any = "saved", settings: SageSettings | None = None
+    ) -> SageView:
+        """Read a graph that `write_to` wrote; see `graphret.sage.living.from_store`."""
+        return from_store(store, name=name, encoder=encoder, settings=settings)
+
+
+def _dense(table: NodeTable, vectors: Sequence[Any], model: Encoder, settings: SageSettings) -> DenseIndex:
+    if any(one is None for one in vectors):
+        return DenseIndex.build(table, model, text=settings.text, hnsw=settings.hnsw)
+    rows = check_vectors(vectors, len(table), what="embedding")  # unit rows, not to be rounded again
+    return DenseIndex(table, rows, model, text=settings.text, hnsw=settings.hnsw)
+
+
+# -- nodes and edges as they are in a store
+
+
+def _outgoing(graph: SageGraph, name: str, embeddings: bool) -> Iterator[tuple[str, Node]]:
+    dense = graph.index.dense if embeddings else None
+    for place, node in enumerate(graph.nodes):
+        taken = next((key for key in _OURS if key in node.properties), None)
+        if taken is not None:
+            raise InvalidInput(f"node {node.id!r}: the property {taken!r} is one that a graph in a store needs itself")
+        own: dict[str, Any] = {MARK: name}
+        if dense is not None:
+            own[EMBEDDING] = dense.vectors[place].tolist()
+            if dense.encoder is not None:
+                own[ENCODER] = dense.encoder.name
+        yield node.id, replace(node, properties={**_flat(node.properties), **own})
+
+
+def _node_in(node: Node) -> Node:
+    own = {key: value for key, value in _unflat(node.properties).items() if key not in _OURS}
+    return replace(node, properties=own)
+
+
+def _edge_out(edge: Edge) -> Edge:
+    return replace(edge, properties=_flat(edge.properties))
+
+
+def _edge_in(edge: Edge) -> Edge:
+    return replace(edge, properties=_unflat(edge.properties))
+
+
+def _flat(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties of which every value is one that all stores hold, the others as JSON."""
+    nested = sorted(key for key, value in properties.items() if not _is_plain(value))
+    if not nested:
+        return dict(properties)
+    written = {key: json.dumps(properties[key], ensure_ascii=False) for key in nested}
+    return {**properties, **written, AS_JSON: nested}
+
+
+def _unflat(properties: Mapping[str, Any]) -> dict[str, Any]:
+    nested = set(properties.get(AS_JSON, ()))
+    return {key: json.loads(value) if key in nested else value for key, value in properties.items() if key != AS_JSON}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        kinds = {type(item) for item in value}
+        return len(kinds) <= 1 and all(not isinstance(item, list) and _is_plain(item) for item in value)
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    return isinstance(value, (str, float, bool))
+
+
+def _identity(edge: Edge) -> tuple[Any, ...]:
+    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
+    return edge.source, edge.relation, edge.target, *rows
+
+
+# -- what a store holds
+
+
+def _held(store: GraphStore, name: str) -> dict[str, Node]:
+    return {node.id: node for block in store.nodes(where={MARK: name}) for node in block}
+
+
+def _edges(store: GraphStore, name: str) -> Iterator[list[Edge]]:
+    return store.view({MARK: name}).edges()
+
+
+def _require_ours(store: GraphStore, ids: Iterable[str]) -> None:
+    for block in _blocks(sorted(ids), _EDGES):
+        for node in store.get(block):
+            if node is not None:
+                raise InvalidInput(f"node {node.id!r}: the store holds a node of this id that is not the graph's")
+
+
+def _cut(store: GraphStore, stale: Sequence[Edge], ours: Iterable[str]) -> tuple[list[Edge], set[str]]:
+    """Take stale edges away, with the nodes that they leave, and return what else is to be written again.
+
+    Returns
+    -------
+    tuple
+        Edges between those nodes and nodes that are not the graph's, and the ids of those nodes.
+    """
+    cut = {edge.source for edge in stale}
+    if not cut:
+        return [], cut
+    own = set(ours)
+    touching = store.neighbors(sorted(cut))
+    store.delete(sorted(cut))
+    return [edge for edge in touching if edge.source not in own or edge.target not in own], cut
+
+
+def _blocks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (items[i : i + size] for i in range(0, len(items), size))
