@@ -19,6 +19,7 @@ from graphret.schema import GraphSchema
 from graphret.storage import Records, Strings
 from graphret.stores.arrays import checked_edge_columns
 from graphret.stores.base import require_direction, require_limit, require_names
+from graphret.stores.following import Following
 from graphret.stores.neighbors import neighbor_edges
 from graphret.stores.summary import graph_schema
 from graphret.types import Edge, Node
@@ -42,7 +43,7 @@ class Graph:
         return self if restricted is None else Graph(restricted[0], self.edges.induced(restricted[1]))
 
 
-class MemoryStore:
+class MemoryStore(Following):
     """A `GraphStore` in the memory of this process; a saved one is opened by memory map.
 
     Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the
@@ -171,7 +172,8 @@ class MemoryStore:
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity; an edge's ends must exist."""
         self._require_writable()
-        fresh, fresh_edges = NodeTable.of(nodes), list(edges)
+        listed, fresh_edges = list(nodes), list(edges)
+        fresh = NodeTable.of(listed)
         with self._writing:
             table, kept = self.graph.nodes, self.graph.edges
             if len(fresh):
@@ -181,20 +183,25 @@ class MemoryStore:
                     kept = kept.moved(len(table), moved)
             if fresh_edges:
                 kept = kept.merged(EdgeTable.of(table, fresh_edges))
-            self.graph = Graph(table, kept)
+            self._adopt(Graph(table, kept), nodes=listed, edges=fresh_edges)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         with self._writing:
-            nodes = self.graph.nodes
-            gone = nodes.find(_require_ids(ids))
+            nodes, listed = self.graph.nodes, _require_ids(ids)
+            gone = nodes.find(listed)
             keep = np.ones(len(nodes), dtype=bool)
             keep[gone[gone >= 0]] = False
             if keep.all():
                 return
             positions = np.flatnonzero(keep)
-            self.graph = Graph(nodes.take(positions), self.graph.edges.induced(positions))
+            self._adopt(Graph(nodes.take(positions), self.graph.edges.induced(positions)), deletes=listed)
+
+    def _adopt(self, graph: Graph, **written: Sequence[Any]) -> None:
+        with self.followed(**written) as stage:
+            stage(MemoryStore(graph))
+            self.graph = graph
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""

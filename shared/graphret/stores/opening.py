@@ -1,0 +1,116 @@
+"""Opening a graph by the name of where it lives: a folder, a Ladybug file, the address of a Neo4j."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from graphret import storage
+from graphret._current import read_current
+from graphret.errors import InvalidInput, NotAnIndex
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import KIND, VERSION, MemoryStore, graph_from_bundle
+
+#: The kinds of folders that hold a graph, each with the newest version whose graph is known here.
+GRAPH_KINDS = {KIND: VERSION, "sage": 1}
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_NEO4J = {f"{scheme}{security}" for scheme in ("bolt", "neo4j") for security in ("", "+s", "+ssc")}
+_LADYBUG_MAGIC = b"LBUG"
+
+
+def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
+    """Open the graph at `where`.
+
+    Parameters
+    ----------
+    where
+        A folder that graphret wrote (its graph opens as a `MemoryStore`), the file of a Ladybug database, or the
+        address of a Neo4j: ``bolt://`` or ``neo4j://``, with ``+s`` or ``+ssc`` for TLS. User and password stand in
+        the address (``neo4j://user:password@host``) or in NEO4J_USERNAME and NEO4J_PASSWORD, the database in
+        NEO4J_DATABASE.
+    options
+        What the store's own constructor takes; for a folder ``verify``, see `MemoryStore.load`.
+
+    Raises
+    ------
+    NotAnIndex
+        When there is nothing at `where`, or something else.
+    CorruptIndex, NewerVersion, StoreUnavailable, AccessDenied, MissingDependency
+        When it is there and cannot be opened.
+    """
+    text = os.fspath(where)
+    if is_address(text):
+        address, login = neo4j_login(text, os.environ)
+        from graphret.stores.neo4j import Neo4jStore
+
+        return Neo4jStore(address, **{**login, **options})
+    path = Path(text)
+    if path.is_dir():
+        return _open_folder(path, **options)
+    if is_ladybug(path):
+        from graphret.stores.ladybug import LadybugStore
+
+        return LadybugStore(path, **options)
+    if not path.exists():
+        raise NotAnIndex(f"{path}: no such file or folder")
+    raise NotAnIndex(f"{path}: neither a folder that graphret wrote nor the file of a Ladybug database")
+
+
+def is_address(where: str) -> bool:
+    """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of something else."""
+    match = _SCHEME.match(where)
+    if match is None:
+        return False
+    if match[1].lower() not in _NEO4J:
+        raise InvalidInput(f"{match[0]}…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
+    return True
+
+
+def is_ladybug(path: Path) -> bool:
+    """Whether a file is a Ladybug database, by its first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_LADYBUG_MAGIC)) == _LADYBUG_MAGIC
+
+
+def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return an address without its user and password, and these with the database as options of a `Neo4jStore`."""
+    parts = urlsplit(address)
+    try:
+        host, user, password, _ = parts.hostname, parts.username, parts.password, parts.port
+    except ValueError as error:
+        raise InvalidInput(f"{parts.scheme}://…: the address is malformed: {error}") from error
+    if not host:
+        raise InvalidInput(f"{parts.scheme}://…: the address names no host")
+    if user is None:
+        user, password = environment.get("NEO4J_USERNAME"), environment.get("NEO4J_PASSWORD")
+    else:
+        user, password = unquote(user), unquote(password or "")
+    login: dict[str, Any] = {}
+    if user:
+        login["auth"] = (user, password or "")
+    if database := environment.get("NEO4J_DATABASE"):
+        login["database"] = database
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
+    return bare, login
+
+
+def _open_folder(folder: Path, verify: bool | None = None, **others: Any) -> MemoryStore:
+    if others:
+        raise InvalidInput(f"{next(iter(others))}: a folder has no such option; it takes verify")
+    try:
+        kind = read_current(folder)["kind"]
+    except NotAnIndex:
+        if (folder / "nodes.parquet").exists():
+            raise NotAnIndex(f"{folder}: holds a graph as Parquet files, which has to be imported first") from None
+        raise
+    if kind not in GRAPH_KINDS:
+        raise NotAnIndex(f"{folder}: holds a {kind!r} index, which has no graph")
+    bundle = storage.load(folder, kind=kind, version=GRAPH_KINDS[kind], verify=verify)
+    return MemoryStore(graph_from_bundle(bundle))

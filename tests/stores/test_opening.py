@@ -1,0 +1,133 @@
+"""A graph is opened by where it lives, or it is said what is wrong with the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import BALLPARKS
+
+from graphret import storage
+from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
+from graphret.sage import SageGraph, saving
+from graphret.stores import MemoryStore, open_store
+from graphret.stores.opening import GRAPH_KINDS, is_address, neo4j_login
+from graphret.types import Edge, Node
+
+STORE = MemoryStore.of([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
+
+
+def test_a_graph_that_was_saved(tmp_path: Path) -> None:
+    STORE.save(tmp_path / "graph")
+    for where in (tmp_path / "graph", str(tmp_path / "graph")):
+        opened = open_store(where)
+        assert isinstance(opened, MemoryStore)
+        assert opened.get(["a"]) == STORE.get(["a"])
+    assert open_store(tmp_path / "graph", verify=True).count() == (2, 1)
+
+
+def test_the_graph_of_another_method(tmp_path: Path) -> None:
+    graph = SageGraph.build(BALLPARKS, encoder=None)
+    graph.save(tmp_path / "sage")
+    opened = open_store(tmp_path / "sage")
+    assert opened.count() == graph.store.count()
+    ids = graph.nodes.ids.tolist()
+    assert opened.get(ids) == graph.store.get(ids)
+    assert opened.neighbors(ids) == graph.store.neighbors(ids)
+
+
+def test_the_versions_that_it_knows_are_those_that_are_written() -> None:
+    assert GRAPH_KINDS[saving.KIND] == saving.VERSION
+
+
+def test_damage_and_newer_versions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "graph"
+    STORE.save(folder)
+    for file in folder.glob("gen-*/*"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(CorruptIndex, match=file.name):
+            open_store(folder)
+        file.write_bytes(content)
+    monkeypatch.setattr("graphret.stores.memory.VERSION", 2)
+    STORE.save(folder)
+    with pytest.raises(NewerVersion):
+        open_store(folder)
+
+
+def test_a_large_graph_is_checked_quickly_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "graph"
+    MemoryStore.of([Node("a", text="x" * 5000)]).save(folder)
+    largest = max(folder.glob("gen-*/*.npy"), key=lambda path: (path.stat().st_size, path.name))
+    monkeypatch.setattr(storage, "QUICK_BYTES", sum(p.stat().st_size for p in folder.glob("gen-*/*.npy")) - 1)
+    content = largest.read_bytes()
+    largest.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    open_store(folder)
+    for check in (lambda: open_store(folder, verify=True), lambda: storage.verify(folder)):
+        with pytest.raises(CorruptIndex, match=largest.name):
+            check()
+    largest.write_bytes(content[:-1])
+    with pytest.raises(CorruptIndex, match="truncated"):
+        open_store(folder)
+    largest.write_bytes(content)
+    other = min(folder.glob("gen-*/*.npy"), key=lambda path: (path.stat().st_size, path.name))
+    other.write_bytes(other.read_bytes()[:-1] + b"\xff")
+    with pytest.raises(CorruptIndex, match=other.name):
+        open_store(folder)
+
+
+def test_places_that_hold_no_graph(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("buy milk")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "nodes.parquet").write_bytes(b"PAR1")
+    storage.save(tmp_path / "other", storage.Parts(), kind="other", version=1)
+    for name, said in {
+        "nowhere": "no such file",
+        "notes.txt": "Ladybug",
+        "empty": "no graphret index",
+        "tables": "imported",
+        "other": "'other'",
+    }.items():
+        with pytest.raises(NotAnIndex, match=said):
+            open_store(tmp_path / name)
+    STORE.save(tmp_path / "graph")
+    with pytest.raises(InvalidInput, match="user"):
+        open_store(tmp_path / "graph", user="me")
+
+
+@pytest.mark.parametrize(
+    "where", ["http://host", "ftp://user:secret@host", "neo4j+x://host", "bolt://", "bolt://h:port"]
+)
+def test_addresses_that_are_none(where: str) -> None:
+    with pytest.raises(InvalidInput, match="address") as caught:
+        open_store(where)
+    assert "secret" not in str(caught.value)
+
+
+ENVIRONMENT = {"NEO4J_USERNAME": "me", "NEO4J_PASSWORD": "pass", "NEO4J_DATABASE": "films"}
+
+
+@pytest.mark.parametrize(
+    ("address", "environment", "expected"),
+    [
+        ("bolt://host:7687", {}, ("bolt://host:7687", {})),
+        ("neo4j+s://host", ENVIRONMENT, ("neo4j+s://host", {"auth": ("me", "pass"), "database": "films"})),
+        ("bolt://you:p%40ss%2F@host", ENVIRONMENT, ("bolt://host", {"auth": ("you", "p@ss/"), "database": "films"})),
+        ("bolt://you@host", ENVIRONMENT | {"NEO4J_DATABASE": ""}, ("bolt://host", {"auth": ("you", "")})),
+        ("neo4j://[::1]:7687?policy=eu", {}, ("neo4j://[::1]:7687?policy=eu", {})),
+    ],
+)
+def test_user_and_password_come_from_the_address_or_the_environment(
+    address: str, environment: dict[str, str], expected: tuple[str, dict[str, Any]]
+) -> None:
+    assert is_address(address)
+    assert neo4j_login(address, environment) == expected
+
+
+@pytest.mark.parametrize("where", ["folder", "/a/folder", "C:\\folder", "a:b"])
+def test_paths_are_no_addresses(where: str) -> None:
+    assert not is_address(where)
