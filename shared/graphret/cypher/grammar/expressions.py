@@ -7,7 +7,6 @@ from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
-from cypherast.errors import ParseError
 from cypherast.lexer import TokenKind
 
 from graphret.cypher.grammar.cursor import Cursor
@@ -261,7 +260,7 @@ class Expressions(Patterns, TypeNames, Cursor):
         self._need("(")
         arguments: list[AstNode] = []
         worded = self._take_word("BOTH", "LEADING", "TRAILING")
-        if not self._is_word("FROM") or not self._now(1).operator == ")":
+        if not self._is_word("FROM") or self._now(1).operator != ")":
             if not self._is_word("FROM"):
                 arguments.append(self.parse_expression())
             if self._take_word("FROM"):
@@ -492,9 +491,6 @@ class Expressions(Patterns, TypeNames, Cursor):
         return self._mark(ast.Query(clauses=[match]), start)
 
     def _match_mode(self) -> None:
-        if (self._is_word("REPEATABLE") and self._is_word("ELEMENT", "ELEMENTS", ahead=1)) or (self._is_word("DIFFERENT") and self._is_word("RELATIONSHIP", "RELATIONSHIPS", ahead=1)):
-            self._i += 2
-            self._take_word("BINDINGS")
-
-
-__all__ = ["Expressions", "ParseError"]
+        """``REPEATABLE ELEMENTS`` and ``DIFFERENT RELATIONSHIPS``, which Neo4j 5 reads and then refuses."""
+        if self._is_word("REPEATABLE", "DIFFERENT") and not self._is("=", 1):
+            raise self._err("match modes such as REPEATABLE ELEMENTS are not there yet", code="CG1102")

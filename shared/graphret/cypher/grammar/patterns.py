@@ -208,19 +208,22 @@ class Patterns(Cursor):
     def _label_expression(self) -> AstNode:
         start = self._i
         parts = [self._label_conjunction()]
+        colons = False
         while self.bars and self._is("|"):
             self._i += 1
-            self._take(":")
+            colons = self._take(":") or colons
             parts.append(self._label_conjunction())
-        return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts), start)
+        return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=colons), start)
 
     def _label_conjunction(self) -> AstNode:
         start = self._i
         parts = [self._label_atom()]
+        signs = set()
         while self._is("&") or self._is(":"):
+            signs.add(self._now().operator)
             self._i += 1
             parts.append(self._label_atom())
-        return parts[0] if len(parts) == 1 else self._mark(LabelAll(parts=parts), start)
+        return parts[0] if len(parts) == 1 else self._mark(LabelAll(parts=parts, signs=frozenset(signs)), start)
 
     def _label_atom(self) -> AstNode:
         start = self._i

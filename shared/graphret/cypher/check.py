@@ -1,0 +1,59 @@
+"""`check`: everything that the guard knows of a query."""
+
+from __future__ import annotations
+
+from graphret.cypher.kinds import SYNTAX
+from graphret.cypher.parsing import Parsed, parse
+from graphret.cypher.report import ERROR, Finding, Report
+from graphret.schema import GraphSchema
+
+
+def check(query: str, schema: GraphSchema | None = None, *, dialect: str = "neo4j") -> Report:
+    """Check a Cypher query without running it.
+
+    Parameters
+    ----------
+    query
+        The text.
+    schema
+        The labels, relations and properties of the graph; without one, names are not checked. Where it is `sampled`, a
+        triple or a property of a label that it lacks is a warning.
+    dialect
+        ``neo4j`` (Neo4j 5) or ``ladybug``.
+
+    Returns
+    -------
+    Report
+        Its `errors` stop the query, its `warnings` do not, and its `tree` knows the place of every node.
+
+    Raises
+    ------
+    MissingDependency
+        Without `cypherast`.
+    InvalidInput
+        If the dialect is unknown.
+    """
+    parsed = parse(query, dialect)
+    if parsed.error is not None:
+        findings = [parsed.error]
+    else:
+        try:
+            findings = _meaning(parsed, schema)
+        except RecursionError:
+            findings = [Finding(ERROR, SYNTAX, "Nested too deeply to be read", 0, len(query))]
+    findings += _allowed(parsed)
+    order = {ERROR: 0}
+    findings.sort(key=lambda f: (f.start, order.get(f.severity, 1), f.kind))
+    return Report(query, dialect, findings, parsed.tree)
+
+
+def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
+    from graphret.cypher.meaning.clauses import walk_query
+    from graphret.cypher.meaning.facts import Facts
+
+    facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
+    return facts.findings
+
+
+def _allowed(parsed: Parsed) -> list[Finding]:
+    return []

@@ -1,0 +1,59 @@
+"""The kinds of findings: what `Finding.kind` may be."""
+
+from __future__ import annotations
+
+#: Errors of the text and its meaning, whatever the schema.
+SYNTAX = "syntax"
+UNDEFINED_VARIABLE = "undefined-variable"
+DUPLICATE_VARIABLE = "duplicate-variable"
+TYPE_MISMATCH = "type-mismatch"
+MISPLACED_AGGREGATION = "misplaced-aggregation"
+IMPLICIT_GROUPING = "implicit-grouping"
+OUT_OF_SCOPE = "out-of-scope"
+UNKNOWN_FUNCTION = "unknown-function"
+WRONG_ARGUMENTS = "wrong-arguments"
+MISPLACED_PATTERN = "misplaced-pattern"
+INVALID_PATTERN = "invalid-pattern"
+INVALID_PROJECTION = "invalid-projection"
+INVALID_QUERY = "invalid-query"
+INVALID_VALUE = "invalid-value"
+
+#: Errors against the schema.
+UNKNOWN_LABEL = "unknown-label"
+UNKNOWN_RELATION = "unknown-relation"
+UNKNOWN_PROPERTY = "unknown-property"
+MISPLACED_PROPERTY = "misplaced-property"
+WRONG_DIRECTION = "wrong-direction"
+WRONG_ENDS = "wrong-ends"
+
+#: Errors of what may run.
+NOT_ALLOWED = "not-allowed"
+
+#: Warnings.
+NO_LIMIT = "no-limit"
+CARTESIAN_PRODUCT = "cartesian-product"
+UNBOUNDED_PATH = "unbounded-path"
+
+#: The query does not parse, or the server would refuse its meaning.
+MEANING = frozenset(
+    (
+        SYNTAX,
+        UNDEFINED_VARIABLE,
+        DUPLICATE_VARIABLE,
+        TYPE_MISMATCH,
+        MISPLACED_AGGREGATION,
+        IMPLICIT_GROUPING,
+        OUT_OF_SCOPE,
+        UNKNOWN_FUNCTION,
+        WRONG_ARGUMENTS,
+        MISPLACED_PATTERN,
+        INVALID_PATTERN,
+        INVALID_PROJECTION,
+        INVALID_QUERY,
+        INVALID_VALUE,
+    )
+)
+#: A name that the schema does not have at all.
+UNKNOWN_NAMES = frozenset((UNKNOWN_LABEL, UNKNOWN_RELATION, UNKNOWN_PROPERTY))
+#: Names that the schema has, but not together; warnings where the schema is a sample.
+MISPLACED_NAMES = frozenset((MISPLACED_PROPERTY, WRONG_DIRECTION, WRONG_ENDS))

@@ -1,0 +1,1 @@
+"""What a query means: its variables and where they are seen, its aggregations, and the kinds of its values."""

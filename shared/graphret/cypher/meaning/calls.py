@@ -1,0 +1,171 @@
+"""Calls of functions: their names, their arguments, and where they may aggregate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.base import Walk, bare_pattern
+from graphret.cypher.meaning.facts import Scope
+from graphret.cypher.meaning.functions import (
+    FUNCTIONS,
+    INSTEAD,
+    LADYBUG_AGGREGATES,
+    LADYBUG_LACKS,
+    SPELLINGS,
+    Function,
+)
+from graphret.cypher.meaning.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
+from graphret.cypher.suggestions import nearest
+from graphret.cypher.tree import without_parens
+
+#: Each set describes a point by itself; other keys may stand beside it.
+_POINTS = (frozenset(("x", "y")), frozenset(("latitude", "longitude")))
+_SHARES = frozenset(("percentilecont", "percentiledisc"))
+
+
+class Calls(Walk):
+    """Walks calls of functions."""
+
+    def _call(self, node: ast.FunctionCall, scope: Scope) -> Kind:
+        name = node.name.this.lower()
+        if self.facts.dialect == "ladybug":
+            return self._ladybug_call(node, name, scope)
+        if name == "exists":
+            return self._exists(node, scope)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            for argument in node.expressions:
+                self.kind(argument, scope)
+            self._unknown(node, name)
+            return ANYTHING
+        if function.aggregates:
+            return self._aggregate(node, function, scope)
+        if node.distinct:
+            self.facts.error(kinds.WRONG_ARGUMENTS, f"DISTINCT means nothing within {node.name.this}(…)", node)
+        if name == "rand" and self.aggregation == "inside":
+            message = "a random function may not stand within an aggregation"
+            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+        return self._arguments(node, function, scope)
+
+    def _arguments(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
+        arguments: list[AstNode] = node.expressions
+        found: list[Kind] = []
+        for i, argument in enumerate(arguments):
+            if function.name == "size" and bare_pattern(argument) is not None:
+                message = "size(…) of a pattern is no longer there; use COUNT { … }"
+                self.facts.error(kinds.MISPLACED_PATTERN, message, argument, ("COUNT { … }",))
+                found.append(ANYTHING)
+                continue
+            found.append(self.kind(argument, scope))
+            if i < len(function.arguments) and (allowed := function.arguments[i]) is not None:
+                # An integer will do where a float is asked for.
+                self.expect(argument, found[i], allowed)
+        self._count_arguments(node, function)
+        if function.name == "point":
+            self._point(arguments)
+        if function.name == "coalesce":
+            return union(found)
+        if function.name == "split" and len(found) == 2 and found[1].is_only("LIST"):
+            self.expect(arguments[1], found[1].item(), frozenset(("STRING",)))
+        return function.kind(found[0] if found else None)
+
+    def _count_arguments(self, node: ast.FunctionCall, function: Function) -> None:
+        given = len(node.expressions)
+        if function.least <= given and (function.most is None or given <= function.most):
+            return
+        wanted = str(function.least) if function.least == function.most else f"{function.least} or more"
+        if function.most is not None and function.most != function.least:
+            wanted = f"{function.least} to {function.most}"
+        message = f"{node.name.this}(…) takes {wanted} argument{'s' if wanted != '1' else ''}, not {given}"
+        self.facts.error(kinds.WRONG_ARGUMENTS, message, node)
+
+    def _unknown(self, node: ast.FunctionCall, name: str) -> None:
+        if name.startswith("apoc."):
+            return  # a plug-in's functions: what may run of them is the list of what is allowed
+        instead = INSTEAD.get(name)
+        suggestions = (instead,) if instead else nearest(node.name.this, SPELLINGS)
+        if name == "distance":
+            message = "distance(…) is now point.distance(…)"
+        else:
+            message = f"there is no function {node.name.this!r}"
+        self.facts.error(kinds.UNKNOWN_FUNCTION, message, node.name, suggestions)
+
+    def _exists(self, node: ast.FunctionCall, scope: Scope) -> Kind:
+        if len(node.expressions) != 1:
+            self.facts.error(kinds.WRONG_ARGUMENTS, "exists(…) takes 1 argument", node)
+            return BOOLEAN
+        pattern = bare_pattern(node.expressions[0])
+        if pattern is not None:
+            self.pattern_predicate(pattern, scope)
+            return BOOLEAN
+        argument = without_parens(node.expressions[0])
+        self.kind(argument, scope)
+        if self.strict:
+            text = self.facts.text(argument)
+            message = f"exists(…) takes a pattern; whether a property is there is asked by {text} IS NOT NULL"
+            self.facts.error(kinds.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",))
+        return BOOLEAN
+
+    def _point(self, arguments: list[AstNode]) -> None:
+        literal = without_parens(arguments[0]) if arguments else None
+        if not isinstance(literal, ast.Map):
+            return
+        keys = {key.this for key, _ in literal.entries}
+        if not any(needed <= keys for needed in _POINTS):
+            message = "a point is given by {x: …, y: …} or by {latitude: …, longitude: …}"
+            self.facts.error(kinds.INVALID_VALUE, message, literal)
+
+    # --- aggregation ------------------------------------------------------
+
+    def _aggregate(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
+        self._place_of_aggregate(node)
+        before, self.aggregation = self.aggregation, "inside"
+        arguments: list[AstNode] = node.expressions
+        if arguments and isinstance(arguments[0], ast.Star):
+            kind = INTEGER
+        else:
+            kind = self._arguments(node, function, scope)
+        self.aggregation = before
+        if function.name in _SHARES and len(arguments) == 2:
+            self._share(arguments[1])
+        return kind
+
+    def _place_of_aggregate(self, node: ast.FunctionCall) -> None:
+        name = node.name.this
+        if self.aggregation == "inside":
+            message = f"{name}(…) aggregates and may not stand within another aggregation"
+            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+        elif self.aggregation == "forbidden":
+            message = f"{name}(…) aggregates and may only stand in RETURN, WITH or their ORDER BY"
+            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+        elif self.aggregation == "order":
+            message = f"{name}(…) aggregates, and ORDER BY may only do so where the RETURN or WITH before it does"
+            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+
+    def _share(self, argument: Any) -> None:
+        literal = without_parens(argument)
+        if isinstance(literal, ast.Float | ast.Integer) and not 0 <= float(literal.this) <= 1:
+            self.facts.error(kinds.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal)
+
+    # --- the other dialect ------------------------------------------------
+
+    def _ladybug_call(self, node: ast.FunctionCall, name: str, scope: Scope) -> Kind:
+        if name in LADYBUG_LACKS:
+            message = f"Ladybug has no function {node.name.this!r}"
+            self.facts.error(kinds.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],))
+        before = self.aggregation
+        if name in LADYBUG_AGGREGATES:
+            self._place_of_aggregate(node)
+            self.aggregation = "inside"
+        for argument in node.expressions:
+            pattern = bare_pattern(argument)
+            if pattern is not None:
+                self.pattern_predicate(pattern, scope)
+            else:
+                self.kind(argument, scope)
+        self.aggregation = before
+        return ANYTHING

@@ -1,0 +1,293 @@
+"""Clauses in their order: which variables each sees, adds and passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.expressions import Expressions
+from graphret.cypher.meaning.facts import Facts, Scope
+from graphret.cypher.meaning.patterns import Patterns
+from graphret.cypher.meaning.procedures import PROCEDURES
+from graphret.cypher.meaning.projections import Projections
+from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
+from graphret.cypher.suggestions import nearest
+from graphret.cypher.tree import Chain, Finish, Page, Subquery, variable_name, walk, without_parens
+
+_UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
+_ENDS = "RETURN or FINISH, or a call of a procedure without YIELD"
+
+
+class Clauses(Expressions, Patterns, Projections):
+    """Walks whole queries."""
+
+    def statement(self, node: AstNode, scope: Scope, outer: Scope, mode: str) -> Scope:
+        """Walk a query or a union; return its columns. `outer` stays visible throughout."""
+        if not isinstance(node, ast.Union):
+            return self.query(node, scope, outer, mode)
+        left = self.statement(node.this, dict(scope), outer, mode)
+        right = self.query(node.expression, dict(scope), outer, mode)
+        if set(left) != set(right) and self.strict:
+            missing = ", ".join(sorted(set(left) ^ set(right)))
+            message = f"the parts of a UNION return different columns: {missing}"
+            self.facts.error(kinds.INVALID_QUERY, message, node.expression.clauses[-1])
+        if isinstance(node.this, ast.Union) and node.this.distinct != node.distinct and self.strict:
+            self.facts.error(kinds.INVALID_QUERY, "UNION and UNION ALL may not be mixed", node.expression)
+        return left
+
+    def query(self, query: Any, scope: Scope, outer: Scope, mode: str) -> Scope:
+        """Walk the clauses of a single query; return its columns."""
+        clauses = query.clauses
+        if mode == "call":
+            scope, clauses = self._imported(clauses, scope)
+        columns: Scope = {}
+        for i, clause in enumerate(clauses):
+            last = i == len(clauses) - 1
+            if isinstance(clause, ast.Return):
+                columns = self._return(clause, scope, mode)
+                if not last:
+                    self.facts.error(kinds.INVALID_QUERY, "RETURN may only end a query", clause)
+            elif isinstance(clause, ast.With):
+                passed = self.project(clause, scope, must_alias=True)
+                self._shadowing(clause, passed, outer)
+                scope = {**outer, **passed}
+            else:
+                scope = self._clause(clause, scope, alone=len(clauses) == 1)
+        self._check_end(query, clauses, mode)
+        return columns
+
+    def _return(self, clause: ast.Return, scope: Scope, mode: str) -> Scope:
+        starred = any(isinstance(item, ast.Star) for item in clause.expressions)
+        if starred and not scope:
+            self.facts.error(kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause)
+        return self.project(clause, scope, must_alias=mode in ("call", "scoped"))
+
+    def _shadowing(self, clause: Any, passed: Scope, outer: Scope) -> None:
+        for item in clause.expressions:
+            if isinstance(item, ast.Alias) and item.alias.this in outer and variable_name(item.this) != item.alias.this:
+                message = f"{item.alias.this!r} is already a variable outside the subquery; give it another name"
+                self.facts.error(kinds.DUPLICATE_VARIABLE, message, item.alias)
+
+    def _check_end(self, query: Any, clauses: list[AstNode], mode: str) -> None:
+        end = clauses[-1] if clauses else None
+        ended = isinstance(end, (ast.Return, Finish, *_UPDATES))
+        if isinstance(end, ast.CallProcedure):
+            ended = mode == "top" and (end.yield_ is None or len(clauses) == 1)
+        elif isinstance(end, ast.CallSubquery):
+            ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
+        if mode in ("EXISTS", "COUNT") or ended or not self.strict:
+            return
+        self.facts.error(kinds.INVALID_QUERY, f"a query ends with {_ENDS}", end if end is not None else query)
+
+    def _clause(self, clause: AstNode, scope: Scope, alone: bool) -> Scope:
+        if isinstance(clause, ast.CallProcedure):
+            return self._call_procedure(clause, scope, alone)
+        handler = _HANDLERS.get(type(clause))
+        return handler(self, clause, scope) if handler is not None else scope
+
+    # --- reading ----------------------------------------------------------
+
+    def _match(self, clause: ast.Match, scope: Scope) -> Scope:
+        before = scope
+        scope = dict(scope)
+        paths = clause.pattern.paths
+        self.declare_paths(paths, scope)
+        self.inspect_paths(paths, scope)
+        self.facts.matches.append((clause, frozenset(before)))
+        if len(paths) > 1 and any(path.args.get("selector") for path in paths) and self.strict:
+            message = "a path with a selector such as SHORTEST 1 must be the only one of its MATCH"
+            self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
+        for hint in clause.hints or []:
+            self._hint(hint, clause, scope)
+        if clause.where is not None:
+            self.predicate(clause.where, scope)
+            self._labels_of_condition(clause.where, scope)
+        return scope
+
+    def _hint(self, names: list[str], clause: ast.Match, scope: Scope) -> None:
+        for name in names:
+            if name not in scope:
+                message = f"the variable {name!r} is not defined"
+                self.facts.error(kinds.UNDEFINED_VARIABLE, message, clause, nearest(name, scope))
+
+    def _labels_of_condition(self, where: AstNode, scope: Scope) -> None:
+        """``WHERE n:A AND …`` says as much of n as ``(n:A)``."""
+        for part in _conjuncts(where):
+            if isinstance(part, ast.LabelPredicate) and isinstance(part.this, ast.Identifier):
+                entity = scope.get(part.this.this, ANYTHING).entity
+                if entity is not None:
+                    entity.labels.append(part.labels)
+
+    def _unwind(self, clause: ast.Unwind, scope: Scope) -> Scope:
+        kind = self.kind(clause.expression, scope)
+        item = kind.item() if kind.is_only("LIST") else ANYTHING
+        return self._with_new(clause.alias, item, scope)
+
+    def _load_csv(self, clause: ast.LoadCsv, scope: Scope) -> Scope:
+        self.kind(clause.url, scope)
+        return self._with_new(clause.alias, ANYTHING, scope)
+
+    def _with_new(self, variable: ast.Identifier, kind: Kind, scope: Scope) -> Scope:
+        if variable.this in scope:
+            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
+        return {**scope, variable.this: kind}
+
+    def _page(self, clause: Page, scope: Scope) -> Scope:
+        if clause.order is not None:
+            self.order(clause.order, scope)
+        self.bounds(clause)
+        return scope
+
+    # --- calls ------------------------------------------------------------
+
+    def _call_procedure(self, clause: ast.CallProcedure, scope: Scope, alone: bool) -> Scope:
+        for argument in clause.expressions or []:
+            self.kind(argument, scope)
+        known = PROCEDURES.get(clause.name.lower()) if self.strict else None
+        if known is not None and clause.expressions is not None:
+            least, most = known.arguments
+            given = len(clause.expressions)
+            if not least <= given <= most:
+                message = f"{clause.name} takes {least} to {most} arguments, not {given}"
+                self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+        if not alone and self.strict:
+            self._check_inner_call(clause, known is None)
+        scope = dict(scope)
+        for item in clause.yield_.expressions if clause.yield_ is not None else []:
+            self._yielded(item, clause, scope)
+        if clause.where is not None:
+            self.predicate(clause.where, scope)
+        return scope
+
+    def _check_inner_call(self, clause: ast.CallProcedure, unknown: bool) -> None:
+        if clause.expressions is None:
+            message = f"within a query the arguments of {clause.name} stand in parentheses: {clause.name}()"
+            self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+        if clause.yield_ is None and not unknown:
+            message = f"within a query what {clause.name} returns is named with YIELD"
+            self.facts.error(kinds.INVALID_QUERY, message, clause)
+        elif clause.yield_ is not None and isinstance(clause.yield_.expressions[0], ast.Star):
+            self.facts.error(kinds.INVALID_QUERY, "YIELD * may only stand in a call by itself", clause.yield_)
+
+    def _yielded(self, item: AstNode, clause: ast.CallProcedure, scope: Scope) -> None:
+        if isinstance(item, ast.Star):
+            return
+        field = item.this if isinstance(item, ast.Alias) else item
+        variable = item.alias if isinstance(item, ast.Alias) else item
+        known = PROCEDURES.get(clause.name.lower())
+        kind = ANYTHING
+        if known is not None and self.strict:
+            if field.this not in known.fields:
+                message = f"{clause.name} yields no {field.this!r}"
+                suggestions = nearest(field.this, known.fields)
+                self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
+            else:
+                kind = known.fields[field.this]
+                if kind.names is not None and kind.names <= {"NODE", "RELATIONSHIP"}:
+                    kind = Kind(kind.names, entity=Entity(relationship="RELATIONSHIP" in kind.names))
+        if variable.this in scope:
+            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
+        scope[variable.this] = kind
+
+    def _call_subquery(self, clause: ast.CallSubquery, scope: Scope) -> Scope:
+        if clause.variables is None:
+            columns = self.statement(clause.query, dict(scope), {}, "call")
+        else:
+            imported = self._scope_clause(clause.variables, scope)
+            columns = self.statement(clause.query, dict(imported), imported, "scoped")
+        for name in columns:
+            if name in scope:
+                message = f"the subquery returns {name!r}, which is already a variable outside it"
+                self.facts.error(kinds.DUPLICATE_VARIABLE, message, _last_return(clause.query))
+        return {**scope, **columns}
+
+    def _scope_clause(self, variables: Any, scope: Scope) -> Scope:
+        if isinstance(variables, ast.Star):
+            return dict(scope)
+        return {variable.this: self.kind(variable, scope) for variable in variables}
+
+    def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
+        """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after it."""
+        head = clauses[0]
+        if not isinstance(head, ast.With):
+            return {}, clauses
+        plain = all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions)
+        if not plain:
+            inner = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
+            if any(n.this in scope for n in inner):
+                message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
+                self.facts.error(kinds.INVALID_QUERY, message, head)
+                return scope, clauses
+            return {}, clauses
+        if head.where is not None or head.order or head.skip or head.limit or head.distinct:
+            message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
+            self.facts.error(kinds.INVALID_QUERY, message, head)
+        imported: Scope = {}
+        for item in head.expressions:
+            if isinstance(item, ast.Star):
+                imported.update(scope)
+            else:
+                imported[item.this] = self.kind(item, scope)
+        return imported, clauses[1:]
+
+    def subquery(self, node: Subquery, scope: Scope) -> Kind:
+        """Walk ``EXISTS``, ``COUNT`` or ``COLLECT``; return the kind of its column."""
+        columns = self.statement(node.query, dict(scope), scope, node.kind)
+        if node.kind == "COLLECT" and len(columns) > 1:
+            self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node)
+        return next(iter(columns.values()), ANYTHING)
+
+    # --- writing ----------------------------------------------------------
+
+    def _create(self, clause: Any, scope: Scope) -> Scope:
+        scope = dict(scope)
+        pattern = clause.pattern
+        paths = pattern.paths if isinstance(pattern, ast.Pattern) else [pattern]
+        self.declare_paths(paths, scope)
+        self.inspect_paths(paths, scope)
+        return scope
+
+    def _foreach(self, clause: ast.Foreach, scope: Scope) -> Scope:
+        self.kind(clause.expression, scope)
+        return scope
+
+
+def _conjuncts(node: AstNode) -> list[AstNode]:
+    node = without_parens(node)
+    if isinstance(node, Chain) and node.operators[0] == "AND":
+        return [part for operand in node.operands for part in _conjuncts(operand)]
+    return [node]
+
+
+def _own_clauses(node: Any) -> list[AstNode]:
+    if isinstance(node, ast.Union):
+        return [*_own_clauses(node.this), *_own_clauses(node.expression)]
+    return list(node.clauses)
+
+
+def _last_return(node: Any) -> AstNode:
+    returns = [clause for clause in _own_clauses(node) if isinstance(clause, ast.Return)]
+    return returns[-1] if returns else node
+
+
+_HANDLERS: dict[type[AstNode], Callable[[Any, Any, Scope], Scope]] = {
+    ast.Match: Clauses._match,
+    ast.Unwind: Clauses._unwind,
+    ast.LoadCsv: Clauses._load_csv,
+    ast.CallSubquery: Clauses._call_subquery,
+    Page: Clauses._page,
+    ast.Create: Clauses._create,
+    ast.Insert: Clauses._create,
+    ast.Merge: Clauses._create,
+    ast.Foreach: Clauses._foreach,
+}
+
+
+def walk_query(tree: ast.Cypher, facts: Facts) -> Facts:
+    """Walk a query, and return the facts with what was found."""
+    Clauses(facts).statement(tree.this, {}, {}, "top")
+    return facts

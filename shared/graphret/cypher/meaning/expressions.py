@@ -1,0 +1,313 @@
+"""The kind of value of an expression, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.base import Walk
+from graphret.cypher.meaning.calls import Calls
+from graphret.cypher.meaning.facts import PropertyUse, Scope
+from graphret.cypher.meaning.operators import Operators
+from graphret.cypher.meaning.shapes import shape
+from graphret.cypher.meaning.values import (
+    ANYTHING,
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    MAP,
+    NUMBERS,
+    PATH,
+    PROPERTY_VALUE,
+    STRING,
+    WITH_PROPERTIES,
+    Kind,
+    list_of,
+    union,
+)
+from graphret.cypher.suggestions import nearest
+from graphret.cypher.tree import Chain, IsTyped, LabelDynamic, LabelName, Paren, Shortest, Sign, Subquery, Test, walk
+
+_BOOLEANS = frozenset(("BOOLEAN",))
+_LISTS = frozenset(("LIST",))
+_ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
+_PROJECTED = WITH_PROPERTIES - {"POINT"}
+_CONSTANTS: dict[type[AstNode], Kind] = {
+    ast.Integer: INTEGER,
+    ast.Float: FLOAT,
+    ast.String: STRING,
+    ast.Boolean: BOOLEAN,
+    ast.Null: ANYTHING,
+    ast.Parameter: ANYTHING,
+    ast.Star: ANYTHING,
+}
+
+
+class Expressions(Operators, Calls, Walk):
+    """Walks expressions."""
+
+    def kind(self, node: AstNode, scope: Scope) -> Kind:
+        """The kind of an expression; what is wrong with it is added to the facts."""
+        constant = _CONSTANTS.get(type(node))
+        if constant is not None:
+            return constant
+        if self.projected and (known := self.projected.get(shape(node))) is not None:
+            return known
+        handler = _HANDLERS.get(type(node))
+        return handler(self, node, scope) if handler is not None else ANYTHING
+
+    def predicate(self, node: AstNode, scope: Scope) -> None:
+        """An expression that must be true or false, where a pattern may stand for its existence."""
+        while isinstance(node, Paren):
+            node = node.this
+        if isinstance(node, ast.PatternPredicate):
+            self.pattern_predicate(node, scope)
+        else:
+            self.expect(node, self.kind(node, scope), _BOOLEANS)
+
+    @contextmanager
+    def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]], aggregation: str | None = "forbidden") -> Any:
+        """A scope with variables of its own; where they hide a projected expression, that is no longer it."""
+        inner = dict(scope)
+        for variable, kind in names:
+            inner[variable.this] = kind
+        before, projected = self.aggregation, self.projected
+        if aggregation is not None and before != "inside":
+            self.aggregation = aggregation
+        yield inner
+        self.aggregation, self.projected = before, projected
+
+    # --- variables and properties -----------------------------------------
+
+    def _identifier(self, node: ast.Identifier, scope: Scope) -> Kind:
+        name = node.this
+        found = scope.get(name)
+        if found is not None:
+            return found
+        if name in self.hidden:
+            message = f"{name!r} cannot be used here: after DISTINCT or an aggregation only what was returned is known"
+            self.facts.error(kinds.OUT_OF_SCOPE, message, node)
+        else:
+            suggestions = nearest(name, [*scope, *self.hidden])
+            self.facts.error(kinds.UNDEFINED_VARIABLE, f"the variable {name!r} is not defined", node, suggestions)
+        return ANYTHING
+
+    def _property(self, node: ast.Property, scope: Scope) -> Kind:
+        base = self.kind(node.this, scope)
+        self.expect(node.this, base, WITH_PROPERTIES, "has no properties")
+        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
+        of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
+        self.facts.properties.append(PropertyUse(entity, node.name, of_value))
+        if base.names is not None and base.names <= _ENTITIES:
+            return PROPERTY_VALUE
+        return ANYTHING
+
+    def _label_predicate(self, node: ast.LabelPredicate, scope: Scope) -> Kind:
+        base = self.kind(node.this, scope)
+        self.expect(node.this, base, _ENTITIES)
+        self.label_names(node.labels, scope, base)
+        self.check_label_expression(node.labels, relationship=base.is_only("RELATIONSHIP"))
+        return BOOLEAN
+
+    def label_names(self, labels: AstNode, scope: Scope, kind: Kind) -> None:
+        """Note the names of a label expression, and check what it computes."""
+        if kind.entity is not None:
+            for node in walk(labels):
+                if isinstance(node, LabelName):
+                    self.facts.labels.append((node, kind.entity))
+        for node in walk(labels):
+            if isinstance(node, LabelDynamic):
+                self.kind(node.this, scope)
+
+    def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
+        base = self.kind(node.this, scope)
+        index = self.kind(node.index, scope)
+        if base.names is not None and base.names <= _ENTITIES | {"MAP"}:
+            self.expect(node.index, index, frozenset(("STRING",)))
+            return ANYTHING
+        self.expect(node.this, base, _LISTS | _ENTITIES | {"MAP"})
+        if base.is_only("LIST"):
+            self.expect(node.index, index, frozenset(("INTEGER",)))
+            return base.item()
+        return ANYTHING
+
+    def _slice(self, node: ast.ListSlice, scope: Scope) -> Kind:
+        base = self.kind(node.this, scope)
+        self.expect(node.this, base, _LISTS)
+        if node.start is None and node.end is None:
+            self.facts.error(kinds.INVALID_VALUE, "a slice needs a start, an end or both", node)
+        for bound in (node.start, node.end):
+            if bound is not None:
+                self.expect(bound, self.kind(bound, scope), frozenset(("INTEGER",)))
+        return base
+
+    # --- literals and projections -----------------------------------------
+
+    def _list(self, node: ast.List, scope: Scope) -> Kind:
+        item = union([self.kind(e, scope) for e in node.expressions])
+        mixed = item.names is not None and len(item.names) > 1 and not item.names <= NUMBERS
+        return list_of(ANYTHING if mixed and not item.names == PROPERTY_VALUE.names else item)
+
+    def _map(self, node: ast.Map, scope: Scope) -> Kind:
+        for _, value in node.entries:
+            self.kind(value, scope)
+        return MAP
+
+    def _map_projection(self, node: ast.MapProjection, scope: Scope) -> Kind:
+        base = self.kind(node.this, scope)
+        self.expect(node.this, base, _PROJECTED)
+        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
+        of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
+        for entry in node.entries:
+            if isinstance(entry, tuple):
+                self.kind(entry[1], scope)
+            elif isinstance(entry, ast.PropertySelector):
+                self.facts.properties.append(PropertyUse(entity, entry.name, of_value))
+            else:
+                self.kind(entry, scope)
+        return MAP
+
+    def _paren(self, node: Paren, scope: Scope) -> Kind:
+        return self.kind(node.this, scope)
+
+    def _typed(self, node: IsTyped, scope: Scope) -> Kind:
+        self.kind(node.this, scope)
+        return BOOLEAN
+
+    def _is_null(self, node: ast.IsNull, scope: Scope) -> Kind:
+        self.kind(node.this, scope)
+        return BOOLEAN
+
+    def _case(self, node: ast.Case, scope: Scope) -> Kind:
+        if node.this is not None:
+            self.kind(node.this, scope)
+        results = []
+        for condition, result in node.ifs:
+            if node.this is None:
+                self.predicate(condition, scope)
+            else:
+                self.kind(condition, scope)
+            results.append(self.kind(result, scope))
+        if node.default is not None:
+            results.append(self.kind(node.default, scope))
+        return union(results)
+
+    # --- lists ------------------------------------------------------------
+
+    def _source(self, node: AstNode, scope: Scope) -> Kind:
+        """The kind of the items of a list that is gone through."""
+        kind = self.kind(node, scope)
+        self.expect(node, kind, _LISTS)
+        return kind.item() if kind.is_only("LIST") else ANYTHING
+
+    def _comprehension(self, node: ast.ListComprehension, scope: Scope) -> Kind:
+        item = self._source(node.source, scope)
+        with self.local(scope, [(node.variable, item)]) as inner:
+            if node.where is not None:
+                self.predicate(node.where, inner)
+            if node.projection is None:
+                return list_of(item)
+            return list_of(self.kind(node.projection, inner))
+
+    def _quantifier(self, node: ast.Quantifier, scope: Scope) -> Kind:
+        item = self._source(node.source, scope)
+        if node.where is None:
+            self.facts.error(kinds.INVALID_VALUE, f"{node.name}(…) needs a WHERE with a condition", node)
+            return BOOLEAN
+        with self.local(scope, [(node.variable, item)]) as inner:
+            self.predicate(node.where, inner)
+        return BOOLEAN
+
+    def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
+        first = self.kind(node.initial, scope)
+        item = self._source(node.source, scope)
+        with self.local(scope, [(node.accumulator, ANYTHING), (node.variable, item)]) as inner:
+            return union([first, self.kind(node.expression, inner)])
+
+    # --- patterns and subqueries ------------------------------------------
+
+    def pattern_predicate(self, node: ast.PatternPredicate, scope: Scope) -> None:
+        """A pattern that stands for its existence: it may name no new variables."""
+        self.path_without_new_variables(node.pattern, scope, "a pattern used as a condition")
+
+    def _bare_pattern(self, node: ast.PatternPredicate, scope: Scope) -> Kind:
+        self.facts.error(
+            kinds.MISPLACED_PATTERN,
+            "a pattern may only stand where a condition does; use EXISTS { … }, COUNT { … } or [pattern | expression]",
+            node,
+        )
+        return ANYTHING
+
+    def _pattern_comprehension(self, node: ast.PatternComprehension, scope: Scope) -> Kind:
+        if self.facts.dialect == "ladybug":
+            self.facts.error(kinds.MISPLACED_PATTERN, "Ladybug has no pattern comprehension", node)
+        with self.local(scope, []) as inner:
+            hidden, self.hidden = self.hidden, frozenset()
+            self.declare_paths([node.pattern], inner)
+            if node.variable is not None:
+                inner[node.variable.this] = PATH
+            self.inspect_paths([node.pattern], inner)
+            self.hidden = hidden
+            if node.where is not None:
+                self.predicate(node.where, inner)
+            return list_of(self.kind(node.projection, inner))
+
+    def _shortest(self, node: Shortest, scope: Scope) -> Kind:
+        self.path_without_new_variables(node.this, scope, "shortestPath(…) outside MATCH", undefined=True)
+        self.check_shortest(node)
+        return list_of(PATH) if node.name.lower() == "allshortestpaths" else PATH
+
+    def _subquery(self, node: Subquery, scope: Scope) -> Kind:
+        before = self.aggregation, self.projected, self.hidden
+        visible = {**scope, **{name: ANYTHING for name in self.hidden if name not in scope}} if self.hidden else scope
+        if self.hidden:
+            self._only_visible(node, scope)
+        self.aggregation, self.projected, self.hidden = "forbidden", {}, frozenset()
+        column = self.subquery(node, visible)
+        self.aggregation, self.projected, self.hidden = before
+        if node.kind == "COUNT":
+            return INTEGER
+        return BOOLEAN if node.kind == "EXISTS" else list_of(column)
+
+    def _only_visible(self, node: Subquery, scope: Scope) -> None:
+        for part in walk(node.query):
+            if isinstance(part, ast.Identifier) and part.this in self.hidden and part.this not in scope:
+                self._identifier(part, scope)
+
+    def _alias(self, node: ast.Alias, scope: Scope) -> Kind:
+        return self.kind(node.this, scope)
+
+
+_Handler = Callable[[Any, Any, Scope], Kind]
+_HANDLERS: dict[type[AstNode], _Handler] = {
+    ast.Identifier: Expressions._identifier,
+    ast.Property: Expressions._property,
+    ast.LabelPredicate: Expressions._label_predicate,
+    ast.ListSubscript: Expressions._subscript,
+    ast.ListSlice: Expressions._slice,
+    ast.List: Expressions._list,
+    ast.Map: Expressions._map,
+    ast.MapProjection: Expressions._map_projection,
+    Paren: Expressions._paren,
+    IsTyped: Expressions._typed,
+    ast.IsNull: Expressions._is_null,
+    ast.Case: Expressions._case,
+    ast.ListComprehension: Expressions._comprehension,
+    ast.Quantifier: Expressions._quantifier,
+    ast.ListLambda: Expressions._reduce,
+    ast.PatternPredicate: Expressions._bare_pattern,
+    ast.PatternComprehension: Expressions._pattern_comprehension,
+    Shortest: Expressions._shortest,
+    Subquery: Expressions._subquery,
+    ast.Alias: Expressions._alias,
+    ast.Not: Expressions._not,
+    Chain: Expressions._chain,
+    Sign: Expressions._sign,
+    Test: Expressions._test,
+    ast.FunctionCall: Expressions._call,
+}

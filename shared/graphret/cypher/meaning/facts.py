@@ -1,0 +1,70 @@
+"""What the walk through a query's meaning gathers for the checks against the schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher.meaning.values import Entity, Kind
+from graphret.cypher.report import ERROR, WARNING, Finding
+from graphret.cypher.tree import Name, span
+
+Scope = dict[str, Kind]
+
+
+@dataclass(slots=True)
+class Step:
+    """A relationship of a pattern between the nodes on its left and right, as they are written."""
+
+    left: Entity
+    relationship: ast.RelationshipPattern
+    right: Entity
+    entity: Entity
+
+
+@dataclass(slots=True)
+class PropertyUse:
+    """A property asked of a node, a relationship or, where `entity` is None, of something not known."""
+
+    entity: Entity | None
+    name: Name
+    of_value: bool = False
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a query says of its graph, and what is wrong with it."""
+
+    query: str
+    dialect: str
+    findings: list[Finding] = field(default_factory=list)
+    labels: list[tuple[AstNode, Entity]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    properties: list[PropertyUse] = field(default_factory=list)
+    matches: list[tuple[ast.Match, frozenset[str]]] = field(default_factory=list)
+
+    def error(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
+        """Add an error at the place of a node."""
+        self.add(ERROR, kind, message, span(node), suggestions)
+
+    def warn(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
+        """Add a warning at the place of a node."""
+        self.add(WARNING, kind, message, span(node), suggestions)
+
+    def add(
+        self, severity: str, kind: str, message: str, place: tuple[int, int], suggestions: tuple[str, ...] = ()
+    ) -> None:
+        """Add a finding, unless the same is known of the same place."""
+        start, end = place
+        if any(f.start == start and f.kind == kind and f.message == message for f in self.findings):
+            return
+        before = self.query[:start]
+        line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+        self.findings.append(Finding(severity, kind, message, start, end, line, column, suggestions))
+
+    def text(self, node: AstNode) -> str:
+        """The text of a node, as written."""
+        start, end = span(node)
+        return self.query[start:end]

@@ -1,0 +1,140 @@
+"""The kinds that operators take and make, by Neo4j 5's verdict on each pair."""
+
+from __future__ import annotations
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.base import Walk
+from graphret.cypher.meaning.facts import Scope
+from graphret.cypher.meaning.values import (
+    ANYTHING,
+    BOOLEAN,
+    FLOAT,
+    NUMBERS,
+    TEMPORAL,
+    Kind,
+    list_of,
+    union,
+)
+from graphret.cypher.tree import Chain, Sign, Test
+
+_BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
+_COMPARISONS = frozenset(("=", "<>", "<", ">", "<=", ">=", "!="))
+_STRINGS = frozenset(("STRING",))
+_LISTS = frozenset(("LIST",))
+_DURATIONS = frozenset(("DURATION",))
+_TEXT_OR_NUMBER = NUMBERS | {"STRING"}
+
+
+class Operators(Walk):
+    """Walks operators."""
+
+    def _not(self, node: ast.Not, scope: Scope) -> Kind:
+        self.predicate(node.this, scope)
+        return BOOLEAN
+
+    def _chain(self, node: Chain, scope: Scope) -> Kind:
+        operators: list[str] = node.operators
+        operands: list[AstNode] = node.operands
+        if operators[0] in _BOOLEAN_WORDS:
+            for operand in operands:
+                self.predicate(operand, scope)
+            return BOOLEAN
+        if operators[0] in _COMPARISONS:
+            for operand in operands:
+                self.kind(operand, scope)
+            if "!=" in operators:
+                self.facts.error(kinds.SYNTAX, "there is no operator '!='; inequality is written '<>'", node, ("<>",))
+            return BOOLEAN
+        left = self.kind(operands[0], scope)
+        for i, operator in enumerate(operators):
+            left = self._combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
+        return left
+
+    def _combine(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
+        if operator == "+":
+            return self._add(left, right_node, right)
+        if operator == "-":
+            return self._subtract(left, left_node, right_node, right)
+        if operator == "||":
+            allowed = _STRINGS | _LISTS if left.names is None else frozenset(left.names & (_STRINGS | _LISTS))
+            self.expect(left_node, left, _STRINGS | _LISTS)
+            if allowed:
+                self.expect(right_node, right, allowed)
+            return union([left, right])
+        numbers = NUMBERS | _DURATIONS if operator in "*/" else NUMBERS
+        self.expect(left_node, left, numbers)
+        self.expect(right_node, right, NUMBERS if operator == "/" else numbers)
+        if operator == "^":
+            return FLOAT
+        return self._number(left, right, numbers)
+
+    def _number(self, left: Kind, right: Kind, numbers: frozenset[str]) -> Kind:
+        names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
+        return Kind(names or numbers)
+
+    def _add(self, left: Kind, right_node: AstNode, right: Kind) -> Kind:
+        if left.names is None or "LIST" in left.names:
+            return self._sum(left, right)
+        allowed: set[str] = {"LIST"}
+        if left.may_be(_TEXT_OR_NUMBER):
+            allowed |= _TEXT_OR_NUMBER
+        if left.may_be(TEMPORAL):
+            allowed |= _DURATIONS
+        if left.may_be(_DURATIONS):
+            allowed |= _DURATIONS | TEMPORAL
+        self.expect(right_node, right, frozenset(allowed))
+        return self._sum(left, right)
+
+    def _sum(self, left: Kind, right: Kind) -> Kind:
+        if left.names is None or right.names is None:
+            return ANYTHING
+        if left.is_only("LIST") and right.is_only("LIST"):
+            return list_of(union([left.item(), right.item()]))
+        if left.is_only("LIST") or right.is_only("LIST"):
+            return list_of(ANYTHING)
+        if "LIST" in left.names | right.names:
+            return ANYTHING
+        if left.is_only("STRING") or right.is_only("STRING"):
+            return Kind(_STRINGS)
+        if left.names <= NUMBERS and right.names <= NUMBERS:
+            return Kind(left.names | right.names)
+        if left.names <= TEMPORAL and right.is_only("DURATION"):
+            return left
+        if right.names <= TEMPORAL and left.is_only("DURATION"):
+            return right
+        return ANYTHING
+
+    def _subtract(self, left: Kind, left_node: AstNode, right_node: AstNode, right: Kind) -> Kind:
+        self.expect(left_node, left, NUMBERS | TEMPORAL | _DURATIONS)
+        allowed: set[str] = set()
+        if left.may_be(NUMBERS):
+            allowed |= NUMBERS
+        if left.may_be(TEMPORAL | _DURATIONS):
+            allowed |= _DURATIONS
+        if allowed:
+            self.expect(right_node, right, frozenset(allowed))
+        if left.names is not None and left.names <= TEMPORAL | _DURATIONS:
+            return left
+        if left.names is not None and left.names <= NUMBERS:
+            return self._number(left, right, NUMBERS)
+        return Kind(NUMBERS | TEMPORAL | _DURATIONS)
+
+    def _sign(self, node: Sign, scope: Scope) -> Kind:
+        inner = self.kind(node.this, scope)
+        if node.operator == "-":
+            self.expect(node.this, inner, NUMBERS)
+        else:
+            self.expect(node.this, inner, NUMBERS | TEMPORAL | _DURATIONS)
+        return Kind(inner.names & NUMBERS) if inner.names and inner.names & NUMBERS else Kind(NUMBERS)
+
+    def _test(self, node: Test, scope: Scope) -> Kind:
+        left, right = self.kind(node.this, scope), self.kind(node.expression, scope)
+        if node.operator == "IN":
+            self.expect(node.expression, right, _LISTS)
+        elif node.operator == "=~":
+            self.expect(node.this, left, _STRINGS)
+            self.expect(node.expression, right, _STRINGS)
+        return BOOLEAN

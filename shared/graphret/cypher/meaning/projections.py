@@ -1,0 +1,163 @@
+"""``WITH`` and ``RETURN``: what they pass on, group by and sort by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.base import Walk
+from graphret.cypher.meaning.facts import Scope
+from graphret.cypher.meaning.shapes import Shape, aggregates, is_aggregate, shape
+from graphret.cypher.meaning.values import NUMBERS, Kind
+from graphret.cypher.tree import Sign, Subquery, children, walk, without_parens
+
+_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension)
+
+
+class Projections(Walk):
+    """Walks projections."""
+
+    def project(self, clause: Any, scope: Scope, *, must_alias: bool) -> Scope:
+        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their order."""
+        items = [item for item in clause.expressions if not isinstance(item, ast.Star)]
+        starred = len(items) != len(clause.expressions)
+        columns: Scope = dict(scope) if starred else {}
+        self.aggregation = "allowed"
+        kinds_of = [self.kind(item, scope) for item in items]
+        self.aggregation = "forbidden"
+        names: set[str] = set()
+        for item, kind in zip(items, kinds_of, strict=True):
+            name = self.column(item)
+            if name in names:
+                if self.strict:
+                    self.facts.error(kinds.INVALID_PROJECTION, f"two columns are named {name!r}", item)
+            elif must_alias and not _named(item):
+                text = self.facts.text(item)
+                message = f"what WITH passes on, or CALL returns, needs a name: {text} AS …"
+                self.facts.error(kinds.INVALID_PROJECTION, message, item)
+            names.add(name)
+            columns[name] = kind
+        aggregating = [any(True for _ in aggregates(item)) for item in items]
+        self._check_grouping(items, aggregating, scope if starred else {})
+        self._after(clause, scope, columns, items, kinds_of, any(aggregating))
+        return columns
+
+    def column(self, item: AstNode) -> str:
+        """The name of a column."""
+        if isinstance(item, ast.Alias):
+            return str(item.alias.this)
+        if isinstance(item, ast.Identifier):
+            return str(item.this)
+        if isinstance(item, ast.MapProjection):
+            return str(item.this.this)
+        return self.facts.text(item)
+
+    def _after(
+        self, clause: Any, scope: Scope, columns: Scope, items: list[AstNode], kinds_of: list[Kind], aggregating: bool
+    ) -> None:
+        """``ORDER BY``, ``WHERE``, ``SKIP`` and ``LIMIT`` of a projection."""
+        narrow = aggregating or bool(clause.distinct)
+        before = self.hidden
+        if narrow:
+            self.hidden = frozenset(scope) - frozenset(columns)
+            self.projected = {
+                shape(item.this if isinstance(item, ast.Alias) else item): kind
+                for item, kind in zip(items, kinds_of, strict=True)
+            }
+            seen = columns
+        else:
+            seen = {**scope, **columns}
+        self.aggregation = "allowed" if aggregating else "order"
+        if clause.order is not None:
+            self.order(clause.order, seen)
+        self.aggregation = "allowed" if aggregating else "forbidden"
+        where = getattr(clause, "where", None)
+        if where is not None:
+            self.predicate(where, seen)
+        self.aggregation, self.projected, self.hidden = "forbidden", {}, before
+        self.bounds(clause)
+
+    def order(self, order: Any, scope: Scope) -> None:
+        """``ORDER BY``."""
+        for ordered in order.expressions:
+            self.kind(ordered.this, scope)
+
+    def bounds(self, clause: Any) -> None:
+        """``SKIP`` and ``LIMIT``: whole numbers that no row decides."""
+        for part, word in ((clause.skip, "SKIP"), (clause.limit, "LIMIT")):
+            if part is not None:
+                self._bound(part.this, word)
+
+    def _bound(self, node: AstNode, word: str) -> None:
+        literal = without_parens(node)
+        negative = isinstance(literal, Sign) and literal.operator == "-"
+        if any(isinstance(n, ast.Identifier | Subquery | ast.PatternPredicate) for n in walk(node)) or any(
+            True for _ in aggregates(node)
+        ):
+            message = f"{word} may not depend on variables: write a number or a parameter"
+            self.facts.error(kinds.INVALID_VALUE, message, node)
+        elif negative or isinstance(literal, ast.Float | ast.String | ast.Boolean | ast.Null | ast.List | ast.Map):
+            self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
+        else:
+            kind = self.kind(node, {})
+            if not kind.may_be(NUMBERS - {"FLOAT"}) and self.strict:
+                self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
+
+    # --- grouping ---------------------------------------------------------
+
+    def _check_grouping(self, items: list[AstNode], aggregating: list[bool], starred: Scope) -> None:
+        """What stands beside an aggregation in one item must be an item of its own."""
+        if not any(aggregating):
+            return
+        expressions = [without_parens(item.this if isinstance(item, ast.Alias) else item) for item in items]
+        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and _simple(e)}
+        keys |= {shape(ast.Identifier(this=name)) for name in starred}
+        for expression, has in zip(expressions, aggregating, strict=True):
+            if has and (loose := _ungrouped(expression, keys, frozenset())) is not None:
+                message = (
+                    f"{self.facts.text(loose)!r} stands beside an aggregation: make it an item of its own, "
+                    "or pass it on with WITH first"
+                )
+                self.facts.error(kinds.IMPLICIT_GROUPING, message, loose)
+
+
+def _named(item: AstNode) -> bool:
+    return isinstance(item, ast.Alias | ast.Identifier | ast.MapProjection)
+
+
+def _simple(node: AstNode) -> bool:
+    """Whether an expression may group: a variable, or a property of one."""
+    while isinstance(node, ast.Property):
+        node = node.this
+    return isinstance(node, ast.Identifier)
+
+
+def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str]) -> AstNode | None:
+    """The first part of an aggregating expression that no key groups by."""
+    if is_aggregate(node):
+        return None
+    if _simple(node) and shape(node) in keys:
+        return None
+    if isinstance(node, ast.Identifier):
+        return None if node.this in local else node
+    if isinstance(node, ast.Property) and _simple(node):
+        base = node
+        while isinstance(base, ast.Property):
+            if shape(base.this) in keys:
+                return None
+            base = base.this
+        return None if base.this in local else node
+    if isinstance(node, Subquery):
+        return None
+    if isinstance(node, _LOCAL):
+        named = {v.this for key in ("variable", "accumulator") if (v := node.args.get(key)) is not None}
+        if isinstance(node, ast.PatternComprehension):
+            named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier)}
+        local = local | named
+    for child in children(node):
+        if (loose := _ungrouped(child, keys, local)) is not None:
+            return loose
+    return None

@@ -1,0 +1,41 @@
+"""The valid names that are closest to one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+from graphret.text import normalize_name
+
+
+def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Return the valid names most like a name, the best first; at most `limit`, and none if none is alike.
+
+    Names that differ in case, spaces, underscores or accents only come before all others, then those of which one holds
+    the other, then by the share of equal characters; ties break by name.
+    """
+    wanted = _plain(name)
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    scored = []
+    for candidate in set(valid):
+        plain = _plain(candidate)
+        if plain == wanted:
+            scored.append((-3.0, candidate))
+            continue
+        matcher.set_seq1(plain)
+        if matcher.real_quick_ratio() < 0.5:
+            held = min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain)
+            if held:
+                scored.append((-0.5, candidate))
+            continue
+        ratio = matcher.ratio()
+        if min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain):
+            ratio += 0.5
+        if ratio >= 0.55:
+            scored.append((-ratio, candidate))
+    return tuple(candidate for _, candidate in sorted(scored)[:limit])
+
+
+def _plain(name: str) -> str:
+    return normalize_name(name).replace(" ", "").replace("_", "")
