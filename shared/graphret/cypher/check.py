@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from graphret.cypher.allowed import disallowed
 from graphret.cypher.kinds import SYNTAX
 from graphret.cypher.parsing import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
 from graphret.schema import GraphSchema
 
 
-def check(query: str, schema: GraphSchema | None = None, *, dialect: str = "neo4j") -> Report:
+def check(
+    query: str,
+    schema: GraphSchema | None = None,
+    *,
+    dialect: str = "neo4j",
+    functions: Collection[str] = (),
+    procedures: Collection[str] = (),
+) -> Report:
     """Check a Cypher query without running it.
 
     Parameters
@@ -20,6 +30,9 @@ def check(query: str, schema: GraphSchema | None = None, *, dialect: str = "neo4
         triple or a property of a label that it lacks is a warning.
     dialect
         ``neo4j`` (Neo4j 5) or ``ladybug``.
+    functions, procedures
+        Names that may run besides the list of what is allowed, such as those of a plug-in; it is for the caller to know
+        that they only read.
 
     Returns
     -------
@@ -41,7 +54,7 @@ def check(query: str, schema: GraphSchema | None = None, *, dialect: str = "neo4
             findings = _meaning(parsed, schema)
         except RecursionError:
             findings = [Finding(ERROR, SYNTAX, "Nested too deeply to be read", 0, len(query))]
-    findings += _allowed(parsed)
+    findings += disallowed(parsed, functions=functions, procedures=procedures)
     order = {ERROR: 0}
     findings.sort(key=lambda f: (f.start, order.get(f.severity, 1), f.kind))
     return Report(query, dialect, findings, parsed.tree)
@@ -50,10 +63,9 @@ def check(query: str, schema: GraphSchema | None = None, *, dialect: str = "neo4
 def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
     from graphret.cypher.meaning.clauses import walk_query
     from graphret.cypher.meaning.facts import Facts
+    from graphret.cypher.names import check_names
 
     facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
+    if schema is not None:
+        check_names(facts, schema)
     return facts.findings
-
-
-def _allowed(parsed: Parsed) -> list[Finding]:
-    return []

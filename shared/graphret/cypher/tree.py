@@ -7,7 +7,7 @@ parentheses, label expressions, the arrows and the names with their places. Noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
@@ -18,109 +18,70 @@ Span = tuple[int, int]
 class Name(AstNode):
     """A property key, relation, label or function name as it stands in the text."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"this": True}
-
 
 class Paren(AstNode):
     """``( expression )``."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"this": True}
 
 
 class Chain(AstNode):
     """Operands of one precedence joined by operators, left to right: ``a + b - c``, ``x AND y``, ``1 < n <= 3``."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"operands": True, "operators": True}
-
 
 class Test(AstNode):
     """``a IN b``, ``=~``, ``STARTS WITH``, ``ENDS WITH`` or ``CONTAINS``."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"this": True, "operator": True, "expression": True}
 
 
 class Sign(AstNode):
     """``-a`` or ``+a``."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"this": True, "operator": True}
-
 
 class IsTyped(AstNode):
     """``a IS [NOT] :: TYPE``, or ``a IS [NOT] [NFC] NORMALIZED`` where `type_` is None."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"this": True, "type_": False, "not_": False}
 
 
 class Subquery(AstNode):
     """``EXISTS { }``, ``COUNT { }`` or ``COLLECT { }``; `kind` says which."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"kind": True, "query": True}
-
 
 class LabelName(AstNode):
     """One label or relation of a label expression."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"this": True}
 
 
 class LabelAny(AstNode):
     """``%``, any label."""
 
-    arg_types: ClassVar[dict[str, Any]] = {}
-
 
 class LabelDynamic(AstNode):
     """``$(expression)``."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"this": True}
 
 
 class LabelNot(AstNode):
     """``!A``."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"this": True}
-
 
 class LabelAll(AstNode):
     """``A&B`` or ``A:B``; `signs` says which."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"parts": True, "signs": True}
 
 
 class LabelOne(AstNode):
     """``A|B``; `colons` where it is written ``A|:B``."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"parts": True, "colons": True}
-
 
 class Group(AstNode):
     """A parenthesised path, its condition and its quantifier, where it has them."""
-
-    arg_types: ClassVar[dict[str, Any]] = {
-        "this": True,
-        "where": False,
-        "quantified": False,
-        "min_hops": False,
-        "max_hops": False,
-    }
 
 
 class Shortest(AstNode):
     """``shortestPath( )`` or ``allShortestPaths( )``, in a pattern or as an expression."""
 
-    arg_types: ClassVar[dict[str, Any]] = {"this": True, "name": True}
-
 
 class Page(AstNode):
     """``ORDER BY``, ``SKIP`` and ``LIMIT`` as a clause of their own."""
-
-    arg_types: ClassVar[dict[str, Any]] = {"order": False, "skip": False, "limit": False}
 
 
 class Finish(AstNode):
     """``FINISH``."""
 
-    arg_types: ClassVar[dict[str, Any]] = {}
 
 
 def mark(node: AstNode, start: int, end: int) -> Any:

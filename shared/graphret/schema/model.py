@@ -127,6 +127,52 @@ class GraphSchema:
             bool(values.get("sampled", False)),
         )
 
+    @classmethod
+    def from_structured(cls, values: Mapping[str, Any]) -> GraphSchema:
+        """Return a schema given as ``Neo4jGraph.structured_schema`` and ``apoc.meta`` tools give it.
+
+        Parameters
+        ----------
+        values
+            ``node_props`` and ``rel_props``, lists of ``{"property", "type"}`` by label and by relation, and
+            ``relationships``, a list of ``{"start", "type", "end"}``. Counts are not in it and come out as 0.
+
+        Raises
+        ------
+        InvalidInput
+            Names the field that is absent or malformed.
+        """
+        given = _object(values, "a structured schema")
+        node_properties = _structured(given.get("node_props", {}), "node_props")
+        relations: dict[tuple[str, str, str], int] = {}
+        for i, item in enumerate(given.get("relationships", ())):
+            triple = _object(item, f"relationships, item {i}")
+            names = tuple(triple.get(key) for key in ("start", "type", "end"))
+            if not all(isinstance(name, str) for name in names):
+                raise InvalidInput(f"schema: relationships, item {i}: 'start', 'type' and 'end' must be strings")
+            relations[names] = 0  # type: ignore[index]
+        labels = [*node_properties, *(end for source, _, target in relations for end in (source, target))]
+        return cls(
+            dict.fromkeys(labels, 0),
+            relations,
+            node_properties,
+            _structured(given.get("rel_props", {}), "rel_props"),
+        )
+
+
+def _structured(values: Any, what: str) -> dict[str, dict[str, PropertySchema]]:
+    found: dict[str, dict[str, PropertySchema]] = {}
+    for owner, listed in _object(values, what).items():
+        found[owner] = {}
+        for item in listed:
+            given = _object(item, f"{what}, {owner!r}")
+            name = given.get("property")
+            if not isinstance(name, str):
+                raise InvalidInput(f"schema: {what}, {owner!r}: 'property' must be a string")
+            examples = tuple(given.get("values") or ())
+            found[owner][name] = PropertySchema(str(given.get("type", "ANY")), 1.0, examples)
+    return found
+
 
 def _properties_out(properties: Mapping[str, Mapping[str, PropertySchema]]) -> dict[str, Any]:
     return {

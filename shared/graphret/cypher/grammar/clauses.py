@@ -213,16 +213,18 @@ class Clauses(Expressions):
     def _call_subquery(self, optional: bool | None) -> ast.CallSubquery:
         variables: Any = None
         if self._take("("):
-            if self._take("*"):
-                variables = ast.Star()
-            else:
-                variables = [] if self._is(")") else self._list(self.parse_variable)
+            variables = self._imports()
             self._need(")")
         self._need("{")
         query = self.parse_statement()
         self._need("}")
         transactions = self._in_transactions() or None
         return ast.CallSubquery(query=query, variables=variables, optional=optional, in_transactions=transactions)
+
+    def _imports(self) -> Any:
+        if self._take("*"):
+            return ast.Star()
+        return [] if self._is(")") else self._list(self.parse_variable)
 
     def _in_transactions(self) -> bool:
         if not self._take_word("IN"):

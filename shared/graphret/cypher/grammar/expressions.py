@@ -82,7 +82,7 @@ class Expressions(Patterns, TypeNames, Cursor):
             return self._mark(Test(this=left, operator=operator, expression=self.parse_add()), start)
         if token.operator == "::":
             self._i += 1
-            return self._mark(IsTyped(this=left, type_=self._type()), start)
+            return self._mark(IsTyped(this=left, type_=self._type(), not_=None), start)
         if token.word == "IS":
             return self._is_something(left, start)
         return left
@@ -96,7 +96,7 @@ class Expressions(Patterns, TypeNames, Cursor):
             return self._mark(IsTyped(this=left, type_=self._type(), not_=negated), start)
         self._take_word(*_FORMS)
         if self._take_word("NORMALIZED"):
-            return self._mark(IsTyped(this=left, not_=negated), start)
+            return self._mark(IsTyped(this=left, type_=None, not_=negated), start)
         if self._now().named and not negated:
             # ``n IS Label`` in an expression.
             return self._mark(ast.LabelPredicate(this=left, labels=self._label_expression()), start)
@@ -362,7 +362,7 @@ class Expressions(Patterns, TypeNames, Cursor):
             nothing = self._mark(ast.Null(), start)
             if token.operator == "::":
                 self._i += 1
-                return self._mark(IsTyped(this=nothing, type_=self._type()), start)
+                return self._mark(IsTyped(this=nothing, type_=self._type(), not_=None), start)
             return self._is_something(nothing, start)
         return self.parse_expression()
 

@@ -125,10 +125,8 @@ class Calls(Walk):
         self._place_of_aggregate(node)
         before, self.aggregation = self.aggregation, "inside"
         arguments: list[AstNode] = node.expressions
-        if arguments and isinstance(arguments[0], ast.Star):
-            kind = INTEGER
-        else:
-            kind = self._arguments(node, function, scope)
+        starred = bool(arguments) and isinstance(arguments[0], ast.Star)
+        kind = INTEGER if starred else self._arguments(node, function, scope)
         self.aggregation = before
         if function.name in _SHARES and len(arguments) == 2:
             self._share(arguments[1])

@@ -151,7 +151,7 @@ class Expressions(Operators, Calls, Walk):
     def _list(self, node: ast.List, scope: Scope) -> Kind:
         item = union([self.kind(e, scope) for e in node.expressions])
         mixed = item.names is not None and len(item.names) > 1 and not item.names <= NUMBERS
-        return list_of(ANYTHING if mixed and not item.names == PROPERTY_VALUE.names else item)
+        return list_of(ANYTHING if mixed and item.names != PROPERTY_VALUE.names else item)
 
     def _map(self, node: ast.Map, scope: Scope) -> Kind:
         for _, value in node.entries:

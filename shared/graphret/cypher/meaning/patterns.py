@@ -205,10 +205,7 @@ class Patterns(Walk):
             if colons:
                 message = "relations are not joined by ':'; use '|' for one of them"
                 self.facts.error(kinds.INVALID_PATTERN, message, labels)
-            elif long and not all(isinstance(n, LabelName) for n in getattr(labels, "parts", [labels])):
-                message = "a relationship of variable length takes relations joined by '|' only"
-                self.facts.error(kinds.INVALID_PATTERN, message, labels)
-            elif long and isinstance(labels, LabelAll):
+            elif long and (isinstance(labels, LabelAll) or not _all_names(getattr(labels, "parts", [labels]))):
                 message = "a relationship of variable length takes relations joined by '|' only"
                 self.facts.error(kinds.INVALID_PATTERN, message, labels)
             return
