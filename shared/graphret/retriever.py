@@ -10,7 +10,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
-from graphret.search.index import ArrayIndex, require_k
+from graphret.search.index import ArrayIndex, TextIndex, require_k
+from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where, WhereLike
 
@@ -173,15 +174,22 @@ class IndexRetriever(Retriever):
     ----------
     index
         What is searched.
+    store
+        Where the nodes are; an index in this process has them itself.
     name
         What evidence and traces call it.
     """
 
-    def __init__(self, index: ArrayIndex, *, name: str = "search") -> None:
+    def __init__(self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search") -> None:
+        if store is None and not isinstance(index, ArrayIndex):
+            raise InvalidInput(f"store: a {type(index).__name__} holds no nodes, say where they are")
         self.index = index
+        self.store = store
         self.name = name
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        if not isinstance(self.index, ArrayIndex):
+            return self._from_store(query, k, where)
         trace = Trace()
         index = copy(self.index)  # one state throughout
         with trace.stage("search", index=type(index).__name__) as stage:
@@ -193,6 +201,20 @@ class IndexRetriever(Retriever):
             for rank, (node, score) in enumerate(zip(index.table.at(found), scores.tolist(), strict=True), start=1)
         ]
         return Retrieval(query, k, hits, Signals(candidates=len(index.table), walked_edges=False), trace)
+
+    def _from_store(self, query: str, k: int, where: Where | None) -> Retrieval:
+        assert self.store is not None
+        trace = Trace()
+        with trace.stage("search", index=type(self.index).__name__) as stage:
+            found = self.index.search(query, k, where=where)
+            nodes = self.store.get(found.ids)
+            scores = [score for score, node in zip(found.scores.tolist(), nodes, strict=True) if node is not None]
+            stage.details["found"] = len(scores)
+        hits = [
+            Hit(node, score, (Evidence("seed", rank=rank, retriever=self.name),))
+            for rank, (node, score) in enumerate(zip(filter(None, nodes), scores, strict=True), start=1)
+        ]
+        return Retrieval(query, k, hits, Signals(walked_edges=False), trace)
 
 
 class Fuse(Retriever):

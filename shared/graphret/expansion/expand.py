@@ -9,14 +9,16 @@ import numpy as np
 
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
+from graphret.expansion.reach import Reached, reach
 from graphret.nodes import NodeTable
 from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
-from graphret.search.index import min_max
-from graphret.stores.base import GraphStore
+from graphret.search.index import TextIndex, min_max
+from graphret.storage import Strings
+from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph, MemoryStore
-from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 
 
@@ -28,11 +30,15 @@ class Expand(Retriever):
     seeds
         Who finds the seeds; `None` for a search of `index`.
     store
-        The graph.
+        The graph: any `GraphStore`.
     index
-        A text index over the same nodes.
+        A text index over the same nodes: a `HybridIndex` or `BM25Index`, or any other `TextIndex`, such as one of a
+        database. With the latter the nodes around the seeds are indexed by themselves for each question.
     ranking
         How seeds and neighbours become one list.
+    links
+        At most this many edges of a node are walked, the heaviest first, where the graph is not in this process;
+        `None` walks all.
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -46,14 +52,17 @@ class Expand(Retriever):
         self,
         seeds: Retriever | None,
         store: GraphStore,
-        index: HybridIndex | BM25Index,
+        index: HybridIndex | BM25Index | TextIndex,
         *,
         ranking: Ranking | None = None,
+        links: int | None = 100,
         on_failure: str = "fallback",
     ) -> None:
         self.store = store
-        self.index = HybridIndex(index) if isinstance(index, BM25Index) else index
-        self._search = IndexRetriever(self.index)
+        self.index: HybridIndex | TextIndex = HybridIndex(index) if isinstance(index, BM25Index) else index
+        self.links = require_limit(links)
+        self._search = IndexRetriever(self.index, store)
+        self._alike: tuple[NodeTable, NodeTable, bool] | None = None
         self.seeds = seeds or self._search
         self.ranking = ranking or Coverage()
         self.on_failure = require_on_failure(on_failure)
@@ -88,10 +97,17 @@ class Expand(Retriever):
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:
         """Return the graph and the index where both are in this process, over one table of nodes."""
-        if not isinstance(self.store, MemoryStore):
+        if not isinstance(self.store, MemoryStore) or not isinstance(self.index, HybridIndex):
             return None
         graph, index = self.store.graph, copy(self.index)
-        return (graph, index) if graph.nodes is index.table else None
+        return (graph, index) if self._share(graph.nodes, index.table) else None
+
+    def _share(self, nodes: NodeTable, indexed: NodeTable) -> bool:
+        """Whether two tables have the same positions; the answer for the last pair is remembered."""
+        known = self._alike
+        if known is None or known[0] is not nodes or known[1] is not indexed:
+            self._alike = known = nodes, indexed, nodes is indexed or _equal(nodes.ids, indexed.ids)
+        return known[2]
 
     def _from_index(
         self, query: str, k: int, where: Where | None, graph: Graph, index: HybridIndex, trace: Trace
@@ -125,45 +141,38 @@ class Expand(Retriever):
         return Retrieval(query, k, hits, Signals(candidates=len(ranked.positions), walked_edges=walked), trace)
 
     def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
-        graph, index = self._here() or self._around(seeds)
-        found = graph.nodes.find(hit.id for hit in seeds)
-        here = found >= 0
-        if own_seeds:
-            return Frontier(query, graph, index, found[here])
+        here = self._here()
+        reached = Reached(*here) if here else reach(self.store, self.index, query, [h.id for h in seeds], self.links)
+        found = reached.graph.nodes.find(hit.id for hit in seeds)
+        present = found >= 0
+        if reached.held is not None:
+            present &= np.asarray([hit.id in reached.held for hit in seeds], dtype=bool)
+        if own_seeds and reached.scores is None:
+            return Frontier(query, reached.graph, reached.index, found[present])
         scores = min_max(np.asarray([hit.score for hit in seeds], dtype=np.float32))
         if not scores.any():
             scores[:] = 1.0
-        return Frontier(query, graph, index, found[here], scores[here])
-
-    def _around(self, seeds: Sequence[Hit]) -> tuple[Graph, HybridIndex]:
-        """Copy what two hops reach from a store that is not in this process, and index it."""
-        edges = self.store.neighbors([hit.id for hit in seeds])
-        ids = dict.fromkeys([hit.id for hit in seeds] + [end for e in edges for end in (e.source, e.target)])
-        edges += self.store.neighbors(list(ids))
-        ids.update(dict.fromkeys(end for e in edges for end in (e.source, e.target)))
-        nodes = {node.id: node for node in self.store.get(list(ids)) if node is not None}
-        local = MemoryStore.of(nodes.values(), [e for e in edges if e.source in nodes and e.target in nodes])
-        table: NodeTable = local.graph.nodes
-        lexical = self.index.lexical
-        known = self.index.table.find(table.ids)
-        if (known >= 0).all():
-            return local.graph, self.index.induced(table, known)
-        return local.graph, HybridIndex(
-            BM25Index.build(table, text=lexical.text, analyzer=lexical.analyzer, settings=lexical.settings)
-        )
+        return Frontier(query, reached.graph, reached.index, found[present], scores[present], reached.scores)
 
     def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
         seen = {hit.id for hit in hits}
         floor = hits[-1].score if hits else 1.0
-        table = self.index.table
         found = self.index.search(query, k + len(seen), where=where)
-        for node_id, score in zip(found.ids, found.scores.tolist(), strict=True):
+        nodes: Sequence[Node | None]
+        if isinstance(self.index, HybridIndex):
+            nodes = self.index.table.at(self.index.table.find(found.ids))
+        else:
+            nodes = self.store.get(found.ids)
+        for node, score in zip(nodes, found.scores.tolist(), strict=True):
             if len(hits) >= k:
                 break
-            if node_id not in seen:
-                node = table[int(table.find([node_id])[0])]
+            if node is not None and node.id not in seen:
                 hits.append(Hit(node, min(score, floor), (Evidence("fill"),)))
         return hits
+
+
+def _equal(left: Strings, right: Strings) -> bool:
+    return np.array_equal(left.offsets, right.offsets) and np.array_equal(left.blob, right.blob)
 
 
 def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> list[Hit]:

@@ -38,6 +38,9 @@ class Frontier:
         Where the question begins, best first, ``(s,)``.
     seed_scores
         What the seed retriever says of them, scaled to 0 … 1, ``(s,)``; `None` when that is `index` itself.
+    scores
+        What the index of the whole graph says of every node here, scaled to 0 … 1, ``(n,)``; `None` when that is
+        `index` itself.
     """
 
     query: str
@@ -45,10 +48,11 @@ class Frontier:
     index: HybridIndex
     seeds: NDArray[np.int64]
     seed_scores: NDArray[np.float32] | None = None
+    scores: NDArray[np.float32] | None = None
 
     def own(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return how well nodes answer by themselves: the hybrid score, 0 … 1, or the seed retriever's if higher."""
-        own = self.index.score_at(self.query, positions)
+        own = self.index.score_at(self.query, positions) if self.scores is None else self.scores[positions]
         if self.seed_scores is None:
             return own
         return np.asarray(np.maximum(own, spread(positions, self.seeds, self.seed_scores)), dtype=np.float32)
@@ -127,7 +131,8 @@ def terms_said(
     places, inverse = np.unique(positions * width + parts + 1, return_inverse=True)
     nodes, part = places // width, places % width - 1
     lexical = frontier.index.lexical
-    whole = part == NO_PART
+    first = lexical.counts.part_indptr  # an edge that someone else wrote may name a row that its node does not have
+    whole = (part == NO_PART) | (part >= first[nodes + 1] - first[nodes])
     weights = np.empty((len(places), len(lexical.term_ids(frontier.query))), dtype=np.float32)
     weights[whole] = lexical.term_weights(frontier.query, nodes[whole])
     weights[~whole] = lexical.part_term_weights(frontier.query, nodes[~whole], part[~whole].astype(np.int32))

@@ -96,9 +96,9 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
 
     def edge_said(known: Mapping[str, Any]) -> bool:
         for key, value in known.items():
-            if key in _NAMED and said(value):
+            if key in _NAMED and isinstance(value, str) and said(value):
                 return True
-            if key in _LISTED and any(map(said, value)):
+            if key in _LISTED and isinstance(value, list) and any(said(one) for one in value if isinstance(one, str)):
                 return True
         return False
 

@@ -1,0 +1,110 @@
+"""What seeds reach in a graph that is not laid out in this process beside its index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.edges import EdgeTable
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.search.bm25 import BM25Index
+from graphret.search.hybrid import HybridIndex
+from graphret.search.index import ArrayIndex, TextIndex, min_max
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import Graph
+from graphret.types import Edge
+
+#: From how many of the nodes that seeds lead to, the best by their own score, a second hop goes.
+ONWARD = 60
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The part of a graph around seeds.
+
+    Parameters
+    ----------
+    graph
+        Nodes and the edges among them.
+    index
+        Text index over these nodes.
+    scores
+        What the index of the whole graph says of each node, scaled to 0 … 1, ``(n,)``, where that is not `index`.
+    held
+        The seeds that the store holds; `graph` may have nodes that it does not.
+    """
+
+    graph: Graph
+    index: HybridIndex
+    scores: NDArray[np.float32] | None = None
+    held: Collection[str] | None = None
+
+
+def reach(
+    store: GraphStore, index: HybridIndex | TextIndex, query: str, seeds: Sequence[str], links: int | None
+) -> Reached:
+    """Read one hop around all seeds, and a second around the best of what they lead to: two batched calls.
+
+    Where `index` is in this process and holds every node, no node is read from the store but the seeds, which the store
+    must hold; positions are those of the index, and all its statistics stay those of the whole graph. Otherwise the
+    nodes are read and indexed by themselves, and each node's own score is asked of `index`.
+
+    Parameters
+    ----------
+    links
+        At most this many edges of a node are read, the heaviest first.
+    """
+    held = [node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None]
+    edges = {_key(edge): edge for edge in store.neighbors(held, limit=links)} if held else {}
+    near = _others(edges.values(), held)
+    onward = near if len(near) <= ONWARD else _best(index, query, near)
+    if onward:
+        edges.update({_key(edge): edge for edge in store.neighbors(onward, limit=links)})
+    found = list(edges.values())
+    ids = [*held, *_others(found, held)]
+    if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():
+        return Reached(Graph(index.table, EdgeTable.of(index.table, found)), index, held=frozenset(held))
+    table = NodeTable.of(node for node in store.get(ids) if node is not None)
+    there = set(table.ids)
+    graph = Graph(table, EdgeTable.of(table, (e for e in found if e.source in there and e.target in there)))
+    if not isinstance(index, HybridIndex):
+        return Reached(graph, HybridIndex(BM25Index.build(table)), _asked(index, query, table.ids.tolist()))
+    lexical = index.lexical
+    return Reached(
+        graph,
+        HybridIndex(BM25Index.build(table, text=lexical.text, analyzer=lexical.analyzer, settings=lexical.settings)),
+    )
+
+
+def _others(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
+    seen = set(ids)
+    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
+    return [end for end in ends if end not in seen]
+
+
+def _best(index: TextIndex, query: str, ids: list[str]) -> list[str]:
+    known = ids
+    if isinstance(index, ArrayIndex):
+        known = [one for one, at in zip(ids, index.table.find(ids).tolist(), strict=True) if at >= 0]
+    try:
+        scores = index.score(query, known)
+    except InvalidInput:  # an index of some labels alone does not know them all
+        return ids[:ONWARD]
+    order = np.argsort(-np.asarray(scores), kind="stable")[:ONWARD]
+    return [known[i] for i in order.tolist()]
+
+
+def _asked(index: TextIndex, query: str, ids: list[str]) -> NDArray[np.float32] | None:
+    try:
+        return min_max(np.asarray(index.score(query, ids), dtype=np.float32))
+    except InvalidInput:
+        return None
+
+
+def _key(edge: Edge) -> tuple[object, ...]:
+    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
+    return edge.source, edge.relation, edge.target, *rows

@@ -1,0 +1,211 @@
+"""Expansion over graphs and indexes that are not laid out side by side in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
+from graphret.expansion.reach import ONWARD
+from graphret.retriever import IndexRetriever
+from graphret.search import BM25Index, DenseIndex, HybridIndex
+from graphret.search.index import Matches
+from graphret.stores import MemoryStore
+from graphret.stores.base import GraphStore
+from graphret.testing.graphs import random_graph
+from graphret.types import Edge, Node
+
+RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage()]
+NODES = [
+    Node("band", ("Band",), "The Quiet Band", "The band was formed in Leeds by three sisters.", {"tenant": "a"}),
+    Node("leeds", ("City",), "Leeds", "Leeds is a city on the river Aire.", {"tenant": "a"}),
+    Node("aire", ("River",), "River Aire", "It rises at Malham and is 148 kilometres long.", {"tenant": "b"}),
+    Node("malham", ("City",), "Malham", "A village known for its limestone cove.", {"tenant": "b"}),
+    *(Node(f"noise{i}", ("City",), f"Noise {i}", "band city river long " * (i % 3), {"tenant": "a"}) for i in range(9)),
+]
+EDGES = [
+    Edge("band", "MENTIONS", "leeds", 0.8, {"name": "Leeds"}),
+    Edge("leeds", "MENTIONS", "aire", 0.8, {"name": "river Aire"}),
+    Edge("aire", "MENTIONS", "malham", 0.8, {"name": "Malham"}),
+]
+QUESTION = "How long is the river in the city where the three sisters formed their band?"
+
+
+class Elsewhere:
+    """A store that is not in this process: only the contract, and every call counted."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self.inner = store
+        self.calls: Counter[str] = Counter()
+        self.edges_read = 0
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        self.calls["get"] += 1
+        return self.inner.get(ids)
+
+    def neighbors(self, ids: Sequence[str], **options: Any) -> list[Edge]:
+        self.calls["neighbors"] += 1
+        found = self.inner.neighbors(ids, **options)
+        self.edges_read += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"expansion called {name}")
+
+
+class Remote:
+    """A text index that is not in this process."""
+
+    def __init__(self, index: BM25Index) -> None:
+        self.index = index
+
+    def search(self, query: Any, k: int, **options: Any) -> Any:
+        return self.index.search(query, k, **options)
+
+    def score(self, query: Any, ids: Sequence[str]) -> Any:
+        return self.index.score(query, ids)
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        self.index.upsert(nodes)
+
+    def delete(self, ids: Iterable[str]) -> None:
+        self.index.delete(ids)
+
+    def view(self, where: Any) -> Remote:
+        return Remote(self.index.view(where))
+
+
+def values(expand: Expand, query: str = QUESTION, k: int = 5, **options: Any) -> list[dict[str, Any]]:
+    return [hit.to_dict() for hit in expand.retrieve(query, k, **options)]
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
+def test_another_store_gives_the_same_hits_in_a_few_calls(ranking: Ranking) -> None:
+    nodes, edges = random_graph(5, n_nodes=60, n_edges=150)
+    nodes, edges = [*NODES, *nodes], [*EDGES, *edges]
+    store = MemoryStore.of(nodes, edges)
+    index = BM25Index.of_store(store)
+    far = Elsewhere(store)
+    for question in (QUESTION, "text of 7", "nothing known"):
+        near = values(Expand(None, store, index, ranking=ranking), question)
+        assert values(Expand(None, far, index, ranking=ranking), question) == near
+    assert far.calls["neighbors"] <= 6
+    assert far.calls["get"] <= 6
+
+
+def test_an_index_made_of_a_memory_store_walks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    expected = values(Expand(None, Elsewhere(store), BM25Index.of_store(store)))
+
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise AssertionError("a walk over arrays needs no call")
+
+    monkeypatch.setattr(MemoryStore, "neighbors", refuse)
+    expand = Expand(None, store, BM25Index.of_store(store))
+    assert values(expand) == expected
+    monkeypatch.undo()
+    store.upsert([Node("more", ("City",), "Skipton")])
+    assert values(expand) == expected  # the index does not know the new node, the rest is as it was
+
+
+def test_vectors_count_too() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    lexical = BM25Index.of_store(store)
+    rows = np.random.default_rng(0).normal(size=(len(NODES), 8)).astype(np.float32)
+    dense = DenseIndex.build(lexical.table, None, vectors=rows)
+    index = HybridIndex(lexical, dense.with_query(QUESTION, rows[3]))
+    assert values(Expand(None, Elsewhere(store), index)) == values(Expand(None, store, index))
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
+def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(ranking: Ranking) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    expand = Expand(None, Elsewhere(store), Remote(BM25Index.of_store(store)), ranking=ranking)
+    found = expand.retrieve(QUESTION, 6)
+    assert len(found) == 6
+    assert {"band", "leeds"} <= set(found.ids)
+    assert "aire" in found.ids or ranking.name != "coverage"
+    assert {e.relation for hit in found for e in hit.evidence if e.kind == "neighbor"} == {"MENTIONS"}
+    assert all(hit.evidence for hit in found)
+    assert [hit.node for hit in found] == store.get(found.ids)
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+    everything = expand.retrieve(QUESTION, 50)
+    assert len(everything) == len(NODES)
+    assert {h.node.properties["tenant"] for h in expand.retrieve(QUESTION, 3, {"tenant": "b"})} == {"b"}
+
+
+def test_an_index_of_some_labels_alone_still_leads_to_the_others() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    index = BM25Index.of_store(store, labels=["Band", "City"])
+    for one in (index, Remote(index)):
+        found = Expand(None, Elsewhere(store), one).retrieve(QUESTION, 3)
+        assert "aire" in found.ids
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
+def test_edges_of_other_peoples_graphs_do_no_harm(ranking: Ranking) -> None:
+    """Properties of the names that SAGE's own edges use, with other meanings."""
+    odd = {"source_row": 7, "target_row": 0, "name": 5, "column": ["x"], "entities": 3, "shared_entities": [1, None]}
+    store = MemoryStore.of(NODES, [Edge(e.source, e.relation, e.target, e.weight, odd) for e in EDGES])
+    found = Expand(None, store, BM25Index.of_store(store), ranking=ranking).retrieve(QUESTION, 3)
+    assert {"band", "leeds"} & set(found.ids)
+
+
+def test_a_hub_is_not_read_whole() -> None:
+    many = [Node(f"n{i:04}", text="alpha" if i % 2 else "beta") for i in range(3000)]
+    edges = [Edge("hub", "R", node.id, 1.0 + (node.id == "n2999")) for node in many]
+    store = MemoryStore.of([Node("hub", text="alpha beta gamma"), *many], edges)
+    index = BM25Index.of_store(store)
+    far = Elsewhere(store)
+    found = Expand(None, far, index, links=20).retrieve("gamma", 5)
+    assert far.edges_read <= 20 * (50 + 1 + ONWARD)
+    assert "n2999" in found.ids  # by the heaviest edge
+    with pytest.raises(InvalidInput, match="limit"):
+        Expand(None, far, index, links=0)
+
+
+def test_a_second_hop_goes_from_the_best_of_the_first() -> None:
+    middle = [Node(f"m{i:03}", text="filler") for i in range(2 * ONWARD)]
+    middle[-1] = Node(middle[-1].id, text="filler beta")
+    store = MemoryStore.of(
+        [Node("seed", text="alpha"), Node("end", text="gamma"), *middle],
+        [*(Edge("seed", "R", node.id) for node in middle), Edge(middle[-1].id, "R", "end")],
+    )
+    index = BM25Index.of_store(store)
+    found = Expand(None, Elsewhere(store), index, links=None).retrieve("alpha beta gamma", 3)
+    assert set(found.ids) == {"seed", middle[-1].id, "end"}
+
+
+def test_a_view_elsewhere_leaks_nothing() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    index = BM25Index.of_store(store)
+    where = {"tenant": "a"}
+    for one in (index, Remote(index)):
+        whole = Expand(IndexRetriever(index), Elsewhere(store.view(where)), one.view(where)).retrieve(QUESTION, 20)
+        assert {hit.node.properties["tenant"] for hit in whole} == {"a"}
+        assert {e.source for hit in whole for e in hit.evidence} <= {None, *whole.ids}
+
+
+def test_a_search_over_an_index_elsewhere_is_a_retriever() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    index = BM25Index.of_store(store)
+    found = IndexRetriever(Remote(index), store).retrieve("river Aire", 2)
+    assert [(hit.node, hit.score) for hit in found] == [
+        (hit.node, hit.score) for hit in IndexRetriever(index).retrieve("river Aire", 2)
+    ]
+    with pytest.raises(InvalidInput, match="store"):
+        IndexRetriever(Remote(index))
+
+
+def test_a_hit_that_the_store_lost_is_left_out() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    remote = Remote(BM25Index.of_store(store))
+    store.delete(["leeds"])
+    assert isinstance(remote.search("Leeds", 3), Matches)
+    assert "leeds" not in IndexRetriever(remote, store).retrieve("Leeds", 3).ids
+    assert "leeds" not in Expand(None, Elsewhere(store), remote).retrieve("Leeds", 5).ids
