@@ -1,0 +1,126 @@
+"""``graphret cypher``: what the guard says of a query."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphret.cli.options import JsonFlag
+from graphret.cli.output import print_json, stdout
+from graphret.cli.running import USAGE
+from graphret.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from graphret.cypher.report import Finding
+    from graphret.schema import GraphSchema
+
+DIALECTS = ("neo4j", "ladybug")
+
+cypher = typer.Typer(help="Check Cypher that a model or a person wrote.", no_args_is_help=True)
+
+
+@cypher.callback()
+def _group() -> None:
+    """Keep ``check`` a command of its own while it is the only one."""
+
+
+@cypher.command()
+def check(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")],
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A schema as `graphret schema --json` writes it.")
+    ] = None,
+    graph: Annotated[str | None, typer.Option(metavar="WHERE", help="The graph with the schema.")] = None,
+    dialect: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(DIALECTS)}; that of the graph by default, or neo4j.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Say what is wrong with a query, and what may not run; without a schema its names are taken as right.
+
+    The exit code is 2 where there is an error.
+    """
+    from graphret.cypher.check import check as check_query
+
+    if schema is not None and graph is not None:
+        raise InvalidInput("--schema and --graph: one of them is enough")
+    if dialect is not None and dialect not in DIALECTS:
+        raise InvalidInput(f"--dialect: one of {', '.join(DIALECTS)} is expected, not {dialect!r}")
+    text = sys.stdin.read() if query == "-" else query
+    known, spoken = _of_graph(graph) if graph is not None else (_read(schema) if schema is not None else None, None)
+    report = check_query(text, known, dialect=dialect or spoken or DIALECTS[0])
+    if json:
+        print_json(report.to_dict())
+    else:
+        console = stdout()
+        for finding in report.findings:
+            console.print(shown(text, finding), soft_wrap=True)
+        errors, warnings = len(report.errors), len(report.warnings)
+        verdict = "the query may run" if report.ok else "the query may not run"
+        console.print(f"{verdict}: {errors} {_plural('error', errors)}, {warnings} {_plural('warning', warnings)}")
+    if not report.ok:
+        raise typer.Exit(USAGE)
+
+
+def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
+    """The schema of a graph, and the dialect of its store where it answers Cypher."""
+    from graphret.stores.opening import open_store
+
+    store = open_store(where)
+    try:
+        return store.schema(), getattr(store, "dialect", None)
+    finally:
+        close = getattr(store, "close", None)
+        if close is not None:
+            close()
+
+
+def _plural(word: str, number: int) -> str:
+    return word if number == 1 else f"{word}s"
+
+
+def _read(file: Path) -> GraphSchema:
+    from graphret.schema import GraphSchema
+
+    try:
+        values = json_.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"--schema: {file}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"--schema: {file}: it is no JSON: {error}") from error
+    try:
+        return GraphSchema.from_dict(values)
+    except InvalidInput as error:
+        raise InvalidInput(f"--schema: {file}: {error}") from error
+
+
+def shown(query: str, finding: Finding) -> Text:
+    """Return a finding above its line of the query, with carets under its place."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    colour = "red" if finding.severity == "error" else "yellow"
+    text = Text.assemble(
+        (f"{finding.line}:{finding.column} ", "dim"),
+        (f"{finding.severity} {finding.kind}", f"bold {colour}"),
+        f": {_plain(finding.message)}\n",
+    )
+    first = query.rfind("\n", 0, finding.start) + 1
+    line = query[first:].split("\n", 1)[0].rstrip("\r")
+    before, marked = _plain(query[first : finding.start]), _plain(line[finding.start - first : finding.end - first])
+    text.append(f"    {_plain(line)}\n")
+    text.append(f"    {' ' * cell_len(before)}{'^' * max(1, cell_len(marked))}\n", colour)
+    if finding.suggestions:
+        text.append(f"    nearest: {', '.join(map(_plain, finding.suggestions))}\n")
+    return text
+
+
+def _plain(text: str) -> str:
+    """The text with a space for each character that does not print."""
+    return "".join(c if c.isprintable() else " " for c in text)

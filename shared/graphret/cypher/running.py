@@ -1,0 +1,123 @@
+"""Running Cypher that a model or a person wrote: checked first, then in a read transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from graphret.cypher.check import check
+from graphret.cypher.report import Report
+from graphret.errors import InvalidInput, QueryRefused
+from graphret.schema import GraphSchema
+from graphret.stores.base import CypherStore, Rows, require_limit
+
+TIMEOUT = 30.0
+MAX_ROWS = 1000
+_READS = "r"
+
+
+class AsyncCypherStore(Protocol):
+    """What `arun_checked` needs of a store: a `CypherStore` whose calls are awaited."""
+
+    dialect: str
+
+    async def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        max_rows: int | None = None,
+    ) -> Rows: ...
+
+    async def explain(self, cypher: str) -> str | None: ...
+
+
+def run_checked(
+    store: CypherStore,
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    schema: GraphSchema | None = None,
+    timeout: float = TIMEOUT,
+    max_rows: int = MAX_ROWS,
+    functions: Collection[str] = (),
+    procedures: Collection[str] = (),
+) -> Rows:
+    """Run a query if the guard finds no error in it and the database agrees that it only reads.
+
+    Parameters
+    ----------
+    store
+        The graph; a view refuses every query.
+    query, parameters
+        The query, and the values of its ``$names``.
+    schema
+        What its labels, relations and properties are held against; without one only its form is checked.
+    timeout
+        Seconds after which the database gives up.
+    max_rows
+        At most this many rows are read; `Rows.truncated` says whether there were more.
+    functions, procedures
+        Names that may run besides those of `graphret.cypher.allowed`; they must only read.
+
+    Raises
+    ------
+    QueryRefused
+        When the guard finds an error (`report` has the findings), when the database refuses the query or takes it for
+        one that does not only read, or when the store is a view.
+    QueryTimeout
+        When it took longer than `timeout`.
+    InvalidInput
+        When the store answers no Cypher, or an option is out of its range.
+    """
+    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    _require_reading(store.explain(query), report)
+    return store.query(query, parameters, timeout=timeout, max_rows=max_rows)
+
+
+async def arun_checked(
+    store: AsyncCypherStore,
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    schema: GraphSchema | None = None,
+    timeout: float = TIMEOUT,  # noqa: ASYNC109
+    max_rows: int = MAX_ROWS,
+    functions: Collection[str] = (),
+    procedures: Collection[str] = (),
+) -> Rows:
+    """Do what `run_checked` does with a store whose calls are awaited."""
+    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    _require_reading(await store.explain(query), report)
+    return await store.query(query, parameters, timeout=timeout, max_rows=max_rows)
+
+
+def _check(
+    store: CypherStore | AsyncCypherStore,
+    query: str,
+    schema: GraphSchema | None,
+    timeout: float,
+    max_rows: int,
+    functions: Collection[str],
+    procedures: Collection[str],
+) -> Report:
+    dialect = getattr(store, "dialect", None)
+    if dialect is None:
+        raise InvalidInput(f"store: {type(store).__name__} answers no Cypher")
+    if not isinstance(query, str):
+        raise InvalidInput(f"query: text is expected, not {query!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
+        raise InvalidInput(f"timeout: a number of seconds above 0 is expected, not {timeout!r}")
+    if require_limit(max_rows) is None:
+        raise InvalidInput("max_rows: a number is expected; a query that nobody wrote by hand needs a cap")
+    report = check(query, schema, dialect=dialect, functions=functions, procedures=procedures)
+    if not report.ok:
+        raise QueryRefused(f"the query was refused: {'; '.join(map(str, report.errors))}", report)
+    return report
+
+
+def _require_reading(kind: str | None, report: Report) -> None:
+    """Refuse what the database takes for more than a read; ladybug names no kind."""
+    if kind is not None and kind != _READS:
+        raise QueryRefused(f"the query was refused: the database takes it for one of type {kind!r}", report)

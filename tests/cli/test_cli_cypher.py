@@ -1,0 +1,114 @@
+"""``graphret cypher check``: what is wrong, where, and an exit code."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cli_helpers import graphret
+
+from graphret.cli.app import app
+from graphret.schema import GraphSchema, PropertySchema
+
+RIGHT = "MATCH (p:Person)-[:ACTED_IN]->(m:Movie) WHERE m.year > 1999 RETURN p.name LIMIT 3"
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    known = GraphSchema(
+        {"Person": 2, "Movie": 1},
+        {("Person", "ACTED_IN", "Movie"): 2},
+        {"Person": {"name": PropertySchema("STRING")}, "Movie": {"year": PropertySchema("INTEGER")}},
+    )
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(known.to_dict()), encoding="utf-8")
+    return file
+
+
+def test_a_right_query_may_run(schema: Path) -> None:
+    ran = graphret("cypher", "check", RIGHT, "--schema", schema)
+    assert ran.code == 0, ran
+    assert ran.out.strip().endswith("the query may run: 0 errors, 0 warnings")
+
+
+def test_an_error_has_its_line_and_carets_under_its_place(schema: Path) -> None:
+    ran = graphret("cypher", "check", "MATCH (p:Person)\nWHERE p.nmae = 'x'\nRETURN p LIMIT 1", "--schema", schema)
+    assert ran.code == 2
+    lines = ran.out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("2:"))
+    assert "unknown-property" in lines[at]
+    assert lines[at + 1] == "    WHERE p.nmae = 'x'"
+    marked = lines[at + 2]
+    assert lines[at + 1][marked.index("^") : marked.rindex("^") + 1].endswith("nmae")
+    assert lines[at + 3].strip() == "nearest: name"
+    assert "may not run: 1 error," in lines[-1]
+
+
+def test_carets_stand_under_wide_characters(schema: Path) -> None:
+    ran = graphret("cypher", "check", "MATCH (p:Person {name: '作家'}) DELETE p", "--schema", schema)
+    line, carets = next((a, b) for a, b in pairwise(ran.out.splitlines()) if "^" in b)
+    assert carets.index("^") == len(line[: line.index("DELETE")]) + 2
+
+
+def test_json_is_the_report(schema: Path) -> None:
+    ran = graphret("cypher", "check", "MATCH (p:Persn) RETURN p LIMIT 1", "--schema", schema, "--json")
+    assert ran.code == 2
+    assert (ran.json["ok"], ran.json["dialect"]) == (False, "neo4j")
+    assert [(e["kind"], e["suggestions"][0]) for e in ran.json["errors"]] == [("unknown-label", "Person")]
+    assert graphret("cypher", "check", RIGHT, "--schema", schema, "--json").json["ok"] is True
+
+
+def test_without_a_schema_names_are_not_checked() -> None:
+    assert graphret("cypher", "check", "MATCH (p:Anything) RETURN p.whatever LIMIT 1").code == 0
+    assert graphret("cypher", "check", "MATCH (p:Anything) SET p.x = 1").code == 2
+
+
+def test_the_dialect_decides_what_may_run() -> None:
+    query = "CALL db.labels() YIELD label RETURN label LIMIT 3"
+    assert graphret("cypher", "check", query).code == 0
+    assert graphret("cypher", "check", query, "--dialect", "ladybug").code == 2
+
+
+def test_the_schema_of_a_graph(tmp_path: Path) -> None:
+    from graphret.stores import MemoryStore
+    from graphret.types import Edge, Node
+
+    store = MemoryStore()
+    store.upsert(
+        [Node("a", ("Person",), "Ann"), Node("d", ("Movie",), "Dawn", properties={"year": 1999})],
+        [Edge("a", "ACTED_IN", "d")],
+    )
+    store.save(tmp_path / "graph")
+    right = RIGHT.replace("p.name", "m.year")
+    assert graphret("cypher", "check", right, "--graph", tmp_path / "graph").code == 0
+    ran = graphret("cypher", "check", right.replace("->", "-").replace("-[", "<-["), "--graph", tmp_path / "graph")
+    assert ran.code == 2
+    assert "wrong-direction" in ran.out
+
+
+def test_a_query_from_stdin() -> None:
+    from typer.testing import CliRunner
+
+    ran = CliRunner().invoke(app, ["cypher", "check", "-"], input="MATCH (n) RETURN m", prog_name="graphret")
+    assert ran.exit_code == 2
+    assert "1:18" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["RETURN 1", "--dialect", "sql"], "neo4j, ladybug"),
+        (["RETURN 1", "--schema", "missing.json"], "missing.json"),
+        (["RETURN 1", "--schema", "BAD"], "no JSON"),
+        (["RETURN 1", "--schema", "EMPTY"], "labels"),
+        (["RETURN 1", "--schema", "EMPTY", "--graph", "x"], "one of them is enough"),
+    ],
+)
+def test_wrong_options_are_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "BAD").write_text("{", encoding="utf-8")
+    (tmp_path / "EMPTY").write_text("{}", encoding="utf-8")
+    ran = graphret("cypher", "check", *(tmp_path / a if a in ("BAD", "EMPTY") else a for a in arguments))
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
