@@ -9,12 +9,11 @@ from graphret.cypher.allowed.reader import Refused
 from graphret.cypher.allowed.scan import Unreadable, scan
 from graphret.cypher.allowed.tree import refused_nodes
 from graphret.cypher.allowed.words import Words
+from graphret.cypher.kinds import NOT_ALLOWED
 from graphret.cypher.parsing import Parsed, place_of
 from graphret.cypher.report import ERROR, Finding
 
 __all__ = ["disallowed"]
-
-NOT_ALLOWED = "not-allowed"
 
 
 def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()) -> list[Finding]:
