@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import asking, bench, demo, graphs
+from graphret.cli import asking, bench, cypher, demo, graphs, looking, moving
 from graphret.cli.running import DEBUG, EXIT_CODES, Commands
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
@@ -41,5 +41,10 @@ def _main(
         typer.echo(context.get_help())
 
 
-for _command in (demo.demo, graphs.build, asking.query, graphs.inspect, graphs.add, graphs.remove, bench.bench):
+for _command in (
+    *(demo.demo, graphs.build, asking.query, looking.inspect, looking.schema),
+    *(graphs.add, graphs.remove, moving.export, bench.bench),
+):
     app.command()(_command)
+app.command("import")(moving.import_)
+app.add_typer(cypher.cypher, name="cypher")

@@ -1,4 +1,4 @@
-"""``graphret build``, ``add``, ``remove`` and ``inspect``: graphs on disk."""
+"""``graphret build``, ``add`` and ``remove``: graphs on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 
 from graphret.cli import options
 from graphret.cli.output import print_json, progress, remark, stdout
-from graphret.cli.running import writing_to
 from graphret.errors import InvalidInput
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
@@ -123,44 +122,6 @@ def remove(
         removed = graph.remove(ids)
         graph.save(path)
     _print_change({"folder": str(path), "removed": removed, **_counts(graph)}, f"removed {len(removed):,} nodes", json)
-
-
-def inspect(
-    where: Annotated[str, typer.Argument(metavar="WHERE", help="A folder that graphret wrote.", show_default=False)],
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw degrees and relations into a .pdf, .png or .svg file.")
-    ] = None,
-    json: options.JsonFlag = False,
-) -> None:
-    """Check every checksum of a graph and report what it holds."""
-    from graphret import storage
-
-    folder = options.folder_of(where)
-    written = storage.verify(folder)
-    graph = options.open_graph(where, verify=False)
-    report = graph.report()
-    if plot is not None:
-        _plot(report, plot)
-    if json:
-        about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
-        print_json({"folder": str(folder), **report.to_dict(), "encoder": _encoder(graph), **about})
-        return
-    console = stdout()
-    console.print(report)
-    console.print(
-        f"{written['files']} files, {written['bytes']:,} bytes, every checksum right; written by graphret "
-        f"{written['graphret']}, encoder {_encoder(graph) or 'none'}",
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-def _plot(report: Any, path: Path) -> None:
-    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
-        raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {path}")
-    with writing_to(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        report.plot(path)
 
 
 def _present(where: str) -> Path:

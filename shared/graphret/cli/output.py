@@ -19,6 +19,9 @@ _STAGES = {
     "embed": "embedding",
     "connect": "connecting",
     "ask": "asking",
+    "nodes": "writing nodes",
+    "edges": "writing edges",
+    "write": "writing",
 }
 
 

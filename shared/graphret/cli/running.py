@@ -12,9 +12,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
+from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
-OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
 EXIT_CODES = {
     OK: "done",
@@ -23,6 +23,7 @@ EXIT_CODES = {
     STORAGE: "no index, a damaged one, one of a newer graphret, one that another is writing, or a full disk",
     MISSING: "a package that an extra installs is missing",
     MODEL: "a model failed",
+    STORE: "a database cannot be reached, or refuses",
     INTERRUPTED: "interrupted",
 }
 _KINDS: tuple[tuple[type[Exception], int], ...] = (
@@ -30,6 +31,7 @@ _KINDS: tuple[tuple[type[Exception], int], ...] = (
     (StorageError, STORAGE),
     (MissingDependency, MISSING),
     (ModelError, MODEL),
+    (StoreError, STORE),
 )
 DEBUG = "--debug"
 

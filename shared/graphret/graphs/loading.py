@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.graphs.builder import TablesBuilder
 from graphret.graphs.journal import Journal
 from graphret.graphs.rows import json_text
 from graphret.graphs.tables import GraphTables
@@ -21,6 +20,8 @@ from graphret.types import Edge, Node
 
 #: How many nodes, and how many edges, are written in one transaction.
 NODE_BATCH, EDGE_BATCH = 10_000, 20_000
+T = TypeVar("T", Node, Edge)
+
 _ROWS = ("source_row", "target_row")
 
 
@@ -69,7 +70,12 @@ def load_tables(
 
 
 def copy(
-    source: GraphStore, target: GraphStore, *, journal: Journal | None = None, progress: Progress = no_progress
+    source: GraphStore,
+    target: GraphStore,
+    *,
+    nested: str = "keep",
+    journal: Journal | None = None,
+    progress: Progress = no_progress,
 ) -> Loaded:
     """Copy every node and edge of one store into another, over what has their ids, in blocks.
 
@@ -77,6 +83,8 @@ def copy(
     ----------
     source, target
         Any two stores. The source must not change meanwhile.
+    nested
+        ``json`` makes maps, and lists that hold a list or a map, JSON in a string.
     journal
         See `load_tables`; blocks that are in the target are then read and not written again.
 
@@ -85,14 +93,21 @@ def copy(
     InvalidInput, StoreError
         What the stores raise.
     """
+
+    def nodes() -> Iterator[list[Node]]:
+        return source.nodes() if nested == "keep" else map(_all_flat_items, source.nodes())
+
+    def edges() -> Iterator[list[Edge]]:
+        return source.edges() if nested == "keep" else map(_all_flat_items, source.edges())
+
     if isinstance(target, MemoryStore):
-        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
+        target.upsert(chain.from_iterable(nodes()), chain.from_iterable(edges()))
         return Loaded(*source.count())
     return _write(
         target,
         source.count(),
-        lambda at: _from(source.nodes(), at, NODE_BATCH),
-        lambda at: _from(source.edges(), at, EDGE_BATCH),
+        lambda at: _from(nodes(), at, NODE_BATCH),
+        lambda at: _from(edges(), at, EDGE_BATCH),
         journal,
         progress,
     )
@@ -178,16 +193,6 @@ def memory_store(tables: GraphTables) -> MemoryStore:
     )
 
 
-def tables_of(nodes: Iterable[Node], edges: Iterable[Edge], what: str) -> GraphTables:
-    """Return nodes and edges in columns; an `InvalidInput` names an id that comes twice and an edge that dangles."""
-    builder = TablesBuilder()
-    for number, node in enumerate(nodes, 1):
-        builder.node(node.id, tuple(node.labels), node.name, node.text, node.properties, what, number)
-    for number, edge in enumerate(edges, 1):
-        builder.edge(edge.source, edge.relation, edge.target, edge.weight, edge.properties, what, number)
-    return builder.finish()
-
-
 def nested_as_json(tables: GraphTables) -> GraphTables:
     """Return a graph whose maps, and lists that hold a list or a map, are JSON in a string: for databases."""
     return replace(tables, properties=_all_flat(tables.properties), edge_properties=_all_flat(tables.edge_properties))
@@ -195,6 +200,10 @@ def nested_as_json(tables: GraphTables) -> GraphTables:
 
 def _all_flat(properties: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
     return None if properties is None else [_flat(own) for own in properties]
+
+
+def _all_flat_items(block: list[T]) -> list[T]:
+    return [replace(item, properties=_flat(item.properties)) for item in block]
 
 
 def _flat(own: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ class GraphTables:
     def relation_counts(self) -> dict[str, int]:
         """How many edges there are of each relation, by relation."""
         counts = np.bincount(self.relation, minlength=len(self.relations)).tolist()
-        return dict(sorted(zip(self.relations, counts, strict=True)))
+        return {name: n for name, n in sorted(zip(self.relations, counts, strict=True)) if n}
 
     def nodes(self, size: int, start: int = 0) -> Iterator[list[Node]]:
         """Go through the nodes from a position on as objects, in blocks of `size`."""

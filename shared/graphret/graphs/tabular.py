@@ -90,9 +90,12 @@ def _read_nodes(table: Table, columns: Columns, builder: TablesBuilder) -> None:
         if not name and columns.name is not None:
             raise InvalidInput(f"{place(file, line)}: the name of {node_id!r} is empty")
         text = _string(row.pop(roles["text"], ""), "text", file, line) if "text" in roles else ""
+        own = _labels(labels, separator, file, line) if labels is not None else default
+        if roles.get("label") == "labels" and row.get("type") == own[0]:
+            del row["type"]  # the layout of `write_parquet` has both
         builder.node(
             node_id,
-            _labels(labels, separator, file, line) if labels is not None else default,
+            own,
             name,
             text,
             _properties(row, roles, file, line),

@@ -1,0 +1,119 @@
+"""``graphret schema`` and ``inspect``: what a graph holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphret.cli import options
+from graphret.cli.output import print_json, remark, stdout
+from graphret.cli.running import writing_to
+from graphret.errors import InvalidInput
+
+
+def schema(
+    graph: Annotated[
+        str, typer.Option("--graph", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
+    ],
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", metavar="N", help="Leave out what is rare, to fit into N tokens.")
+    ] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Print the labels, relations and properties of a graph, as for a prompt."""
+    from graphret.graphs.opening import opened
+
+    with opened(graph) as store:
+        found = store.schema()
+    if json:
+        print_json(found.to_dict())
+        return
+    stdout().print(found.text(max_tokens=max_tokens), markup=False, soft_wrap=True)
+
+
+def inspect(
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.", show_default=False
+        ),
+    ],
+    plot: Annotated[
+        Path | None, typer.Option(help="Of a folder: draw degrees and relations into a .pdf, .png or .svg file.")
+    ] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Check every checksum of a graph and report what it holds."""
+    from graphret.graphs.opening import FOLDER, kind_of
+
+    if kind_of(where) == FOLDER:
+        _inspect_folder(Path(where), plot, json)
+        return
+    if plot is not None:
+        raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+    _inspect_database(where, json)
+
+
+def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
+    from graphret import storage
+
+    written = storage.verify(folder)
+    report, encoder = _report(folder, written["kind"])
+    if plot is not None:
+        _plot(report, plot)
+    if json:
+        about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
+        print_json({"folder": str(folder), **report.to_dict(), "encoder": encoder, **about})
+        return
+    console = stdout()
+    console.print(report)
+    console.print(
+        f"{written['files']} files, {written['bytes']:,} bytes, every checksum right; written by graphret "
+        f"{written['graphret']}, encoder {encoder or 'none'}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _report(folder: Path, kind: str) -> tuple[Any, str | None]:
+    """Return the report of a graph and the name of its encoder, whose files were checked before."""
+    from graphret.sage.saving import KIND
+
+    if kind == KIND:
+        graph = options.open_graph(str(folder), verify=False)
+        return graph.report(), graph.encoder.name if graph.encoder else None
+    from graphret.sage.report import GraphReport
+    from graphret.stores import MemoryStore
+
+    plain = MemoryStore.load(folder, verify=False).graph
+    return GraphReport.of(plain.nodes, plain.edges), None
+
+
+def _plot(report: Any, path: Path) -> None:
+    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {path}")
+    with writing_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        report.plot(path)
+
+
+def _inspect_database(where: str, json: bool) -> None:
+    from graphret.cli.moving import summary
+    from graphret.graphs.opening import opened
+
+    with opened(where) as store:
+        nodes, edges = store.count()
+        found = store.schema()
+    relations: dict[str, int] = dict.fromkeys(found.relation_names, 0)
+    for (_, relation, _), n in found.relations.items():
+        relations[relation] += n
+    labels = dict(found.labels)
+    if json:
+        counts = {"nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
+        print_json({"where": where, **counts, "sampled": found.sampled})
+        return
+    stdout().print(summary(nodes, edges, labels, relations))
+    if found.sampled:
+        remark("the counts of relations are of a sample")

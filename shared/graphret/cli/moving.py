@@ -1,0 +1,179 @@
+"""``graphret import`` and ``export``: graphs in and out."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphret.cli import options
+from graphret.cli.output import print_json, progress, remark, stdout
+from graphret.errors import InvalidInput
+
+_FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
+
+
+class Nested(StrEnum):
+    """What becomes of maps in properties."""
+
+    keep = "keep"
+    json = "json"
+
+
+class ExportFormat(StrEnum):
+    """What a graph is written as."""
+
+    parquet = "parquet"
+    cypher_csv = "cypher-csv"
+    graphml = "graphml"
+
+
+def _column(holds: str) -> Any:
+    return typer.Option(metavar="NAME", help=f"Of tables: the column with {holds}.", rich_help_panel="Tables")
+
+
+def import_(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False),
+    ],
+    to: Annotated[
+        str, typer.Option("--to", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help=f"One of {_FILES}; by default what the source looks like."),
+    ] = None,
+    id_column: Annotated[str | None, _column("the id")] = None,
+    label_column: Annotated[str | None, _column("the labels")] = None,
+    name_column: Annotated[str | None, _column("the name")] = None,
+    text_column: Annotated[str | None, _column("the text")] = None,
+    source_column: Annotated[str | None, _column("the source of an edge")] = None,
+    target_column: Annotated[str | None, _column("the target of an edge")] = None,
+    relation_column: Annotated[str | None, _column("the relation")] = None,
+    weight_column: Annotated[str | None, _column("the weight of an edge")] = None,
+    properties_column: Annotated[str | None, _column("properties, as JSON objects")] = None,
+    label: Annotated[str, typer.Option(help="The label where no column has one.", rich_help_panel="Tables")] = "Node",
+    relation: Annotated[
+        str | None, typer.Option(help="The relation where no column has one.", rich_help_panel="Tables")
+    ] = None,
+    label_separator: Annotated[
+        str, typer.Option(help="What stands between several labels.", rich_help_panel="Tables")
+    ] = ";",
+    delimiter: Annotated[
+        str | None, typer.Option(help="What stands between the fields of CSV.", rich_help_panel="Tables")
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=TYPE",
+            help="Of CSV: string, integer, float, boolean or json, instead of a guess; may be repeated.",
+            rich_help_panel="Tables",
+        ),
+    ] = None,
+    make_nodes: Annotated[
+        bool, typer.Option("--make-nodes", help="Make nodes of ids that only edges have.", rich_help_panel="Tables")
+    ] = False,
+    language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
+    nested: Annotated[
+        Nested, typer.Option(help="Maps in properties: as they are, which databases refuse, or as JSON in a string.")
+    ] = Nested.keep,
+    json: options.JsonFlag = False,
+) -> None:
+    """Read a graph in another format, or copy one, to where graphret can open it."""
+    from graphret.graphs import Columns, ReadOptions, import_graph
+
+    columns = Columns(
+        id=id_column,
+        label=label_column,
+        name=name_column,
+        text=text_column,
+        source=source_column,
+        target=target_column,
+        relation=relation_column,
+        weight=weight_column,
+        properties=properties_column,
+        label_separator=label_separator,
+        default_label=label,
+        default_relation=relation,
+        types=_types(types or []),
+        delimiter={"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter) if delimiter else None,
+    )
+    start = time.perf_counter()
+    with progress() as report:
+        done = import_graph(
+            sources,
+            to,
+            format=format,
+            options=ReadOptions(columns, make_nodes, language),
+            nested=nested.value,
+            progress=report,
+        )
+    seconds = time.perf_counter() - start
+    if done.merged:
+        remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
+    if done.resumed_nodes:
+        said = f"{done.resumed_nodes:,} nodes and {done.resumed_edges:,} edges"
+        remark(f"{said} were there already, from an import that had been interrupted")
+    if json:
+        print_json({"source": sources, **done.to_dict(), "seconds": round(seconds, 3)})
+        return
+    stdout().print(summary(done.nodes, done.edges, done.labels, done.relations))
+    stdout().print(f"imported into {to} in {seconds:.1f} s", markup=False, soft_wrap=True)
+
+
+def export(
+    graph: Annotated[
+        str, typer.Option("--graph", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
+    ],
+    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR|FILE", help="The folder, or for graphml the file; replaced if there.")
+    ],
+    json: options.JsonFlag = False,
+) -> None:
+    """Write a graph as files of another format."""
+    from graphret.graphs import export_graph
+    from graphret.graphs.opening import opened
+
+    start = time.perf_counter()
+    with opened(graph) as store, progress() as report:
+        done = export_graph(store, out, format.value, progress=report)
+    seconds = time.perf_counter() - start
+    if done.replaced:
+        remark(f"{done.replaced:,} values hold characters that {format.value} cannot; they are U+FFFD there")
+    if json:
+        files = [str(file) for file in done.files]
+        found = {"graph": graph, "format": format.value, "out": str(out), "files": files}
+        print_json({**found, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
+        return
+    said = f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s"
+    stdout().print(said, markup=False, soft_wrap=True)
+
+
+def _types(given: list[str]) -> dict[str, str]:
+    types = {}
+    for one in given:
+        column, equals, kind = one.rpartition("=")
+        if not equals or not column:
+            raise InvalidInput(f"--type: COLUMN=TYPE is expected, as zip=string, not {one!r}")
+        types[column] = kind
+    return types
+
+
+def summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
+    """Draw the counts of a graph."""
+    from rich.table import Table
+
+    table = Table(title="Graph", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for what, total, parts in (("nodes", nodes, labels), ("edges", edges, relations)):
+        table.add_row(what, f"{total:,}")
+        for name, number in parts.items():
+            table.add_row(f"  {name}", f"{number:,}")
+    return table

@@ -1,0 +1,199 @@
+"""A graph in another format, or another store, goes to where graphret can open it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphret import storage
+from graphret.errors import InvalidInput
+from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
+from graphret.graphs.journal import Journal, fingerprint
+from graphret.graphs.loading import Loaded, copy, load_tables, memory_store, nested_as_json
+from graphret.graphs.opening import FOLDER, kind_of, opened, place_of
+from graphret.graphs.parquet_files import read_layout
+from graphret.graphs.tables import GraphTables
+from graphret.graphs.writing import Progress, no_progress
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
+
+#: What becomes of maps, and of lists that hold a list or a map, in the properties.
+NESTED = ("keep", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Parameters
+    ----------
+    to, format
+        Where the graph went, and what it came from.
+    nodes, edges
+        How many the source has.
+    labels, relations
+        How many nodes bear each label and how many edges there are of each relation; of the whole store where the
+        source was one.
+    merged
+        Edges of the source that are not in the store, since a later one has the same identity.
+    resumed_nodes, resumed_edges
+        How many were in the store from an earlier import that had been interrupted.
+    """
+
+    to: str
+    format: str
+    nodes: int
+    edges: int
+    labels: dict[str, int]
+    relations: dict[str, int]
+    merged: int = 0
+    resumed_nodes: int = 0
+    resumed_edges: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return asdict(self)
+
+
+def import_graph(
+    sources: str | Path | Sequence[str | Path],
+    to: str | Path,
+    *,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    nested: str = "keep",
+    progress: Progress = no_progress,
+) -> Imported:
+    """Read a graph and write it to where `graphret.stores.open_store` opens it.
+
+    A folder takes the place of the graph that it held, in whole or not at all. A database takes nodes and edges in
+    transactions, over what has their ids; an import that was interrupted goes on where it was when it is run again
+    with the same files, options and database.
+
+    Parameters
+    ----------
+    sources
+        Files or folders; for the format ``store`` one place that graphret can open.
+    to
+        A folder, a Ladybug file, or the address of a Neo4j.
+    format
+        One of `graphret.graphs.FORMATS`; by default what the sources look like.
+    options
+        How the sources are read.
+    nested
+        ``keep`` maps and lists of lists as they are, which databases refuse, or make them ``json`` in a string.
+
+    Raises
+    ------
+    InvalidInput
+        If something in the sources is malformed; the message names the file and the line. Nothing is then written.
+    MissingDependency
+        If a package is missing that the format or the store needs.
+    StorageError, StoreError
+        If the graph cannot be written.
+    """
+    given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
+    if nested not in NESTED:
+        raise InvalidInput(f"nested: {' or '.join(map(repr, NESTED))} is expected, not {nested!r}")
+    chosen = format_of(format, given)
+    where, options = str(to), options or ReadOptions()
+    if kind_of(where) == FOLDER and Path(where).exists():
+        with storage.writing(where):  # before the work, not after it: whether the folder can be written
+            pass
+    if chosen == STORE:
+        return _copied(given, where, nested, progress)
+    if chosen == "parquet" and options == ReadOptions() and len(given) == 1:
+        layout = read_layout(Path(given[0]))
+        if layout is not None:
+            return _from_layout(*layout, given[0], where, nested, progress)
+    tables = read_graph(given, chosen, options)
+    if nested == "json":
+        tables = nested_as_json(tables)
+    loaded = Loaded(*tables.count())
+    if kind_of(where) == FOLDER:
+        memory_store(tables).save(where)
+    else:
+        key = [chosen, fingerprint([Path(one) for one in given]), repr(options), nested, place_of(where)]
+        with opened(where, create=True) as store:
+            loaded = load_tables(tables, store, journal=Journal(key), progress=progress)
+    return _imported(tables, where, chosen, loaded)
+
+
+def _from_layout(
+    store: MemoryStore, n_edges: int, source: str, where: str, nested: str, progress: Progress
+) -> Imported:
+    """Write what was read from the Parquet layout as a store already."""
+    nodes, edges = store.graph.nodes, store.graph.edges
+    loaded = Loaded(*store.count())
+    if kind_of(where) == FOLDER:
+        target = store
+        if nested == "json":
+            target = MemoryStore()
+            copy(store, target, nested=nested)
+        target.save(where)
+    else:
+        key = ["parquet", fingerprint([Path(source)]), nested, place_of(where)]
+        with opened(where, create=True) as database:
+            loaded = copy(store, database, nested=nested, journal=Journal(key), progress=progress)
+    counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
+    return Imported(
+        where,
+        "parquet",
+        *store.count(),
+        dict(sorted(nodes.label_counts().items())),
+        {name: n for name, n in zip(edges.relations, counts, strict=True) if n},
+        n_edges - len(edges),
+        loaded.resumed_nodes,
+        loaded.resumed_edges,
+    )
+
+
+def _copied(given: list[str], where: str, nested: str, progress: Progress) -> Imported:
+    """Copy one store into another."""
+    if len(given) != 1:
+        raise InvalidInput(f"--format {STORE} reads one source, and {len(given)} are given")
+    if place_of(given[0]) == place_of(where):
+        raise InvalidInput(f"{where}: the source and the target are the same")
+    with opened(given[0]) as source:
+        if kind_of(where) == FOLDER:
+            target = MemoryStore()
+            loaded = copy(source, target, nested=nested, progress=progress)
+            target.save(where)
+            return _copied_to(target, where, loaded)
+        with opened(where, create=True) as store:
+            journal = Journal([STORE, place_of(given[0]), source.count(), nested, place_of(where)])
+            return _copied_to(store, where, copy(source, store, nested=nested, journal=journal, progress=progress))
+
+
+def _copied_to(store: GraphStore, where: str, loaded: Loaded) -> Imported:
+    schema = store.schema()
+    relations: dict[str, int] = {}
+    for (_, relation, _), n in schema.relations.items():
+        relations[relation] = relations.get(relation, 0) + n
+    return Imported(
+        where,
+        STORE,
+        loaded.nodes,
+        loaded.edges,
+        dict(schema.labels),
+        dict(sorted(relations.items())),
+        resumed_nodes=loaded.resumed_nodes,
+        resumed_edges=loaded.resumed_edges,
+    )
+
+
+def _imported(tables: GraphTables, where: str, format: str, loaded: Loaded) -> Imported:
+    return Imported(
+        where,
+        format,
+        *tables.count(),
+        tables.label_counts(),
+        tables.relation_counts(),
+        tables.merged,
+        loaded.resumed_nodes,
+        loaded.resumed_edges,
+    )

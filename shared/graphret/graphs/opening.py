@@ -1,0 +1,86 @@
+"""Where graphs come from and go to: one string for a folder, a Ladybug file or a Neo4j."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphret._current import CURRENT
+from graphret.errors import InvalidInput, NotAnIndex
+from graphret.stores.base import GraphStore
+from graphret.stores.opening import is_address, is_ladybug, neo4j_login, open_store
+
+FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
+
+#: What a file is called that is to be made as a Ladybug database.
+LADYBUG_SUFFIXES = (".lbug", ".lbdb", ".ladybug", ".kuzu")
+_PREFIX = "ladybug:"
+
+
+def kind_of(where: str) -> str:
+    """Return what is, or will be, at a place: ``folder``, ``ladybug`` or ``neo4j``.
+
+    An address (``bolt://``, ``neo4j://``) is a Neo4j. What begins with ``ladybug:``, is a Ladybug database already or
+    has one of `LADYBUG_SUFFIXES` and is no folder of graphret's is a Ladybug database. Anything else is a folder.
+
+    Raises
+    ------
+    InvalidInput
+        If it is empty, or an address of something else.
+    """
+    if not where or where == _PREFIX:
+        raise InvalidInput("a folder, a Ladybug file or the address of a Neo4j is expected, not an empty string")
+    if where.startswith(_PREFIX):
+        return LADYBUG
+    if is_address(where):
+        return NEO4J
+    path = Path(where)
+    if is_ladybug(path) or (path.suffix.lower() in LADYBUG_SUFFIXES and not (path / CURRENT).is_file()):
+        return LADYBUG
+    return FOLDER
+
+
+def path_of(where: str) -> Path:
+    """Return the path of a folder or a Ladybug file."""
+    return Path(where.removeprefix(_PREFIX))
+
+
+def place_of(where: str) -> str:
+    """Return one text for one place, however it is written, without a password."""
+    return neo4j_login(where, {})[0] if kind_of(where) == NEO4J else str(path_of(where).resolve())
+
+
+@contextmanager
+def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
+    """Open the graph at a place, and close what holds a connection or a file.
+
+    Parameters
+    ----------
+    where
+        See `kind_of`.
+    create
+        Make a Ladybug database that is not there.
+    options
+        What the store's own constructor takes.
+
+    Raises
+    ------
+    NotAnIndex, StorageError, StoreError, MissingDependency
+        See `graphret.stores.open_store`.
+    """
+    if kind_of(where) == LADYBUG and create and not path_of(where).exists():
+        from graphret.stores.ladybug import LadybugStore
+
+        store: GraphStore = LadybugStore(path_of(where), **options)
+    elif where.startswith(_PREFIX) and not path_of(where).exists():
+        raise NotAnIndex(f"{path_of(where)}: no such file")
+    else:
+        store = open_store(where.removeprefix(_PREFIX), **options)
+    try:
+        yield store
+    finally:
+        close = getattr(store, "close", None)
+        if close is not None:
+            close()
