@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,20 +17,21 @@ from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
 from graphret.corpus.items import checked_metadata
+from graphret.cypher.running import run_checked
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.search.dense import DenseIndex
-from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.base import CypherStore, GraphStore, Rows
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
-from graphret.where import Where
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.labelled import from_labelled, from_relation, to_labelled, to_relation
 from llama_index_graphret.node_vectors import NodeVectors
 from llama_index_graphret.nodes import to_llama_node
 from llama_index_graphret.property_graph_awaited import ThreadedPropertyGraphStore
+from llama_index_graphret.property_graph_values import having, plain, require_local
 
-_OWN = ("id", "name", "text", "label")  # fields of a node, which may be properties too
+_log = logging.getLogger(__name__)
 
 
 class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
@@ -50,6 +52,11 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         what is written here.
     embedding
         The property in which a node's embedding is kept; without one embeddings are dropped.
+    checked
+        Whether the guard (`graphret.cypher.run_checked`) must find nothing wrong with a structured query; either way it
+        runs in a read transaction. Without it never let a model write Cypher.
+    timeout, max_rows
+        Of a structured query: seconds, and how many rows are read.
 
     Raises
     ------
@@ -57,12 +64,24 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         When `store` is no graphret store.
     """
 
-    def __init__(self, store: GraphStore, *, index: DenseIndex | None = None, embedding: str = "embedding") -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        *,
+        index: DenseIndex | None = None,
+        embedding: str = "embedding",
+        checked: bool = True,
+        timeout: float = 30.0,
+        max_rows: int = 1000,
+    ) -> None:
         if not isinstance(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         self.store = store
         self.index = index
         self.embedding = embedding
+        self.checked = checked
+        self.timeout = timeout
+        self.max_rows = max_rows
         self.supports_structured_queries = isinstance(store, CypherStore)
         self.supports_vector_queries = index is not None or bool(embedding)
         self._vectors = NodeVectors(store, embedding) if embedding else None
@@ -111,7 +130,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
                 edges = [edge for edge in edges if edge.source in wanted or edge.target in wanted]
         ends = self._ends(edges)
         if properties:
-            condition = _having(properties)
+            condition = having(properties)
             edges = [
                 edge
                 for edge in edges
@@ -213,15 +232,23 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
 
+        LlamaIndex does not say whether a person or a model wrote a query, so that every query passes the guard unless
+        the store was told otherwise.
+
         Raises
         ------
         QueryRefused
-            When the store answers no Cypher, or refuses this query.
+            When the store answers no Cypher, or the guard or the database refuses this query.
+        QueryTimeout
+            When it took longer than `timeout`.
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        rows = self.store.query(query, param_map or {})
-        return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]
+        run = run_checked if self.checked else _run
+        rows = run(self.store, query, param_map or {}, timeout=self.timeout, max_rows=self.max_rows)
+        if rows.truncated:
+            _log.warning("structured_query: only the first %s rows were read", self.max_rows)
+        return [{name: plain(value, self.embedding) for name, value in row.items()} for row in rows.to_dicts()]
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
         """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted.
@@ -267,14 +294,14 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         InvalidInput
             When `fs` is not this machine's.
         """
-        _require_local(fs)
+        require_local(fs)
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)
 
     @classmethod
     def from_persist_path(cls, persist_path: str, fs: Any = None, **options: Any) -> GraphretPropertyGraphStore:
         """Open what `persist` wrote; `options` are those of the class."""
-        _require_local(fs)
+        require_local(fs)
         return cls(MemoryStore.load(persist_path), **options)
 
     # -- inside
@@ -295,7 +322,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         return from_labelled(node).id
 
     def _nodes(self, properties: Mapping[str, Any] | None, ids: Iterable[str] | None) -> list[Node]:
-        condition = _having(properties) if properties else None
+        condition = having(properties) if properties else None
         if ids is None:
             return [node for block in self.store.nodes(where=condition) for node in block]
         found = self.store.get(list(dict.fromkeys(ids)))
@@ -361,33 +388,10 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         ]
 
 
-def _having(properties: Mapping[str, Any]) -> Where:
-    """Return the condition that a node has all of the properties; its own fields count as such."""
-    parts: list[Mapping[str, Any]] = [
-        {"$or": [{key: value}, {f"properties.{key}": value}]} if key in _OWN else {key: value}
-        for key, value in properties.items()
-    ]
-    condition = Where.parse({"$and": parts})
-    assert condition is not None
-    return condition
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Node):
-        own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
-        return {**value.properties, **{key: item for key, item in own.items() if item}}
-    if isinstance(value, Edge):
-        return value.to_dict()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+def _run(store: CypherStore, query: str, parameters: Mapping[str, Any], *, timeout: float, max_rows: int) -> Rows:
+    return store.query(query, parameters, timeout=timeout, max_rows=max_rows)
 
 
 def _identity(edge: Edge) -> tuple[Any, ...]:
     rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
     return edge.source, edge.relation, edge.target, *rows
-
-
-def _require_local(fs: Any) -> None:
-    if fs is not None and "file" not in (fs.protocol if isinstance(fs.protocol, (list, tuple)) else (fs.protocol,)):
-        raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
