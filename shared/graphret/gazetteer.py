@@ -96,7 +96,7 @@ class Gazetteer:
         return matches
 
     def find_every(self, words: Sequence[str]) -> list[Match]:
-        """Return every name in a run of normalised words, overlapping or not, by where they begin, the longest first."""
+        """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
         names, first_words = self._names, self._first_words
         matches: list[Match] = []
         for i, word in enumerate(words):

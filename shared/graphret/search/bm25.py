@@ -94,6 +94,7 @@ class BM25Index(ArrayIndex):
         self.text = text
         self.analyzer = analyzer
         self.settings = settings
+        self._known_idf: list[NDArray[np.float64]] = []
         self.node_weights, self.part_weights = weights or self._weigh()
         self._scorers: dict[str, Any] = {}  # shared by the copies that searches take, as are the columns
         self._build_lock = threading.RLock()  # building the scorer builds the columns
@@ -151,7 +152,7 @@ class BM25Index(ArrayIndex):
         return state
 
     def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        idf = self._idf()
+        idf = self.idf()
 
         def weigh(of_parts: bool) -> sp.csr_matrix:
             total: sp.csr_matrix | None = None
@@ -180,9 +181,18 @@ class BM25Index(ArrayIndex):
 
         return weigh(False), weigh(True)
 
-    def _idf(self) -> NDArray[np.float64]:
-        df = self.counts.document_frequencies()
-        return np.log1p((self.counts.n_nodes - df + 0.5) / (df + 0.5))
+    def idf(self) -> NDArray[np.float64]:
+        """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
+        if not self._known_idf:
+            df = self.counts.document_frequencies()
+            self._known_idf.append(np.log1p((self.counts.n_nodes - df + 0.5) / (df + 0.5)))
+        return self._known_idf[0]
+
+    def ceiling(self, query: str) -> float:
+        """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
+        terms, known = set(self.analyzer(query)), self.term_ids(query)
+        unknown = (len(terms) - len(known)) * float(np.log1p((self.counts.n_nodes + 0.5) / 0.5))
+        return float(self.idf()[known].sum()) + unknown
 
     # -- search
 
@@ -356,7 +366,7 @@ class _RankBm25:
     def __init__(self, index: BM25Index) -> None:
         from rank_bm25 import BM25Okapi
 
-        idf = index._idf()
+        idf = index.idf()
         weights = index.node_weights
         share = weights.data / idf[weights.indices]  # tf / (k1 + tf)
         counts = index.settings.k1 * share / (1.0 - share)

@@ -158,6 +158,15 @@ class DenseIndex(ArrayIndex):
         other.remember(query, vector)
         return other
 
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Embed a batch of queries at once; those that are known stay."""
+        if self.encoder is None or not len(self.table):
+            return
+        unknown = [query for query in dict.fromkeys(queries) if not self.remembers(query)]
+        if len(unknown) > 1:
+            for query, vector in zip(unknown, self.encoder.encode_queries(unknown), strict=True):
+                self.remember(query, vector)
+
     def query_vector(self, query: str) -> NDArray[np.float32]:
         """Return the embedding of a query, ``(d,)``."""
         with self._lock:

@@ -213,6 +213,10 @@ class BoundText(NodeText):
         lines = ["\n".join(map(str, groups)) for groups in self._related(nodes)]
         return [self._joined(own, tail) for own, tail in zip(self.own.all_texts(nodes), lines, strict=True)]
 
+    def bound(self, store: NodeSource) -> NodeText:
+        """Return this text with another store."""
+        return replace(self, source=store)
+
     def view(self, where: Where) -> NodeText:
         """Return the text that reads only neighbours that satisfy a condition."""
         return self.bound(self._store.view(where))

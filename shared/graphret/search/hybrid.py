@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Any
 
@@ -44,6 +44,11 @@ class HybridIndex(ArrayIndex):
             return np.array(lexical)
         dense = min_max(self.dense.scores(query))
         return np.asarray(self.alpha * lexical + (1.0 - self.alpha) * dense, dtype=np.float32)
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Embed a batch of queries at once."""
+        if self.dense is not None:
+            self.dense.prepare(queries)
 
     def texts(self) -> list[NodeText]:
         """The ways in which its parts read nodes."""

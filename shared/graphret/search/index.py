@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, overload, runtime_checkable
@@ -21,6 +21,7 @@ from graphret.types import Node
 from graphret.where import Where, WhereLike
 
 _QUERIES_KEPT = 16
+_PREPARED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,21 @@ class ArrayIndex(ABC):
         source
             The store as it will be, where neighbours are then looked up.
         """
+        return self.staged_as(self.changed_table(upserts, deletes), [node.id for node in upserts], source)
+
+    def changed_table(self, upserts: Sequence[Node], deletes: Collection[str]) -> NodeTable:
+        """Return the table as a change would leave it."""
         scope = self.scope
         inside = [node for node in upserts if scope is None or not scope.isdisjoint(node.labels)]
         outside = [] if scope is None else [node.id for node in upserts if scope.isdisjoint(node.labels)]
+        return self.table.changed(inside, {*deletes, *outside})
+
+    def staged_as(
+        self, table: NodeTable, fresh: Collection[str], source: NodeSource | None = None
+    ) -> Callable[[], None]:
+        """Do as `staged` where the table that a change leaves is known, so that several indexes share it."""
         reader = self if source is None else self.with_texts(lambda text: text.bound(source))
-        other = reader.changed(self.table.changed(inside, {*deletes, *outside}), [node.id for node in inside])
+        other = reader.changed(table, fresh)
         if source is not None:
             own = iter(self.texts())
             other = other.with_texts(lambda _: next(own))
@@ -235,7 +246,7 @@ class ArrayIndex(ABC):
             found, scores = state.ranked(asked, k, mask)
             return Matches(state.table.ids.take(found), scores)
 
-        return one(query) if isinstance(query, str) else [one(asked) for asked in require_queries(query)]
+        return one(query) if isinstance(query, str) else [one(asked) for asked in state.prepared(query)]
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
@@ -247,7 +258,19 @@ class ArrayIndex(ABC):
         positions = state.table.positions(ids)
         if isinstance(query, str):
             return state.scored(query, positions)
-        return [state.scored(asked, positions) for asked in require_queries(query)]
+        return [state.scored(asked, positions) for asked in state.prepared(query)]
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Do at once what a batch of queries needs, such as their embeddings."""
+        return
+
+    def prepared(self, queries: Iterable[str]) -> Iterator[str]:
+        """Go through the queries of a batch, which are checked first and prepared in blocks."""
+        asked = require_queries(queries)
+        for start in range(0, len(asked), _PREPARED):
+            block = asked[start : start + _PREPARED]
+            self.prepare(block)
+            yield from block
 
     def ranked(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None

@@ -15,7 +15,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex, Matches, min_max, require_k, require_queries, table_of, top_k
+from graphret.search.index import ArrayIndex, Matches, min_max, require_k, table_of, top_k
 from graphret.search.neighborhood import NodeSource
 from graphret.where import Where, WhereLike
 
@@ -180,13 +180,18 @@ class FieldIndex(ArrayIndex):
             found = top_k(scores, k, mask)
             return Matches(state.table.ids.take(found), scores[found])
 
-        return one(query) if isinstance(query, str) else [one(asked) for asked in require_queries(query)]
+        return one(query) if isinstance(query, str) else [one(asked) for asked in state.prepared(query)]
 
     def scores_by_field(self, query: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the scaled scores of given nodes by scorer, before weights: what weights are learned from."""
         state = copy(self)
         at = state.table.positions(ids)
         return {name: min_max(scorer.scores(query))[at] for name, scorer in state.scorers.items()}
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Embed a batch of queries at once, for each dense scorer."""
+        for scorer in self.scorers.values():
+            scorer.prepare(queries)
 
     def texts(self) -> list[NodeText]:
         """The ways in which its scorers read nodes."""

@@ -1,0 +1,381 @@
+"""`Linker`: a mention becomes scored nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.linking.names import ALIAS, OWN, NameBook, variants
+from graphret.linking.similarity import NameSimilarity
+from graphret.linking.spotting import Spot, spot
+from graphret.nodes import NodeTable
+from graphret.search.bm25 import BM25Index
+from graphret.search.dense import DenseIndex
+from graphret.search.encoder import as_encoder
+from graphret.search.fields import NodeText
+from graphret.search.index import ArrayIndex, require_k, require_queries, top_k
+from graphret.search.neighborhood import NodeSource
+from graphret.text import words
+from graphret.types import Node
+from graphret.where import Where, WhereLike
+
+#: The scores of nodes that are called just what a mention says: by name, by name once normalised, by another name.
+EXACT, NORMALISED, OTHER_NAME = 1.0, 0.99, 0.97
+#: The highest score of a name that is only like a mention: a name that equals it stays alone by GRASP's rule.
+SIMILAR = 0.9
+_CANDIDATES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRule:
+    """Which of the candidates are kept: the `k` best of those that score at least `tau` times the best."""
+
+    k: int
+    tau: float
+
+    def __post_init__(self) -> None:
+        require_k(self.k)
+        if not 0 <= self.tau <= 1:
+            raise InvalidInput(f"tau: a number from 0 to 1 is expected, not {self.tau!r}")
+
+
+#: GRASP, appendix A: (K, tau) = (5, 0.95) for mentions that are names, (10, 0.90) for those that describe.
+NAME, DOC = LinkRule(5, 0.95), LinkRule(10, 0.90)
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A node that a mention may mean.
+
+    Parameters
+    ----------
+    node
+        The node.
+    score
+        How sure that is, 0 to 1.
+    how
+        ``exact``, ``normalised``, ``alias``, ``short`` (its name but for a bracket), ``similar`` or ``document``.
+    """
+
+    node: Node
+    score: float
+    how: str
+
+    @property
+    def id(self) -> str:
+        """The node's id."""
+        return self.node.id
+
+
+class Linker:
+    """Finds the nodes that a mention means, by their names or by what they say, and the mentions in a question.
+
+    A node whose name is the mention scores 1; one whose name is so once case, accents and punctuation are folded 0.99;
+    one that has it as an alias, or as its name but for a bracket, 0.97. Any other scores 0.9 times the likeness of the
+    mention to its name: the share of words in common, weighed by their rarity, and with an encoder `alpha` times that
+    and ``1 − alpha`` times the cosine. What comes back is chosen by GRASP's rule (section 3.1, step 1, and appendix A).
+
+    Parameters
+    ----------
+    names
+        An index over names, ``NodeText.names()``.
+    dense
+        The same by embedding.
+    documents
+        An index over whole documents, which ``mode="doc"`` asks.
+    alpha
+        Share of the words in the likeness where there is a dense index.
+    rules
+        The rule of each mode; GRASP's by default.
+    """
+
+    def __init__(
+        self,
+        names: BM25Index,
+        *,
+        dense: DenseIndex | None = None,
+        documents: ArrayIndex | None = None,
+        alpha: float = 0.5,
+        rules: Mapping[str, LinkRule] | None = None,
+    ) -> None:
+        if not 0 <= alpha <= 1:
+            raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+        parts = [part for part in (dense, documents) if part is not None]
+        if any(part.table.ids is not names.table.ids for part in parts):
+            raise InvalidInput("names, dense and documents must be indexes of one table of nodes")
+        self.names = names
+        self.dense = dense
+        self.documents = documents
+        self.alpha = alpha
+        self.rules = {"name": NAME, "doc": DOC} | dict(rules or {})
+        self._similarity = NameSimilarity(names)
+        self._book: list[NameBook] = []  # built when first asked for
+
+    @classmethod
+    def build(
+        cls,
+        nodes: NodeTable | Iterable[Node],
+        *,
+        encoder: Any = None,
+        documents: NodeText | None = None,
+        **settings: Any,
+    ) -> Linker:
+        """Make a linker of nodes.
+
+        Parameters
+        ----------
+        encoder
+            Embeds names, and documents where they are asked for; `None` does without.
+        documents
+            How nodes become the documents of ``mode="doc"``; without it that mode is refused.
+        settings
+            `alpha` and `rules`.
+        """
+        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        model = as_encoder(encoder)
+        lexical = BM25Index.build(table, text=NodeText.names())
+        dense = None if model is None else DenseIndex.build(table, model, text=NodeText.names())
+        whole: ArrayIndex | None = None
+        if documents is not None:
+            whole = (
+                BM25Index.build(table, text=documents)
+                if model is None
+                else DenseIndex.build(table, model, text=documents)
+            )
+        return cls(lexical, dense=dense, documents=whole, **settings)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: NodeSource,
+        *,
+        labels: Collection[str] | None = None,
+        encoder: Any = None,
+        documents: NodeText | None = None,
+        **settings: Any,
+    ) -> Linker:
+        """Make a linker of a store's nodes, or of those that bear one of `labels`; see `build`.
+
+        ``store.attach(linker)`` then keeps it in step with the store.
+        """
+        bound = None if documents is None else documents.bound(store)
+        table = NodeTable.of(node for block in store.nodes(labels) for node in block)
+        linker = cls.build(table, encoder=encoder, documents=bound, **settings)
+        for part in linker._parts():
+            part.scope = None if labels is None else frozenset(labels)
+        return linker
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes."""
+        return self.names.table
+
+    @property
+    def book(self) -> NameBook:
+        """The names of the nodes."""
+        if not self._book:
+            table = self.table
+            aliases = (properties.get("aliases") for properties in table.properties)
+            self._book.append(NameBook(zip(table.ids, table.names, aliases, strict=True)))
+        return self._book[0]
+
+    # -- linking
+
+    @overload
+    def link(
+        self,
+        mention: str,
+        *,
+        mode: str = "name",
+        k: int | None = None,
+        tau: float | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+    ) -> list[Linked]: ...
+    @overload
+    def link(
+        self,
+        mention: list[str],
+        *,
+        mode: str = "name",
+        k: int | None = None,
+        tau: float | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+    ) -> list[list[Linked]]: ...
+    def link(
+        self,
+        mention: str | list[str],
+        *,
+        mode: str = "name",
+        k: int | None = None,
+        tau: float | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+    ) -> list[Linked] | list[list[Linked]]:
+        """Return the nodes that a mention may mean, or each of a batch of mentions: the best first, ties by id.
+
+        Nodes that have nothing in common with the mention do not come back, so that there may be none.
+
+        Parameters
+        ----------
+        mode
+            ``name`` for a short name ("Sony"), ``doc`` for a description ("headphones with long battery life").
+        k, tau
+            Instead of the rule of the mode.
+        labels, where
+            Only nodes that bear one of the labels and satisfy the condition.
+
+        Raises
+        ------
+        InvalidInput
+            On another mode, a mention that is not a string, or ``doc`` where there is no index of documents.
+        """
+        if mode not in self.rules or mode not in ("name", "doc"):
+            raise InvalidInput(f"mode: 'name' or 'doc' is expected, not {mode!r}")
+        usual = self.rules[mode]
+        rule = LinkRule(usual.k if k is None else k, usual.tau if tau is None else tau)
+        state = copy(self)
+        if mode == "doc" and state.documents is None:
+            raise InvalidInput("mode: the linker has no index of documents")
+        mask = state.table.mask(Where.parse(where), labels)
+        mentions = [mention] if isinstance(mention, str) else require_queries(mention)
+        index: ArrayIndex | None = state.dense if mode == "name" else state.documents
+        if index is not None:
+            index.prepare(mentions)
+        find = state._by_name if mode == "name" else state._by_document
+        found = [find(one, rule, mask) for one in mentions]
+        return found[0] if isinstance(mention, str) else found
+
+    def _by_name(self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None) -> list[Linked]:
+        table, n = self.table, max(_CANDIDATES, rule.k)
+        called = self._positions(self.book.bearers(mention), mask)
+        near = [self.names.top(mention, n, mask)] if len(self.names.term_ids(mention)) else []
+        if self.dense is not None and len(table):
+            near.append(self.dense.top(mention, n, mask))
+        positions = np.unique(np.concatenate([called, *near]))
+        if not len(positions):
+            return []
+        nodes = table.at(positions)
+        scores = SIMILAR * self._likeness(mention, nodes, positions)
+        hows = ["similar"] * len(nodes)
+        for i in np.flatnonzero(np.isin(positions, called)).tolist():
+            scores[i], hows[i] = _called(mention, nodes[i])
+        return _kept(nodes, scores, hows, rule)
+
+    def _likeness(self, mention: str, nodes: Sequence[Node], positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        said = self._similarity(mention, nodes)
+        if self.dense is None:
+            return said
+        cosines = np.clip(self.dense.scored(mention, positions), 0.0, 1.0)
+        return np.asarray(self.alpha * said + (1.0 - self.alpha) * cosines, dtype=np.float32)
+
+    def _by_document(self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None) -> list[Linked]:
+        assert self.documents is not None, "link() checks"
+        positions, scores = self.documents.ranked(mention, rule.k, mask)
+        if isinstance(self.documents, BM25Index):
+            scores = scores / max(self.documents.ceiling(mention), 1e-9)
+        order = np.argsort(positions)
+        nodes = self.table.at(positions[order])
+        return _kept(nodes, np.clip(scores[order], 0.0, 1.0), ["document"] * len(nodes), rule)
+
+    def spot(self, question: str, *, labels: Collection[str] | None = None, where: WhereLike = None) -> list[Spot]:
+        """Return the known names in a question with the nodes that bear them; see `graphret.linking.spotting.spot`.
+
+        Only nodes that bear one of `labels` and satisfy `where` count.
+        """
+        if not isinstance(question, str):
+            raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
+        state = copy(self)
+        mask = state.table.mask(Where.parse(where), labels)
+
+        def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(state.table.ids.take(state._positions(ids, mask)))
+
+        return spot(question, state.book, None if mask is None else keep)
+
+    def _positions(self, ids: Sequence[str], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        found = self.table.find(ids)
+        found = found[found >= 0]
+        return found if mask is None else found[mask[found]]
+
+    # -- change
+
+    def _parts(self) -> list[ArrayIndex]:
+        return [part for part in (self.names, self.dense, self.documents) if part is not None]
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether its documents name the neighbours of nodes."""
+        return any(part.reads_neighbors for part in self._parts())
+
+    def bind(self, store: NodeSource) -> None:
+        """Look neighbours up in a store from now on."""
+        for part in self._parts():
+            part.bind(store)
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Add nodes, or replace those of the same id."""
+        self.staged(list(nodes), ())()
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away; unknown ids are ignored."""
+        self.staged((), list(ids))()
+
+    def staged(
+        self, upserts: Sequence[Node], deletes: Collection[str], source: NodeSource | None = None
+    ) -> Callable[[], None]:
+        """Make ready a change, and return what puts it in force; see `ArrayIndex.staged`."""
+        table = self.names.changed_table(upserts, deletes)
+        adopts = [part.staged_as(table, [node.id for node in upserts], source) for part in self._parts()]
+        ids = list({*(node.id for node in upserts), *deletes})
+        old, new = (self_or_new.at(_there(self_or_new, ids)) for self_or_new in (self.table, table))
+        adopt_names = self._book[0].staged(old, new) if self._book else None
+
+        def adopt() -> None:
+            for one in adopts:
+                one()
+            if adopt_names is not None:
+                adopt_names()
+            self._similarity = NameSimilarity(self.names)
+
+        return adopt
+
+    def view(self, where: WhereLike) -> Self:
+        """Return a linker of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        state = copy(self)
+        state.names = self.names.view(where)
+        state.dense = None if self.dense is None else self.dense.view(where)
+        state.documents = None if self.documents is None else self.documents.view(where)
+        state._similarity = NameSimilarity(state.names)
+        state._book = [] if state.names.table is not self.names.table else self._book
+        return state
+
+
+def _there(table: NodeTable, ids: Sequence[str]) -> NDArray[np.int64]:
+    found = table.find(ids)
+    return found[found >= 0]
+
+
+def _called(mention: str, node: Node) -> tuple[float, str]:
+    """The score of a node that bears a name, and how."""
+    if node.name.strip() == mention.strip():
+        return EXACT, "exact"
+    said = words(mention)
+    kinds = [kind for kind, variant in variants(node.name, node.properties.get("aliases")) if words(variant) == said]
+    if OWN in kinds:
+        return NORMALISED, "normalised"
+    return OTHER_NAME, "alias" if ALIAS in kinds else "short"
+
+
+def _kept(nodes: Sequence[Node], scores: NDArray[Any], hows: Sequence[str], rule: LinkRule) -> list[Linked]:
+    """Apply the rule to nodes in the order of their ids."""
+    best = top_k(np.asarray(scores, dtype=np.float32), rule.k)
+    floor = rule.tau * float(scores[best[0]]) if len(best) else 0.0
+    return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist() if scores[i] > 0 and scores[i] >= floor]

@@ -1,0 +1,99 @@
+"""`NameBook`: what the nodes of a graph are called, and the nodes that bear a name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from graphret.gazetteer import Gazetteer
+from graphret.text import short_names, words
+from graphret.types import Node
+
+#: How a node is called by a variant of its name.
+OWN, ALIAS, SHORT = "name", "alias", "short"
+
+
+def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
+    """Go through what a node is called: its name, its aliases, and each of them without a bracket behind it."""
+    listed = [aliases] if isinstance(aliases, str) else list(aliases) if isinstance(aliases, (list, tuple)) else []
+    called = [(OWN, name), *((ALIAS, alias) for alias in listed if isinstance(alias, str))]
+    yield from called
+    for _, long in called:
+        if "(" in long and (short := short_names(long)) and words(short[0]) != words(long):
+            yield SHORT, short[0]
+
+
+class NameBook:
+    """The names, aliases and short names of nodes, normalised; changed in place, in time linear in the change.
+
+    A million names take about 0.5 GB. Several threads may read and change it at once.
+    """
+
+    def __init__(self, called: Iterable[tuple[str, str, Any]] = ()) -> None:
+        self._gazetteer = Gazetteer()
+        self._bearers: dict[int, str | tuple[str, ...]] = {}  # most names have one bearer
+        self._lock = threading.Lock()
+        for node_id, name, aliases in called:
+            for _, variant in variants(name, aliases):
+                self._add(variant, node_id)
+
+    def __len__(self) -> int:
+        """How many different names there are."""
+        return len(self._gazetteer)
+
+    def bearers(self, name: str) -> tuple[str, ...]:
+        """Return the ids of the nodes that bear a name, in order."""
+        with self._lock:
+            position = self._gazetteer.position(name)
+            return () if position is None else self._listed(position)
+
+    def find_every(self, run: Sequence[str]) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Return every name in normalised words: its first word, the word behind it, and the ids of its bearers."""
+        with self._lock:
+            return [(start, end, self._listed(i)) for i, start, end in self._gazetteer.find_every(run)]
+
+    def staged(self, old: Collection[Node], new: Collection[Node]) -> Callable[[], None]:
+        """Return what takes nodes away and adds others, in that order."""
+        gone = [(variant, node.id) for node in old for _, variant in _called(node)]
+        fresh = [(variant, node.id) for node in new for _, variant in _called(node)]
+
+        def apply() -> None:
+            with self._lock:
+                for variant, node_id in gone:
+                    self._remove(variant, node_id)
+                for variant, node_id in fresh:
+                    self._add(variant, node_id)
+
+        return apply
+
+    def _listed(self, position: int) -> tuple[str, ...]:
+        held = self._bearers[position]
+        return (held,) if isinstance(held, str) else tuple(sorted(held))
+
+    def _add(self, name: str, node_id: str) -> None:
+        position = self._gazetteer.add(name)
+        if position is None:
+            return
+        held = self._bearers.setdefault(position, node_id)
+        if isinstance(held, str):
+            if held != node_id:
+                self._bearers[position] = (held, node_id)
+        elif node_id not in held:
+            self._bearers[position] = (*held, node_id)
+
+    def _remove(self, name: str, node_id: str) -> None:
+        position = self._gazetteer.position(name)
+        if position is None:
+            return
+        held = self._bearers[position]
+        left = tuple(one for one in ((held,) if isinstance(held, str) else held) if one != node_id)
+        if left:
+            self._bearers[position] = left[0] if len(left) == 1 else left
+        else:
+            del self._bearers[position]
+            self._gazetteer.discard(name)
+
+
+def _called(node: Node) -> Iterator[tuple[str, str]]:
+    return variants(node.name, node.properties.get("aliases"))

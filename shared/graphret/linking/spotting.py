@@ -1,0 +1,162 @@
+"""Known names in a question, found by their words alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.linking.names import NameBook
+from graphret.text import Token, tokenize
+
+#: Names of more words than this are looked for even if all of them are everyday words.
+GUARDED_WORDS = 2
+#: The score of an everyday word that is spotted for want of anything else.
+DOUBTFUL = 0.5
+
+_MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A known name in a question.
+
+    Parameters
+    ----------
+    start, end
+        Where it is in the question, in characters.
+    text
+        What the question says there.
+    ids
+        The nodes that bear the name, in order.
+    score
+        1, or `DOUBTFUL` for an everyday word that nothing in the question's form marks as a name.
+    """
+
+    start: int
+    end: int
+    text: str
+    ids: tuple[str, ...]
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    first: int
+    last: int
+    ids: tuple[str, ...]
+    marked: bool
+    content: int  # words that are no function words
+    drags: bool  # whether it begins with a small letter before a word in capitals, as "the" in "the Killer Joe"
+
+    @property
+    def length(self) -> int:
+        return self.last - self.first
+
+
+def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None) -> list[Spot]:
+    """Return the known names in a question, from left to right, none overlapping.
+
+    Of names that overlap that of most words counts, function words aside, and what stands in quotes or square brackets
+    before all others. A name of
+    one or two everyday words ("it", "the one", "love") counts where it is so marked or written in capitals that are no
+    matter of style; and else, with less score, only where nothing but everyday words is found: then common words
+    ("love") rather than such as hold a sentence together ("it").
+
+    Parameters
+    ----------
+    keep
+        Which of the nodes that bear a name count; a name whose bearers do not is passed over.
+    """
+    tokens = tokenize(question)
+    run = [word for word, _, _ in tokens]
+    marks = {
+        (match.start(group), match.end(group))
+        for match in _MARKS.finditer(question)
+        for group in range(1, 6)
+        if match[group] is not None
+    }
+    spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
+    capitals = _capitals(question, tokens)
+    sure: list[_Found] = []
+    doubtful: dict[str, list[_Found]] = {"common": [], "function": []}
+    for first, last, bearers in book.find_every(run):
+        ids = bearers if keep is None else keep(bearers)
+        if not ids:
+            continue
+        content = sum(word not in FUNCTION_WORDS for word in run[first:last])
+        shown = [capital for capital in capitals[first:last] if capital is not None]
+        drags = any(shown) and first > 0 and capitals[first] is False
+        one = _Found(first, last, ids, (first, last) in spans, content, drags)
+        kind = _everyday(run[first:last])
+        if not kind or one.marked or (shown and all(shown)):
+            sure.append(one)
+        else:
+            doubtful[kind].append(one)
+    chosen, score = sure, 1.0
+    if not sure:
+        chosen, score = _longest(doubtful["common"]) or _last(doubtful["function"]), DOUBTFUL
+    return [
+        Spot(start, end, question[start:end], one.ids, score)
+        for one in _apart(chosen)
+        for start, end in [(tokens[one.first][1], tokens[one.last - 1][2])]
+    ]
+
+
+def _span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:
+    """The words between two places of the text, if there are any."""
+    inside = [i for i, (_, begin, stop) in enumerate(tokens) if start <= begin and stop <= end]
+    return (inside[0], inside[-1] + 1) if inside else None
+
+
+def _everyday(run: Sequence[str]) -> str:
+    """Whether words are all everyday ones: ``function``, ``common`` if one is no function word, or nothing."""
+    if len(run) > GUARDED_WORDS:
+        return ""
+    if all(word in FUNCTION_WORDS or (len(word) == 1 and word.isascii() and word.isalpha()) for word in run):
+        return "function"
+    return (
+        "common"
+        if all(word in COMMON_WORDS or word in FUNCTION_WORDS or (len(word) == 1 and word.isascii()) for word in run)
+        else ""
+    )
+
+
+def _capitals(question: str, tokens: Sequence[Token]) -> list[bool | None]:
+    """Which words begin with a capital that tells something: not the first, nor any where capitals are the style.
+
+    `None` is for what has no case, such as numbers.
+    """
+    letters = [question[start] for _, start, _ in tokens]
+    telling = sum(letter.islower() for letter in letters) >= sum(letter.isupper() for letter in letters[1:])
+    return [
+        (letter.isupper() and telling and place > 0) if letter.isupper() or letter.islower() else None
+        for place, letter in enumerate(letters)
+    ]
+
+
+def _longest(found: list[_Found]) -> list[_Found]:
+    """Of names of common words those of most words."""
+    most = max((one.length for one in found), default=0)
+    return [one for one in found if one.length == most]
+
+
+def _last(found: list[_Found]) -> list[_Found]:
+    """Of names of function words alone the longest, then the last: questions open with the commonest."""
+    return sorted(found, key=lambda one: (one.length, one.first))[-1:]
+
+
+def _apart(found: list[_Found]) -> list[_Found]:
+    """Choose names that do not overlap, the marked and then those that say most first, and put them in order."""
+
+    def marked(one: _Found) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
+        return one.marked and not any(
+            other.first <= one.first and one.last <= other.last and other.length > one.length for other in found
+        )
+
+    taken: list[_Found] = []
+    for one in sorted(found, key=lambda one: (not marked(one), -one.content, one.drags, -one.length, one.first)):
+        if all(one.last <= other.first or other.last <= one.first for other in taken):
+            taken.append(one)
+    return sorted(taken, key=lambda one: one.first)

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.linking import DOC, NAME, Linker, LinkRule
+from graphret.search import BM25Index, DenseIndex, NodeText
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+NODES = [
+    Node("hanks", ("Person",), "Tom Hanks", "An actor.", {"aliases": ["Thomas Jeffrey Hanks"], "born": 1956}),
+    Node("hardy", ("Person",), "Tom Hardy", "An actor from London.", {"born": 1977}),
+    Node("matrix", ("Film",), "The Matrix", "A hacker learns what the world is."),
+    Node("reloaded", ("Film",), "The Matrix Reloaded", "More of the same."),
+    Node("solaris72", ("Film",), "Solaris", "A station above an ocean.", {"year": 1972}),
+    Node("solaris02", ("Film",), "Solaris", "A remake about the ocean.", {"year": 2002}),
+    Node("mercury", ("Planet",), "Mercury (planet)", "Nearest to the sun."),
+    Node("god", ("God",), "Mercury", "A messenger."),
+    Node("it", ("Film",), "It", "A clown."),
+]
+
+
+@pytest.fixture
+def linker() -> Linker:
+    return Linker.build(NODES)
+
+
+def found(linker: Linker, mention: str, **options: Any) -> list[tuple[str, float, str]]:
+    return [(one.id, round(one.score, 2), one.how) for one in linker.link(mention, **options)]
+
+
+def test_the_names_themselves_come_first(linker: Linker) -> None:
+    assert found(linker, "Tom Hanks") == [("hanks", 1.0, "exact")]
+    assert found(linker, "tom  HANKS") == [("hanks", 0.99, "normalised")]
+    assert found(linker, "thomas jeffrey hanks") == [("hanks", 0.97, "alias")]
+    assert found(linker, "It") == [("it", 1.0, "exact")]
+    assert found(linker, "Mercury") == [("god", 1.0, "exact"), ("mercury", 0.97, "short")]
+    assert found(linker, "Mercury (Planet)") == [("mercury", 0.99, "normalised")]
+
+
+def test_a_name_that_several_nodes_bear_is_all_of_them(linker: Linker) -> None:
+    assert found(linker, "Solaris") == [("solaris02", 1.0, "exact"), ("solaris72", 1.0, "exact")]
+    assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [("solaris72", 1.0, "exact")]
+
+
+def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
+    (best,) = linker.link("Matrix Reloaded")
+    assert (best.id, best.how) == ("reloaded", "similar")
+    assert best.score == pytest.approx(0.9)  # "the" is a stop word
+    assert [one.id for one in linker.link("Hanks", tau=0)] == ["hanks"]
+    assert 0.4 < linker.link("Hanks")[0].score < 0.9
+    assert linker.link("Nobody Whatever") == linker.link("???") == linker.link("") == []
+
+
+def test_the_likeness_is_dices_coefficient_weighed_by_rarity(linker: Linker) -> None:
+    index = linker.names
+    idf = dict(zip(index.counts.vocabulary.terms(), index.idf(), strict=True))
+    unseen = np.log1p((len(NODES) + 0.5) / 0.5)
+    expected = 2 * idf["tom"] / (idf["tom"] + unseen + idf["tom"] + idf["hardi"])
+    assert linker.link("Tom Cruise", tau=0, k=9)[1].score == pytest.approx(0.9 * expected, rel=1e-5)
+
+
+def test_labels_and_conditions_limit_what_is_linked(linker: Linker) -> None:
+    assert found(linker, "Mercury", labels=["Planet"]) == [("mercury", 0.97, "short")]
+    assert [one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})] == ["hardy"]
+    assert linker.link("Mercury", labels=["Film"]) == []
+
+
+def test_grasps_rule_by_mode() -> None:
+    assert (LinkRule(5, 0.95), LinkRule(10, 0.90)) == (NAME, DOC)
+    many = [Node(f"n{i}", name="Springfield") for i in range(20)]
+    linker = Linker.build(many, documents=NodeText())
+    assert [one.id for one in linker.link("Springfield")] == ["n0", "n1", "n10", "n11", "n12"]
+    assert len(linker.link("Springfield", mode="doc")) == 10
+    assert len(linker.link("Springfield", k=7)) == 7
+    assert len(Linker.build(many, rules={"name": LinkRule(2, 1.0)}).link("Springfield")) == 2
+
+
+def test_only_what_comes_near_the_best_is_kept(linker: Linker) -> None:
+    scores = [one.score for one in linker.link("Tom Matrix", tau=0, k=9)]
+    assert len(scores) == 4
+    assert scores == sorted(scores, reverse=True)
+    kept = [one.score for one in linker.link("Tom Matrix", tau=0.8)]
+    assert kept == [score for score in scores if score >= 0.8 * scores[0]][:5]
+    assert len(kept) < 4
+
+
+def test_a_batch_is_its_mentions_one_by_one(encoder: Any) -> None:
+    linker = Linker.build(NODES, encoder=encoder)
+    mentions = ["Solaris", "tom", "Matrix", ""]
+    assert linker.link(mentions) == [linker.link(mention) for mention in mentions]
+    assert linker.link([]) == []
+
+
+def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
+    plain, linker = Linker.build(NODES), Linker.build(NODES, encoder=encoder)
+    (best,) = linker.link("Matrix Reloaded", k=1)
+    cosine = float(
+        encoder.encode_queries(["Matrix Reloaded"])[0] @ encoder.encode_documents(["The Matrix Reloaded"])[0]
+    )
+    assert best.score == pytest.approx(0.9 * (0.5 * 1.0 + 0.5 * cosine), rel=1e-4)
+    assert plain.link("Matrix Reloaded", k=1)[0].score > best.score
+    assert linker.link("Solaris")[0].how == "exact"
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_description_is_looked_up_in_documents(encoder: Any, dense: bool) -> None:
+    linker = Linker.build(NODES, encoder=encoder if dense else None, documents=NodeText())
+    hits = linker.link("station above an ocean", mode="doc")
+    assert hits[0].id == "solaris72"
+    assert hits[0].how == "document"
+    assert all(0 < one.score <= 1 for one in hits)
+    assert all(one.score >= 0.9 * hits[0].score for one in hits)
+
+
+def test_spots_by_label_and_condition(linker: Linker) -> None:
+    question = "did Tom Hanks see Solaris or Mercury"
+    assert [one.text for one in linker.spot(question)] == ["Tom Hanks", "Solaris", "Mercury"]
+    assert linker.spot(question)[2].ids == ("god", "mercury")
+    assert [one.ids for one in linker.spot(question, labels=["Planet", "Film"])] == [
+        ("solaris02", "solaris72"),
+        ("mercury",),
+    ]
+    assert [one.ids for one in linker.spot(question, where={"year": 2002})] == [("solaris02",)]
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_it_stays_in_step_with_changes(encoder: Any, asked_before: bool) -> None:
+    linker = Linker.build(NODES, encoder=encoder, documents=NodeText())
+    if asked_before:
+        linker.spot("anything")
+    linker.upsert([Node("hanks", ("Person",), "Tom Cruise"), Node("dune", ("Film",), "Dune", "Sand.")])
+    linker.delete(["it", "nobody"])
+    built = Linker.build(
+        [*(n for n in NODES if n.id not in ("hanks", "it")), *linker.table.at(linker.table.find(["hanks", "dune"]))],
+        encoder=encoder,
+        documents=NodeText(),
+    )
+    question = "did Tom Cruise or Tom Hanks see Dune or It"
+    assert linker.spot(question) == built.spot(question)
+    assert [one.text for one in linker.spot(question)] == ["Tom Cruise", "Dune"]
+    for mention in ("tom", "dune", "It", "Thomas Jeffrey Hanks"):
+        assert linker.link(mention, tau=0) == built.link(mention, tau=0)
+        assert linker.link(mention, mode="doc") == built.link(mention, mode="doc")
+
+
+def test_it_follows_a_store(encoder: Any) -> None:
+    store = MemoryStore.of(NODES, [Edge("hanks", "ACTED_IN", "it")])
+    documents = NodeText.documents()
+    linker = Linker.of_store(store, labels=["Film"], documents=documents)
+    store.attach(linker)
+    assert linker.link("Tom Hanks", mode="doc")[0].id == "it"
+    store.upsert([Node("hanks", ("Person",), "Colin Farrell"), Node("dune", ("Film",), "Dune")])
+    assert linker.link("Tom Hanks", mode="doc") == []
+    assert linker.link("Farrell", mode="doc")[0].id == "it"
+    assert linker.link("Colin Farrell") == []
+    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [("dune",), ("solaris02", "solaris72")]
+    store.delete(["solaris72", "dune"])
+    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [("solaris02",)]
+    store.upsert([Node("solaris02", ("Book",), "Solaris")])
+    assert linker.spot("was Dune or Solaris first") == linker.link("Solaris") == []
+
+
+def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
+    view = linker.view({"label": "Person"})
+    alone = Linker.build([node for node in NODES if node.label == "Person"])
+    for mention in ("Tom", "Tom Cruise", "Solaris", "Mercury", "Tom Matrix"):
+        assert view.link(mention, tau=0) == alone.link(mention, tau=0)
+    assert [one.ids for one in view.spot("Tom Hanks saw Solaris")] == [("hanks",)]
+    assert linker.view(None).spot("saw Solaris") == linker.spot("saw Solaris")
+
+
+def test_what_cannot_be_meant_is_refused(linker: Linker, encoder: Any) -> None:
+    with pytest.raises(InvalidInput, match="mode"):
+        linker.link("x", mode="title")
+    with pytest.raises(InvalidInput, match="no index of documents"):
+        linker.link("x", mode="doc")
+    with pytest.raises(InvalidInput, match="query 1"):
+        linker.link(["x", 7])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="question"):
+        linker.spot(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="tau"):
+        linker.link("x", tau=1.5)
+    with pytest.raises(InvalidInput, match="k:"):
+        linker.link("x", k=0)
+    with pytest.raises(InvalidInput, match="alpha"):
+        Linker.build(NODES, alpha=2)
+    with pytest.raises(InvalidInput, match="one table"):
+        Linker(BM25Index.build(NODES), dense=DenseIndex.build(NODES, encoder))

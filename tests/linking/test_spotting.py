@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from graphret.linking import NameBook, Spot
+from graphret.linking.names import variants
+from graphret.linking.spotting import DOUBTFUL, spot
+from graphret.types import Node
+
+NAMES = [
+    "It",
+    "The",
+    "Up",
+    "She",
+    "You",
+    "War",
+    "Love",
+    "Film",
+    "Director",
+    "Tom Hanks",
+    "Hanks",
+    "The Girl",
+    "Killer Joe",
+    "The Killer",
+    "Darkness",
+    "In Darkness",
+    "8 Women",
+    "Women",
+    "Raiders of the Lost Ark",
+    "Beyoncé Knowles-Carter",
+    "The 'Human' Factor",
+    "Human",
+    "What Women Want",
+    "1984",
+    "I.O.U.S.A.",
+    "東京",
+]
+
+
+@pytest.fixture(scope="module")
+def book() -> NameBook:
+    return NameBook((name, name, None) for name in NAMES)
+
+
+def ids(found: list[Spot]) -> list[str]:
+    return [node_id for one in found for node_id in one.ids]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("what movies did Tom Hanks star in", ["Tom Hanks"]),
+        ("what movies did tom hanks star in", ["Tom Hanks"]),
+        ("WHAT MOVIES DID TOM HANKS STAR IN", ["Tom Hanks"]),
+        ("was Raiders of the Lost Ark before 1984?", ["Raiders of the Lost Ark", "1984"]),
+        ("songs of beyonce knowles carter", ["Beyoncé Knowles-Carter"]),
+        ("who wrote what women want", ["What Women Want"]),
+        ("directed by the Killer Joe director", ["Killer Joe"]),
+        ("who directed the movie The Girl", ["The Girl"]),
+        ("the actors in Darkness", ["Darkness"]),
+        ("the actors in 8 Women", ["8 Women"]),
+        ("the director of The 'Human' Factor", ["The 'Human' Factor"]),
+        ("is I.O.U.S.A. a film", ["I.O.U.S.A."]),
+        ("映画 東京 は", ["東京"]),
+        ("nothing known is said", []),
+        ("", []),
+    ],
+)
+def test_names_are_spotted(book: NameBook, question: str, expected: list[str]) -> None:
+    found = spot(question, book)
+    assert ids(found) == expected
+    assert all(one.score == 1 for one in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("did she give it to Tom Hanks", ["Tom Hanks"]),
+        ("what film about war did you see with Tom Hanks", ["Tom Hanks"]),
+        ("who directed It with Tom Hanks", ["It", "Tom Hanks"]),
+        ('who directed "it" with Tom Hanks', ["It", "Tom Hanks"]),
+        ("who directed [up] with tom hanks", ["Up", "Tom Hanks"]),
+        ("who directed ‘up’ with tom hanks", ["Up", "Tom Hanks"]),
+        ("It was made with Tom Hanks", ["Tom Hanks"]),
+        ("Did She Give It To Tom Hanks", ["Tom Hanks"]),
+    ],
+)
+def test_everyday_words_need_the_support_of_form(book: NameBook, question: str, expected: list[str]) -> None:
+    assert ids(spot(question, book)) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("who directed it", ["It"]), ("is there love", ["Love"]), ("love and war for you", ["Love", "War"])],
+)
+def test_everyday_words_count_where_nothing_else_is_found(book: NameBook, question: str, expected: list[str]) -> None:
+    found = spot(question, book)
+    assert ids(found) == expected
+    assert {one.score for one in found} == {DOUBTFUL}
+
+
+def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
+    book = NameBook((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
+    assert ids(spot('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
+    assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
+
+
+def test_spots_stand_where_the_question_says_them(book: NameBook) -> None:
+    question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
+    for one, text in zip(spot(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True):
+        assert question[one.start : one.end] == one.text == text
+
+
+def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
+    book = NameBook([("b", "Kismet", None), ("a", "KISMET", None), ("c", "Kismet Hardy", ["Oliver"])])
+    assert spot("who saw Kismet", book)[0].ids == ("a", "b")
+    assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
+    kept = spot("who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c"))
+    assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
+
+
+def test_variants_are_aliases_and_names_without_their_brackets() -> None:
+    found = list(variants("Mercury (planet)", ["Hermes", 7, "Wodan (god)"]))
+    assert found == [
+        ("name", "Mercury (planet)"),
+        ("alias", "Hermes"),
+        ("alias", "Wodan (god)"),
+        ("short", "Mercury"),
+        ("short", "Wodan"),
+    ]
+    assert list(variants("Mercury", "Hermes")) == [("name", "Mercury"), ("alias", "Hermes")]
+    assert list(variants("(planet)")) == [("name", "(planet)")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_changed_book_is_one_made_of_what_is_left(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = ["a", "b", "c", "d"]
+
+    def node(i: int) -> Node:
+        aliases = [" ".join(rng.choices(parts, k=rng.randint(1, 3))) for _ in range(rng.randint(0, 2))]
+        return Node(f"n{i}", name=" ".join(rng.choices(parts, k=rng.randint(0, 4))), properties={"aliases": aliases})
+
+    held = {f"n{i}": node(i) for i in range(12)}
+    book = NameBook((n.id, n.name, n.properties["aliases"]) for n in held.values())
+    for _ in range(20):
+        chosen = rng.sample(range(15), 4)
+        old = [held.pop(f"n{i}") for i in chosen if f"n{i}" in held]
+        new = [node(i) for i in chosen[:3]]
+        book.staged(old, new)()
+        held |= {n.id: n for n in new}
+    built = NameBook((n.id, n.name, n.properties["aliases"]) for n in held.values())
+    assert len(book) == len(built)
+    for _ in range(50):
+        run = rng.choices(parts, k=rng.randint(1, 8))
+        assert book.find_every(run) == built.find_every(run)
+        assert book.bearers(" ".join(run)) == built.bearers(" ".join(run))

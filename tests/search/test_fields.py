@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.search import BM25Index, DenseIndex, FieldIndex, NodeText
+from graphret.search.index import min_max
+from graphret.types import Node
+
+NODES = [
+    Node("shoe", ("Product",), "Sony running shoe", "Light and red.", {"brand": "Acme"}),
+    Node("radio", ("Product",), "Pocket radio", "Runs for days.", {"brand": "Sony"}),
+    Node("lamp", ("Product",), "Lamp", "Sony made it.", {}),
+]
+FIELDS = {"name": NodeText.names(), "text": NodeText.one_field("body"), "brand": NodeText.one_field("brand")}
+
+
+def test_the_score_is_the_weighted_mean_of_scaled_scores(encoder: Any) -> None:
+    index = FieldIndex.build(NODES, FIELDS, encoder=encoder, weights={"brand": 3, "name/dense": 0})
+    weights = {"name/bm25": 1, "text/bm25": 1, "text/dense": 1, "brand/bm25": 3, "brand/dense": 3}
+    expected = np.zeros(3)
+    for name, weight in weights.items():
+        field, kind = name.split("/")
+        one = (
+            BM25Index.build(NODES, text=FIELDS[field])
+            if kind == "bm25"
+            else DenseIndex.build(NODES, encoder, text=FIELDS[field])
+        )
+        expected += weight * min_max(one.scores("Sony radio"))
+    np.testing.assert_allclose(index.scores("Sony radio"), expected / sum(weights.values()), rtol=1e-5)
+
+
+def test_weights_decide_what_counts() -> None:
+    index = FieldIndex.build(NODES, FIELDS)
+    for field, best in (("name", "shoe"), ("brand", "radio"), ("text", "lamp")):
+        others = dict.fromkeys({"name", "brand", "text"} - {field}, 0)
+        assert index.search("Sony", 1, weights=others).ids == [best]
+    assert index.search(["Sony", "lamp"], 1, weights={"name": 5})[1].ids == ["lamp"]
+
+
+def test_the_query_may_decide_the_weights() -> None:
+    index = FieldIndex.build(
+        NODES, FIELDS, weights=lambda query: {"brand": 9} if "brand" in query.split() else {"name": 9}
+    )
+    assert index.search("Sony brand", 1).ids == ["radio"]
+    assert index.search("Sony", 1).ids == ["shoe"]
+    assert index.score("Sony brand", ["radio"]) > index.score("Sony brand", ["shoe"])
+
+
+def test_filters_hold_with_weights_too() -> None:
+    index = FieldIndex.build(NODES, FIELDS)
+    found = index.search("Sony", 3, weights={"name": 2}, where={"brand": {"$exists": True}}, labels=["Product"])
+    assert found.ids == ["shoe", "radio"]
+
+
+def test_a_node_without_a_field_is_embedded_by_none(encoder: Any) -> None:
+    index = FieldIndex.build(NODES, FIELDS, encoder=encoder, lexical=False)
+    assert encoder.encoded.count("") == 0
+    assert index.fields == ["name", "text", "brand"]
+    assert not index.scorers["brand/dense"].vectors[0].any()  # type: ignore[attr-defined]  # the lamp
+    index.upsert([Node("bulb", name="Bulb")])
+    assert encoder.encoded.count("") == 0
+
+
+def test_scores_by_field_are_what_the_mean_is_of(encoder: Any) -> None:
+    index = FieldIndex.build(NODES, FIELDS, encoder=encoder)
+    ids = ["radio", "lamp", "shoe"]
+    parts = index.scores_by_field("Sony radio", ids)
+    assert list(parts) == list(index.scorers)
+    np.testing.assert_allclose(sum(parts.values()) / len(parts), index.score("Sony radio", ids), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "weights", [{"colour": 1}, {"name": -1}, {"name": 0, "text": 0, "brand": 0}, {"name": float("nan")}, {"name": True}]
+)
+def test_weights_that_are_none_are_refused(weights: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput, match="weights"):
+        FieldIndex.build(NODES, FIELDS, weights=weights)
+    with pytest.raises(InvalidInput, match="weights"):
+        FieldIndex.build(NODES, FIELDS).search("x", 1, weights=weights)
+
+
+def test_fields_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="'/'"):
+        FieldIndex.build(NODES, {"a/b": NodeText()})
+    with pytest.raises(InvalidInput, match="at least one"):
+        FieldIndex.build(NODES, FIELDS, lexical=False)
+    with pytest.raises(InvalidInput, match="share"):
+        FieldIndex({"a/bm25": BM25Index.build(NODES), "b/bm25": BM25Index.build(NODES)})

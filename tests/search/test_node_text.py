@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.search import BM25Index, DenseIndex, FieldIndex, NodeText
+from graphret.search.index import ArrayIndex
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+FILMS = [Node(f"f{i}", ("Film",), f"Film {i}", f"About {i}.", {"year": 2000 + i}) for i in range(8)]
+ANN = Node("ann", ("Person",), "Ann Lee")
+NODES = [*FILMS, ANN, Node("bo", ("Person",), "Bo Ray"), Node("x", ("Person",))]
+EDGES = [
+    *(Edge(film.id, "directed_by", "ann", weight=float(i == 5)) for i, film in enumerate(FILMS)),
+    Edge("f0", "starred_actors", "bo"),
+    Edge("f0", "starred_actors", "x"),
+    Edge("f1", "starred_actors", "bo"),
+    Edge("ann", "knows", "bo"),
+    Edge("ann", "knows", "ann"),
+]
+
+
+class CountingStore(MemoryStore):
+    """A store that counts its reads."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.calls: list[str] = []
+
+    def get(self, *arguments: Any, **options: Any) -> Any:
+        self.calls.append("get")
+        return super().get(*arguments, **options)
+
+    def neighbors(self, *arguments: Any, **options: Any) -> Any:
+        self.calls.append("neighbors")
+        return super().neighbors(*arguments, **options)
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    return CountingStore.of(NODES, EDGES)  # type: ignore[return-value]
+
+
+def test_neighbours_are_named_by_relation_and_direction(store: MemoryStore) -> None:
+    text = NodeText.documents(neighbors=3).bound(store)
+    assert text.text(ANN) == ("Ann Lee\nknows: Ann Lee, Bo Ray\ndirected_by of: Film 5, Film 0, Film 1, and 5 more")
+    assert text.text(FILMS[0]) == "Film 0\nAbout 0.\ndirected_by: Ann Lee\nstarred_actors: Bo Ray, x"
+    assert text.fields(ANN) == {"title": "Ann Lee", "neighbors": "Ann Lee, Bo Ray, Film 5, Film 0, Film 1"}
+
+
+def test_properties_come_before_neighbours(store: MemoryStore) -> None:
+    text = NodeText.documents(["year"], relations=["starred_actors"]).bound(store)
+    assert text.text(FILMS[1]) == "Film 1\nAbout 1.\nyear: 2001\nstarred_actors: Bo Ray"
+
+
+def test_relations_and_directions_are_chosen(store: MemoryStore) -> None:
+    incoming = NodeText(neighbors=2, direction="in").bound(store)
+    assert incoming.text(ANN) == "Ann Lee\ndirected_by of: Film 5, Film 0, and 6 more\nknows of: Ann Lee"
+    assert NodeText(neighbors=2, direction="out").bound(store).text(ANN) == "Ann Lee\nknows: Ann Lee, Bo Ray"
+    only = NodeText.relation("starred_actors", direction="out").bound(store)
+    assert only.all_texts(FILMS[:3]) == ["starred_actors: Bo Ray, x", "starred_actors: Bo Ray", ""]
+    assert only.all_fields(FILMS[:3]) == [{"neighbors": "Bo Ray, x"}, {"neighbors": "Bo Ray"}, {}]
+
+
+def test_a_batch_takes_two_reads(store: CountingStore) -> None:
+    text = NodeText.documents().bound(store)
+    store.calls.clear()
+    alone = [text.text(node) for node in NODES]
+    assert len(store.calls) == 2 * len(NODES)
+    store.calls.clear()
+    assert text.all_texts(NODES) == alone
+    assert store.calls == ["neighbors", "get"]
+    store.calls.clear()
+    BM25Index.of_store(store, text=NodeText.documents())
+    assert store.calls == ["neighbors", "get"]
+
+
+def test_a_text_that_is_too_long_keeps_some_neighbours(store: MemoryStore) -> None:
+    node = Node("f0", name="Film 0", text="word " * 1000)
+    text = NodeText.documents(max_chars=100).bound(store).text(node)
+    assert len(text) == 100
+    assert text.startswith("Film 0\nword")
+    assert text.endswith("\ndirected_by: Ann Lee\nstarred_actors: Bo Ray, x")
+    many = NodeText.documents(neighbors=8, max_chars=40).bound(store).text(Node("ann", name="Ann " * 30))
+    assert len(many) == 40
+    assert "knows" in many
+
+
+def test_without_a_store_neighbours_cannot_be_read() -> None:
+    for read in (NodeText.documents().text, NodeText.documents().fields, NodeText.relation("r").text):
+        with pytest.raises(InvalidInput, match="bound"):
+            read(ANN)
+    plain = NodeText()
+    assert plain.bound(MemoryStore()) is plain
+
+
+def test_one_field_and_names_alone() -> None:
+    node = Node("n", name="Ann", text="Says.", properties={"aliases": ["Annie"], "brand": ["A", "B"]})
+    assert NodeText.names().fields(node) == {"title": "Ann", "aliases": "Annie"}
+    assert NodeText.names().text(node) == "Ann"
+    assert NodeText.one_field("body").fields(node) == {"body": "Says."}
+    assert NodeText.one_field("brand").text(node) == "A B"
+    assert NodeText.one_field("colour").fields(node) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [NodeText(), NodeText.names(), NodeText.documents(["year"], relations=["r"], direction="out"), NodeText(only=())],
+)
+def test_settings_survive_saving(text: NodeText) -> None:
+    assert NodeText.from_dict(text.to_dict()) == text
+    assert "neighbors" not in NodeText().to_dict()
+
+
+@pytest.mark.parametrize("settings", [{"properties": "year"}, {"relations": "r"}, {"neighbors": -1}, {"only": "body"}])
+def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(settings))):
+        NodeText(**settings)
+
+
+MAKERS: dict[str, Callable[[Any, Any], ArrayIndex]] = {
+    "bm25": lambda store, _: BM25Index.of_store(store, text=NodeText.documents()),
+    "dense": lambda store, encoder: DenseIndex.of_store(store, encoder, text=NodeText.documents()),
+    "fields": lambda store, encoder: FieldIndex.of_store(
+        store, {"name": NodeText.names(), "with": NodeText.relation("LIKES")}, encoder=encoder
+    ),
+}
+
+
+def random_graph(seed: int) -> tuple[list[Node], list[Edge]]:
+    rng = random.Random(seed)
+    words = ["fig", "kiwi", "lime", "plum"]
+    nodes = [
+        Node(f"n{i:02d}", (rng.choice("AB"),), " ".join(rng.choices(words, k=2)), "", {"tenant": rng.choice("ab")})
+        for i in range(30)
+    ]
+    ends = [(rng.choice(nodes).id, rng.choice(nodes).id) for _ in range(60)]
+    return nodes, [Edge(a, rng.choice(["LIKES", "KNOWS"]), b, rng.choice([0.5, 1.0])) for a, b in dict.fromkeys(ends)]
+
+
+def scores(index: ArrayIndex, ids: list[str]) -> Iterator[Any]:
+    for query in ("fig", "kiwi lime", "plum"):
+        yield pytest.approx(index.score(query, ids), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_view_names_no_neighbour_outside(make: Any, seed: int, encoder: Any) -> None:
+    nodes, edges = random_graph(seed)
+    store = MemoryStore.of(nodes, edges)
+    view = make(store, encoder).view({"tenant": "a"})
+    seen = [node.id for node in nodes if node.properties["tenant"] == "a"]
+    alone = make(MemoryStore.of(*_among(nodes, edges, set(seen))), encoder)
+    assert view.table.ids.tolist() == seen
+    assert [p.expected.tolist() for p in scores(view, seen)] == list(scores(alone, seen))
+
+
+def _among(nodes: list[Node], edges: list[Edge], ids: set[str]) -> tuple[list[Node], list[Edge]]:
+    return [n for n in nodes if n.id in ids], [e for e in edges if {e.source, e.target} <= ids]

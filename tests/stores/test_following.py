@@ -1,0 +1,218 @@
+"""Indexes that are attached to a store stay in step with it, or nothing is written."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphret.errors import InvalidInput, ModelError
+from graphret.linking import Linker
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+WORDS = ["apple", "pear", "plum", "fig", "kiwi", "lime", "date", "nut"]
+
+
+def node(i: int, rng: random.Random) -> Node:
+    return Node(f"n{i:02d}", (rng.choice("AB"),), " ".join(rng.choices(WORDS, k=2)), rng.choice(WORDS))
+
+
+def graph(seed: int, n: int = 20) -> tuple[list[Node], list[Edge]]:
+    rng = random.Random(seed)
+    nodes = [node(i, rng) for i in range(n)]
+    ends = dict.fromkeys((rng.choice(nodes).id, rng.choice(nodes).id) for _ in range(2 * n))
+    return nodes, [Edge(a, rng.choice(["LIKES", "KNOWS"]), b) for a, b in ends]
+
+
+def hybrid(store: Any, encoder: Any) -> HybridIndex:
+    text = NodeText.documents(neighbors=2).bound(store)
+    lexical = BM25Index.of_store(store, text=text)
+    return HybridIndex(lexical, DenseIndex.build(lexical.table, encoder, text=text))
+
+
+MAKERS: dict[str, Callable[[Any, Any], Any]] = {
+    "bm25": lambda store, _: BM25Index.of_store(store),
+    "bm25 of documents": lambda store, _: BM25Index.of_store(store, text=NodeText.documents(neighbors=2)),
+    "bm25 by label": lambda store, _: BM25Index.of_store(store, text=NodeText.documents(), labels=["A"]),
+    "bm25 of a relation": lambda store, _: BM25Index.of_store(store, text=NodeText.relation("LIKES", direction="in")),
+    "dense": lambda store, encoder: DenseIndex.of_store(store, encoder, text=NodeText.documents()),
+    "hybrid": hybrid,
+    "fields": lambda store, encoder: FieldIndex.of_store(
+        store, {"name": NodeText.names(), "likes": NodeText.relation("LIKES")}, encoder=encoder
+    ),
+}
+
+
+def state(index: Any) -> list[tuple[list[str], np.ndarray]]:
+    ids = index.table.ids.tolist()
+    return [(ids, index.score(query, ids)) for query in ("apple", "pear plum", "fig kiwi lime")]
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for (ids, scores), (other_ids, other_scores) in zip(state(one), state(other), strict=True):
+        assert ids == other_ids
+        np.testing.assert_allclose(scores, other_scores, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_an_attached_index_is_always_one_made_of_the_store(make: Any, seed: int, encoder: Any) -> None:
+    rng = random.Random(seed)
+    store = MemoryStore.of(*graph(seed))
+    index = make(store, encoder)
+    store.attach(index)
+    for step in range(6):
+        ids = [n.id for block in store.nodes() for n in block]
+        kind = step % 3
+        if kind == 0:  # renamed and new nodes, and edges among them
+            nodes = [node(int(i[1:]), rng) for i in rng.sample(ids, 3)] + [node(30 + step, rng)]
+            store.upsert(nodes, [Edge(nodes[-1].id, "LIKES", rng.choice(ids)), Edge(nodes[0].id, "KNOWS", ids[0])])
+        elif kind == 1:  # edges alone, one of them heavier than before
+            store.upsert(edges=[Edge(rng.choice(ids), "LIKES", rng.choice(ids), 2.0) for _ in range(3)])
+        else:
+            store.delete([*rng.sample(ids, 3), "nobody"])
+        assert_same(index, make(store, encoder))
+
+
+def test_only_what_changed_is_read_again(encoder: Any) -> None:
+    store = MemoryStore.of(
+        [Node(i, name=i) for i in "abcde"], [Edge("a", "R", "b"), Edge("b", "R", "c"), Edge("d", "R", "e")]
+    )
+    index = DenseIndex.of_store(store, encoder, text=NodeText.documents())
+    store.attach(index)
+    encoder.encoded.clear()
+    store.upsert([Node("b", name="bee")])
+    assert sorted(encoder.encoded) == ["a\nR: bee", "bee\nR: c\nR of: a", "c\nR of: bee"]
+    encoder.encoded.clear()
+    store.upsert([Node("b", name="bee", text="It flies.")])  # the same name: nobody else's text changes
+    assert encoder.encoded == ["bee\nIt flies.\nR: c\nR of: a"]
+    encoder.encoded.clear()
+    store.upsert(edges=[Edge("a", "R", "e")])
+    assert len(encoder.encoded) == 2
+    encoder.encoded.clear()
+    store.delete(["b"])
+    assert sorted(encoder.encoded) == ["a\nR: e", "c"]
+
+
+class Breaking:
+    """An encoder that can be told to fail."""
+
+    name = "breaking"
+    dimension = 48
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder, self.down = encoder, False
+
+    def encode_queries(self, texts: list[str]) -> Any:
+        return self.encoder.encode_queries(texts)
+
+    def encode_documents(self, texts: list[str], *, progress: Any = None) -> Any:
+        if self.down:
+            raise ModelError("the encoder is down")
+        return self.encoder.encode_documents(texts)
+
+
+def test_an_index_that_fails_leaves_everything_as_it_was(encoder: Any) -> None:
+    store, model = MemoryStore.of(*graph(1)), Breaking(encoder)
+    indexes = [
+        BM25Index.of_store(store, text=NodeText.documents()),
+        Linker.of_store(store).names,
+        DenseIndex.of_store(store, model, text=NodeText.documents()),
+    ]
+    for index in indexes:
+        store.attach(index)
+    before = [state(index) for index in indexes], store.count()
+    model.down = True
+    for write in (
+        lambda: store.upsert([Node("new", name="apple")], [Edge("new", "LIKES", "n00")]),
+        lambda: store.upsert(edges=[Edge("n01", "LIKES", "n00", 3.0)]),
+        lambda: store.delete([n.id for n in graph(1)[0]][:5]),
+    ):
+        with pytest.raises(ModelError):
+            write()
+        assert store.count() == before[1]
+        assert store.get(["new"]) == [None]
+        for index, known in zip(indexes, before[0], strict=True):
+            for (ids, scores), (old_ids, old_scores) in zip(state(index), known, strict=True):
+                assert ids == old_ids
+                np.testing.assert_array_equal(scores, old_scores)
+    model.down = False
+    store.upsert([Node("new", name="apple")], [Edge("new", "LIKES", "n00")])
+    assert indexes[2].table.ids.tolist() == indexes[0].table.ids.tolist()
+
+
+def test_a_refused_write_reaches_no_index() -> None:
+    store = MemoryStore.of(*graph(2))
+    index = BM25Index.of_store(store)
+    store.attach(index)
+    with pytest.raises(InvalidInput):
+        store.upsert([Node("new", name="apple")], [Edge("new", "LIKES", "nobody")])
+    assert "new" not in index.table.ids.tolist()
+
+
+class Foreign:
+    """Somebody else's index: it has only what the contract asks for."""
+
+    def __init__(self, fail_on: str = "") -> None:
+        self.names: dict[str, str] = {}
+        self.fail_on = fail_on
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        listed = list(nodes)
+        if any(node.name == self.fail_on for node in listed):
+            raise ModelError("no")
+        self.names |= {node.id: node.name for node in listed}
+
+    def delete(self, ids: Iterable[str]) -> None:
+        for node_id in ids:
+            self.names.pop(node_id, None)
+
+
+def test_somebody_elses_index_follows_too_and_is_put_back_where_another_fails() -> None:
+    store = MemoryStore()
+    one, other, ours = Foreign(), Foreign("bad"), BM25Index.of_store(store)
+    for index in (one, other, ours):
+        store.attach(index)
+    store.upsert([Node("a", name="Ann"), Node("b", name="Bo")])
+    assert one.names == other.names == {"a": "Ann", "b": "Bo"}
+    with pytest.raises(ModelError):
+        store.upsert([Node("a", name="Amy"), Node("c", name="bad")])
+    assert one.names == other.names == {"a": "Ann", "b": "Bo"}
+    assert store.get(["a", "c"])[0] == Node("a", name="Ann")
+    assert ours.table.ids.tolist() == ["a", "b"]
+    store.delete(["a"])
+    assert one.names == other.names == {"b": "Bo"}
+
+
+def test_attaching_and_detaching() -> None:
+    store = MemoryStore()
+    index = BM25Index.of_store(store, text=NodeText.documents())
+    store.attach(index)
+    store.attach(index)
+    store.upsert([Node("a", name="Ann")])
+    assert index.search("Ann", 1).ids == ["a"]
+    store.detach(index)
+    store.detach(index)
+    store.upsert([Node("b", name="Bo")])
+    assert index.table.ids.tolist() == ["a"]
+    with pytest.raises(InvalidInput, match="upsert"):
+        store.attach(NodeText())
+
+
+def test_an_index_made_elsewhere_reads_the_neighbours_of_the_store_that_it_follows() -> None:
+    store = MemoryStore.of([Node("a", name="Ann"), Node("b", name="Bo")], [Edge("a", "KNOWS", "b")])
+    other = MemoryStore.of(*_of(store))
+    index = BM25Index.of_store(other, text=NodeText.documents())
+    store.attach(index)
+    store.upsert([Node("b", name="Cy")])
+    assert set(index.search("Cy", 2).ids) == {"a", "b"}
+    assert index.score("Cy", ["a"])[0] > 0
+
+
+def _of(store: MemoryStore) -> tuple[list[Node], list[Edge]]:
+    return [n for block in store.nodes() for n in block], [e for block in store.edges() for e in block]
