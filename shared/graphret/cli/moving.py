@@ -17,9 +17,9 @@ _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 
 
 class Nested(StrEnum):
-    """What becomes of maps in properties."""
+    """What becomes of maps and mixed lists in a Neo4j."""
 
-    keep = "keep"
+    refuse = "refuse"
     json = "json"
 
 
@@ -80,8 +80,8 @@ def import_(
     ] = False,
     language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
-        Nested, typer.Option(help="Maps in properties: as they are, which databases refuse, or as JSON in a string.")
-    ] = Nested.keep,
+        Nested, typer.Option(help="What becomes of maps and mixed lists in a Neo4j, which cannot hold them.")
+    ] = Nested.refuse,
     json: options.JsonFlag = False,
 ) -> None:
     """Read a graph in another format, or copy one, to where graphret can open it."""

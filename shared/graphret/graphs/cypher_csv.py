@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.graphs.kinds import JSON, Kinds, kind_of, plain_text
+from graphret.graphs.kinds import Kinds, kind_of
 from graphret.graphs.writing import Exported, Progress, no_progress, replacing_folder
 from graphret.stores.base import GraphStore
+from graphret.stores.neo4j.layout import CONSTRAINT, MARKER, OWN
+from graphret.stores.neo4j.names import quote
+from graphret.stores.neo4j.writes import Change, prepared
 from graphret.types import Edge, Node
 
 SCRIPT = "load.cypher"
@@ -29,15 +32,14 @@ def write_cypher_csv(
 ) -> Exported:
     """Write a graph as CSV files with the script ``load.cypher``, which loads them into an empty Neo4j 5.
 
-    There is a file for the nodes of each tuple of labels, and one for the edges of each relation between two primary
-    labels. The script makes a constraint that ids are unique under each primary label, and keeps numbers, truth values
-    and lists as such; maps and lists of several kinds are JSON in a string. A property that is called like one of the
-    node's own fields (``id``, ``name``, ``text``) or the edge's ``weight`` is refused.
+    There is a file for the nodes of each set of labels and one for the edges of each relation. The graph lies in the
+    database as `Neo4jStore` writes it: every node also bears a label on which ids are unique, numbers, truth values and
+    lists are such, and maps and lists of several kinds are JSON in a string.
 
     Parameters
     ----------
     store
-        The graph; it is gone through twice, in blocks. The primary label of every node is held in memory meanwhile.
+        The graph; it is gone through twice, in blocks.
     folder
         Where the files go; it is made, or an export that is there is replaced.
     base_url
@@ -46,92 +48,70 @@ def write_cypher_csv(
     Raises
     ------
     InvalidInput
-        If a property's name is taken, or a file cannot be written.
+        If Neo4j cannot hold something, or a file cannot be written.
     """
-    found = _survey(store)
+    found = _Survey(store)
     with replacing_folder(Path(folder), SCRIPT) as fresh:
         writer = _Writer(fresh, found, base_url)
-        total = sum(store.count())
-        done = 0
-        for node_block in store.nodes():
-            writer.add_nodes(node_block)
-            progress("write", done := done + len(node_block), total)
-        for edge_block in store.edges():
-            writer.add_edges(edge_block)
-            progress("write", done := done + len(edge_block), total)
+        total, done = found.n_nodes + found.n_edges, 0
+        for change, n in _changes(store):
+            writer.add(change)
+            progress("write", done := done + n, total)
         (fresh / SCRIPT).write_text(writer.script(), encoding="utf-8", newline="")
     return Exported([Path(folder) / name for name in (*writer.files, SCRIPT)], found.n_nodes, found.n_edges)
 
 
-class _Survey:
-    """What the first pass over the graph finds."""
+def _changes(store: GraphStore) -> Iterator[tuple[Change, int]]:
+    """Go through the graph as Neo4j holds it, in blocks, with the number of nodes and edges in each."""
+    nodes: list[Node]
+    edges: list[Edge]
+    for nodes in store.nodes():
+        yield prepared(OWN, nodes, (), "json", ()), len(nodes)
+    for edges in store.edges():
+        yield prepared(OWN, (), edges, "json", ()), len(edges)
 
-    def __init__(self) -> None:
+
+class _Survey:
+    """What the first pass over the graph finds: the kinds of values, and which spare characters are free."""
+
+    def __init__(self, store: GraphStore) -> None:
         self.n_nodes = self.n_edges = 0
         self.nodes: dict[_Key, Kinds] = {}
         self.edges: dict[_Key, Kinds] = {}
-        self.primary: dict[str, str] = {}
-        self.unused = set(_SPARE)
+        self._unused = set(_SPARE)
+        for change, _ in _changes(store):
+            for labels, rows in change.nodes.items():
+                self.nodes.setdefault(labels, Kinds()).observe(row[1] for row in rows)
+                self._strike(row[1] for row in rows)
+                self.n_nodes += len(rows)
+            for relation, rows in change.edges.items():
+                self.edges.setdefault((relation,), Kinds()).observe(row[4] for row in rows)
+                self._strike(row[4] for row in rows)
+                self.n_edges += len(rows)
+
+    def _strike(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Strike the spare characters that texts use; those in a list show escaped in its `str`."""
+        for values in rows:
+            for text in map(str, values.values()):
+                for character in [c for c in self._unused if c in text or repr(c)[1:-1] in text]:
+                    self._unused.discard(character)
 
     def spare(self) -> tuple[str, str]:
         """Return two characters that the graph does not use."""
-        left = [character for character in _SPARE if character in self.unused]
+        left = [character for character in _SPARE if character in self._unused]
         if len(left) < 2:
             raise InvalidInput("the graph uses all the control characters that could stand for a backslash in CSV")
         return left[0], left[1]
 
 
-def _survey(store: GraphStore) -> _Survey:
-    found = _Survey()
-    for node_block in store.nodes():
-        for node in node_block:
-            found.primary[node.id] = node.label
-            _observe(found, found.nodes, tuple(node.labels), node.properties, ("id", "name", "text"), node.id)
-            _used(found, (node.id, node.name, node.text))
-        found.n_nodes += len(node_block)
-    for edge_block in store.edges():
-        for edge in edge_block:
-            key = found.primary[edge.source], edge.relation, found.primary[edge.target]
-            _observe(found, found.edges, key, edge.properties, ("weight",), f"{edge.source} to {edge.target}")
-        found.n_edges += len(edge_block)
-    return found
-
-
-def _observe(
-    found: _Survey,
-    kinds: dict[_Key, Kinds],
-    key: _Key,
-    properties: Mapping[str, Any],
-    own: tuple[str, ...],
-    item: str,
-) -> None:
-    known = kinds.get(key)
-    if known is None:
-        known = kinds[key] = Kinds()
-    if properties:
-        for name in own:
-            if name in properties:
-                raise InvalidInput(f"{item!r}: the property {name!r} has the name of a field of its own")
-        known.observe([properties])
-        _used(found, map(str, properties.values()))
-
-
-def _used(found: _Survey, texts: Iterable[str]) -> None:
-    """Strike the spare characters that a text uses; those in a list show escaped in its `str`."""
-    for text in texts:
-        for character in [one for one in found.unused if one in text or repr(one)[1:-1] in text]:
-            found.unused.discard(character)
-
-
 class _File:
     """A CSV file: its columns, and how Cypher reads each back."""
 
-    def __init__(self, name: str, own: Mapping[str, str], kinds: Kinds) -> None:
+    def __init__(self, name: str, ends: tuple[str, ...], kinds: Kinds) -> None:
         self.name = name
-        self.own = own
+        self.ends = ends
         self.columns: dict[tuple[str, str], str] = {}
-        self.rows = 0
-        taken = set(own)
+        taken = set(ends)
         for prop in kinds:
             for kind in kinds[prop]:
                 simple = prop if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", prop) else f"property{len(self.columns)}"
@@ -142,17 +122,21 @@ class _File:
                 self.columns[prop, kind] = column
 
     def header(self) -> list[str]:
-        return [*self.own, *self.columns.values()]
+        return [*self.ends, *self.columns.values()]
+
+    def row(self, ends: list[str], values: Mapping[str, Any]) -> list[Any]:
+        """Return the cells of a row: each value in the column of its name and kind."""
+        cells = (values.get(name) if kind_of(values.get(name)) == kind else None for name, kind in self.columns)
+        return [*ends, *cells]
 
 
 class _Writer:
     def __init__(self, folder: Path, found: _Survey, base_url: str) -> None:
         self.folder, self.base_url = folder, base_url
+        self.counts = found.n_nodes, found.n_edges
         self.backslash, self.between = found.spare()
-        self.primary = found.primary
-        fields = {"id": "string", "name": "string", "text": "string"}
-        ends = {"source": "string", "target": "string", "weight": "float"}
-        self.nodes = {key: _File(f"nodes-{i:03d}.csv", fields, found.nodes[key]) for i, key in _numbered(found.nodes)}
+        self.nodes = {key: _File(f"nodes-{i:03d}.csv", (), found.nodes[key]) for i, key in _numbered(found.nodes)}
+        ends = ("source", "target")
         self.edges = {key: _File(f"edges-{i:03d}.csv", ends, found.edges[key]) for i, key in _numbered(found.edges)}
         for file in (*self.nodes.values(), *self.edges.values()):
             self._append(file, [file.header()])
@@ -161,23 +145,13 @@ class _Writer:
     def files(self) -> list[str]:
         return [file.name for file in (*self.nodes.values(), *self.edges.values())]
 
-    def add_nodes(self, block: list[Node]) -> None:
-        by_key: dict[_Key, list[list[Any]]] = {}
-        for node in block:
-            key = tuple(node.labels)
-            own = [node.id, node.name, node.text]
-            by_key.setdefault(key, []).append([*own, *_values(self.nodes[key], node.properties)])
-        for key, rows in by_key.items():
-            self._append(self.nodes[key], rows)
-
-    def add_edges(self, block: list[Edge]) -> None:
-        by_key: dict[_Key, list[list[Any]]] = {}
-        for edge in block:
-            key: _Key = (self.primary[edge.source], edge.relation, self.primary[edge.target])
-            own = [edge.source, edge.target, edge.weight]
-            by_key.setdefault(key, []).append([*own, *_values(self.edges[key], edge.properties)])
-        for key, rows in by_key.items():
-            self._append(self.edges[key], rows)
+    def add(self, change: Change) -> None:
+        for labels, rows in change.nodes.items():
+            file = self.nodes[labels]
+            self._append(file, [file.row([], values) for _, values in rows])
+        for relation, rows in change.edges.items():
+            file = self.edges[relation,]
+            self._append(file, [file.row([source, target], values) for source, target, _, _, values in rows])
 
     def _append(self, file: _File, rows: list[list[Any]]) -> None:
         with (self.folder / file.name).open("a", encoding="utf-8", newline="") as out:
@@ -187,94 +161,69 @@ class _Writer:
         """Write a value so that nothing is left for Neo4j to guess: a missing one is bare, every other quoted."""
         if value is None:
             return ""
-        if isinstance(value, list | tuple):
-            text = "".join(self.between + _scalar(item) for item in value)
-        else:
-            text = _scalar(value)
+        text = "".join(self.between + _scalar(item) for item in value) if isinstance(value, list) else _scalar(value)
         return '"' + text.replace('"', '""').replace("\\", self.backslash) + '"'
 
     def script(self) -> str:
         """Return the script that loads the files."""
-        labels = sorted({label for label in self.primary.values() if label})
-        nodes, edges = len(self.nodes), len(self.edges)
         return "".join(
             [
-                f"// Loads {len(self.primary):,} nodes from {nodes} files and the edges between them from {edges},\n",
-                "// into an empty Neo4j 5: cypher-shell --file load.cypher, with the files where the server finds\n",
-                f"// them ({self.base_url}). In the Browser, put :auto before each LOAD CSV.\n",
-                *(f"CREATE CONSTRAINT FOR (n:{quoted(one)}) REQUIRE n.id IS UNIQUE;\n" for one in labels),
+                f"// Loads {self.counts[0]:,} nodes and {self.counts[1]:,} edges into an empty Neo4j 5:\n",
+                "// cypher-shell --file load.cypher, with the CSV files where the server finds them\n",
+                f"// ({self.base_url}). In the Browser, put :auto before each LOAD CSV.\n",
+                f"CREATE CONSTRAINT {CONSTRAINT} FOR (n:{quote(MARKER)}) REQUIRE n.id IS UNIQUE;\n",
                 *(self._load_nodes(key, file) for key, file in self.nodes.items()),
-                *(self._load_edges(key, file) for key, file in self.edges.items()),
+                *(self._load_edges(key[0], file) for key, file in self.edges.items()),
             ]
         )
 
     def _load_nodes(self, labels: _Key, file: _File) -> str:
-        of = "".join(f":{quoted(label)}" for label in dict.fromkeys(labels))
-        own = [("id", "row.id"), ("name", "row.name"), ("text", "row.text")]
-        return self._load(file, f"CREATE (x{of})", own)
+        return self._load(file, f"CREATE (x:{':'.join(map(_quoted, (MARKER, *labels)))})")
 
-    def _load_edges(self, key: _Key, file: _File) -> str:
-        source, relation, target = key
-        start = f"MATCH (a{_of(source)} {{id: {self._read('source')}}})"
-        end = f"MATCH (b{_of(target)} {{id: {self._read('target')}}})"
-        create = f"{start} {end} CREATE (a)-[x:{quoted(relation)}]->(b)"
-        return self._load(file, create, [("weight", "toFloat(row.weight)")])
+    def _load_edges(self, relation: str, file: _File) -> str:
+        ends = (f"MATCH ({end}:{quote(MARKER)} {{id: {self._read(end)}}})" for end in file.ends)
+        return self._load(file, f"{' '.join(ends)} CREATE (source)-[x:{_quoted(relation)}]->(target)")
 
-    def _load(self, file: _File, create: str, own: list[tuple[str, str]]) -> str:
-        settings = [(name, self._read(name) if said == f"row.{name}" else said) for name, said in own]
+    def _load(self, file: _File, create: str) -> str:
         properties: dict[str, list[str]] = {}
         for (name, kind), column in file.columns.items():
             properties.setdefault(name, []).append(self._converted(column, kind))
-        settings += [
-            (name, said[0] if len(said) == 1 else f"coalesce({', '.join(said)})") for name, said in properties.items()
-        ]
-        setting = ", ".join(f"x.{quoted(name)} = {said}" for name, said in settings)
+        settings = ", ".join(
+            f"x.{_quoted(name)} = {said[0] if len(said) == 1 else f'coalesce({chr(44).join(said)})'}"
+            for name, said in properties.items()
+        )
         return (
             f"LOAD CSV WITH HEADERS FROM {_literal(self.base_url + file.name)} AS row\n"
-            f"  CALL {{ WITH row {create} SET {setting} }} IN TRANSACTIONS OF {_ROWS_EACH} ROWS;\n"
+            f"  CALL {{ WITH row {create}{f' SET {settings}' if settings else ''} }} "
+            f"IN TRANSACTIONS OF {_ROWS_EACH} ROWS;\n"
         )
 
     def _read(self, column: str) -> str:
         """Return the text of a column, with its backslashes."""
-        return f"replace(row.{quoted(column)}, {_literal(self.backslash)}, {_literal(chr(92))})"
+        return f"replace(row.{quote(column)}, {_literal(self.backslash)}, {_literal(chr(92))})"
 
     def _converted(self, column: str, kind: str) -> str:
         """Return the expression for the value that was written into a column."""
         if not kind.startswith(_LISTED):
-            return _CONVERT[kind].format(f"row.{quoted(column)}") if kind in _CONVERT else self._read(column)
+            return _CONVERT[kind].format(f"row.{quote(column)}") if kind in _CONVERT else self._read(column)
         item = _CONVERT.get(kind.removeprefix(_LISTED), "{}").format("i")
-        row = f"row.{quoted(column)}"
+        row = f"row.{quote(column)}"
         items = f"split(substring({self._read(column)}, 1), {_literal(self.between)})"
         return f"CASE WHEN {row} IS NULL THEN null WHEN {row} = '' THEN [] ELSE [i IN {items} | {item}] END"
 
 
-def quoted(name: str) -> str:
-    """Return a name as Cypher takes it in backticks; Neo4j reads escapes even there, so a backslash is one too."""
-    return "`" + _escaped(name).replace("`", "``") + "`"
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\u{ord(c):04X}" if c == "\\" or ord(c) < 32 else c for c in text)
+def _quoted(name: str) -> str:
+    """Return a name in backticks on one line, so that every statement of the script ends at a line's end."""
+    return "".join(f"\\u{ord(c):04X}" if ord(c) < 32 else c for c in quote(name))
 
 
 def _literal(text: str) -> str:
-    return "'" + "".join("\\\\" if c == "\\" else "\\'" if c == "'" else _escaped(c) for c in text) + "'"
-
-
-def _of(label: str) -> str:
-    return f":{quoted(label)}" if label else ""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + "".join(f"\\u{ord(c):04X}" if ord(c) < 32 else c for c in escaped) + "'"
 
 
 def _numbered(keys: Iterable[_Key]) -> Iterator[tuple[int, _Key]]:
     return enumerate(sorted(keys), 1)
-
-
-def _values(file: _File, properties: Mapping[str, Any]) -> list[Any]:
-    row = []
-    for name, kind in file.columns:
-        value = properties.get(name)
-        row.append((plain_text(value) if kind == JSON else value) if kind_of(value) == kind else None)
-    return row
 
 
 def _scalar(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,13 @@ from graphret import storage
 from graphret.errors import InvalidInput
 from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
 from graphret.graphs.journal import Journal, fingerprint
-from graphret.graphs.loading import Loaded, copy, load_tables, memory_store, nested_as_json
-from graphret.graphs.opening import FOLDER, kind_of, opened, place_of
+from graphret.graphs.loading import Loaded, copy, load_tables, memory_store
+from graphret.graphs.opening import FOLDER, NEO4J, kind_of, opened, place_of
 from graphret.graphs.parquet_files import read_layout
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-
-#: What becomes of maps, and of lists that hold a list or a map, in the properties.
-NESTED = ("keep", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def import_graph(
     *,
     format: str | None = None,
     options: ReadOptions | None = None,
-    nested: str = "keep",
+    nested: str = "refuse",
     progress: Progress = no_progress,
 ) -> Imported:
     """Read a graph and write it to where `graphret.stores.open_store` opens it.
@@ -85,7 +83,8 @@ def import_graph(
     options
         How the sources are read.
     nested
-        ``keep`` maps and lists of lists as they are, which databases refuse, or make them ``json`` in a string.
+        What becomes of maps and mixed lists in a Neo4j, which cannot hold them: ``refuse`` or ``json``; see
+        `Neo4jStore`. Other stores keep them as they are.
 
     Raises
     ------
@@ -97,8 +96,6 @@ def import_graph(
         If the graph cannot be written.
     """
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
-    if nested not in NESTED:
-        raise InvalidInput(f"nested: {' or '.join(map(repr, NESTED))} is expected, not {nested!r}")
     chosen = format_of(format, given)
     where, options = str(to), options or ReadOptions()
     if kind_of(where) == FOLDER and Path(where).exists():
@@ -111,14 +108,12 @@ def import_graph(
         if layout is not None:
             return _from_layout(*layout, given[0], where, nested, progress)
     tables = read_graph(given, chosen, options)
-    if nested == "json":
-        tables = nested_as_json(tables)
     loaded = Loaded(*tables.count())
     if kind_of(where) == FOLDER:
         memory_store(tables).save(where)
     else:
         key = [chosen, fingerprint([Path(one) for one in given]), repr(options), nested, place_of(where)]
-        with opened(where, create=True) as store:
+        with _target(where, nested) as store:
             loaded = load_tables(tables, store, journal=Journal(key), progress=progress)
     return _imported(tables, where, chosen, loaded)
 
@@ -130,15 +125,11 @@ def _from_layout(
     nodes, edges = store.graph.nodes, store.graph.edges
     loaded = Loaded(*store.count())
     if kind_of(where) == FOLDER:
-        target = store
-        if nested == "json":
-            target = MemoryStore()
-            copy(store, target, nested=nested)
-        target.save(where)
+        store.save(where)
     else:
         key = ["parquet", fingerprint([Path(source)]), nested, place_of(where)]
-        with opened(where, create=True) as database:
-            loaded = copy(store, database, nested=nested, journal=Journal(key), progress=progress)
+        with _target(where, nested) as database:
+            loaded = copy(store, database, journal=Journal(key), progress=progress)
     counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
     return Imported(
         where,
@@ -161,12 +152,17 @@ def _copied(given: list[str], where: str, nested: str, progress: Progress) -> Im
     with opened(given[0]) as source:
         if kind_of(where) == FOLDER:
             target = MemoryStore()
-            loaded = copy(source, target, nested=nested, progress=progress)
+            loaded = copy(source, target, progress=progress)
             target.save(where)
             return _copied_to(target, where, loaded)
-        with opened(where, create=True) as store:
+        with _target(where, nested) as store:
             journal = Journal([STORE, place_of(given[0]), source.count(), nested, place_of(where)])
-            return _copied_to(store, where, copy(source, store, nested=nested, journal=journal, progress=progress))
+            return _copied_to(store, where, copy(source, store, journal=journal, progress=progress))
+
+
+def _target(where: str, nested: str) -> AbstractContextManager[GraphStore]:
+    """Open a database to write to."""
+    return opened(where, create=True, **({"nested": nested} if kind_of(where) == NEO4J else {}))
 
 
 def _copied_to(store: GraphStore, where: str, loaded: Loaded) -> Imported:

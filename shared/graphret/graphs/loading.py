@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.graphs.journal import Journal
-from graphret.graphs.rows import json_text
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-from graphret.types import Edge, Node
+from graphret.types import Node
 
 #: How many nodes, and how many edges, are written in one transaction.
 NODE_BATCH, EDGE_BATCH = 10_000, 20_000
-T = TypeVar("T", Node, Edge)
-
 _ROWS = ("source_row", "target_row")
 
 
@@ -70,12 +67,7 @@ def load_tables(
 
 
 def copy(
-    source: GraphStore,
-    target: GraphStore,
-    *,
-    nested: str = "keep",
-    journal: Journal | None = None,
-    progress: Progress = no_progress,
+    source: GraphStore, target: GraphStore, *, journal: Journal | None = None, progress: Progress = no_progress
 ) -> Loaded:
     """Copy every node and edge of one store into another, over what has their ids, in blocks.
 
@@ -83,8 +75,6 @@ def copy(
     ----------
     source, target
         Any two stores. The source must not change meanwhile.
-    nested
-        ``json`` makes maps, and lists that hold a list or a map, JSON in a string.
     journal
         See `load_tables`; blocks that are in the target are then read and not written again.
 
@@ -93,21 +83,14 @@ def copy(
     InvalidInput, StoreError
         What the stores raise.
     """
-
-    def nodes() -> Iterator[list[Node]]:
-        return source.nodes() if nested == "keep" else map(_all_flat_items, source.nodes())
-
-    def edges() -> Iterator[list[Edge]]:
-        return source.edges() if nested == "keep" else map(_all_flat_items, source.edges())
-
     if isinstance(target, MemoryStore):
-        target.upsert(chain.from_iterable(nodes()), chain.from_iterable(edges()))
+        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
         return Loaded(*source.count())
     return _write(
         target,
         source.count(),
-        lambda at: _from(nodes(), at, NODE_BATCH),
-        lambda at: _from(edges(), at, EDGE_BATCH),
+        lambda at: _from(source.nodes(), at, NODE_BATCH),
+        lambda at: _from(source.edges(), at, EDGE_BATCH),
         journal,
         progress,
     )
@@ -191,29 +174,6 @@ def memory_store(tables: GraphTables) -> MemoryStore:
         target_row=rows[1],
         edge_properties=own,
     )
-
-
-def nested_as_json(tables: GraphTables) -> GraphTables:
-    """Return a graph whose maps, and lists that hold a list or a map, are JSON in a string: for databases."""
-    return replace(tables, properties=_all_flat(tables.properties), edge_properties=_all_flat(tables.edge_properties))
-
-
-def _all_flat(properties: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
-    return None if properties is None else [_flat(own) for own in properties]
-
-
-def _all_flat_items(block: list[T]) -> list[T]:
-    return [replace(item, properties=_flat(item.properties)) for item in block]
-
-
-def _flat(own: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not any(isinstance(value, list | dict) for value in own.values()):
-        return own
-    return {name: json_text(value) if _is_nested(value) else value for name, value in own.items()}
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, list | dict) for one in value))
 
 
 def _rows(properties: Sequence[Mapping[str, Any]] | None, key: str) -> NDArray[np.int64] | None:

@@ -8,9 +8,10 @@ from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.writing import Exported, Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-from graphret.stores.parquet import EDGES, NODES, read_parquet
+from graphret.stores.parquet import read_parquet
 from graphret.stores.parquet import write_parquet as write
 
+NODES, EDGES = "nodes.parquet", "edges.parquet"
 _NODE_COLUMNS = {"id", "name", "type", "properties", "labels", "text"}
 _EDGE_COLUMNS = {"from", "to", "type", "properties", "weight"}
 
