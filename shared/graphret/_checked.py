@@ -90,12 +90,12 @@ def property_column(items: Sequence[Node] | Sequence[Edge], properties: Sequence
     try:
         return Records.of(dict(own) for own in properties)
     except InvalidInput:
-        for item, own in zip(items, properties, strict=True):
+        for i, own in enumerate(properties):
             for key, value in own.items():
                 try:
                     to_json({key: value}).encode()
                 except (TypeError, ValueError, RecursionError) as error:
-                    raise InvalidInput(f"{_name(item)}: the property {key!r}: {error}") from error
+                    raise InvalidInput(f"{_name(items[i])}: the property {key!r}: {error}") from error
         raise
 
 

@@ -74,8 +74,11 @@ def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
     sizes = np.concatenate([np.diff(column.offsets) for column in columns])[order]
     offsets = np.zeros(len(order) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    which = np.searchsorted(first, order, side="right") - 1
-    cut = np.flatnonzero((np.diff(order) != 1) | (np.diff(which) != 0)) + 1
+    cut = np.flatnonzero(np.diff(order) != 1) + 1
+    which = np.zeros(len(order), dtype=np.int64)
+    if len(columns) > 1:
+        which = np.searchsorted(first, order, side="right") - 1
+        cut = np.union1d(cut, np.flatnonzero(np.diff(which)) + 1)
     begins = np.concatenate([[0], cut]) if len(order) else cut
     ends = np.append(cut, len(order)) if len(order) else cut
     out = np.empty(int(offsets[-1]), dtype=np.uint8)

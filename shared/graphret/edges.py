@@ -67,7 +67,9 @@ class EdgeTable:
         self.source_part = source_part
         self.target_part = target_part
         self.properties = properties
-        self.out_indptr, self.in_indptr, self.in_order = adjacency or self._adjacency()
+        out, *incoming = adjacency or (_indptr(source, n_nodes),)
+        self.out_indptr = out
+        self._incoming: Sequence[NDArray[np.int64]] = incoming
 
     @classmethod
     def empty(cls, n_nodes: int) -> EdgeTable:
@@ -105,7 +107,7 @@ class EdgeTable:
             np.full(m, NO_PART, dtype=np.int32) if part is None else np.asarray(part, dtype=np.int32)
             for part in (source_part, target_part)
         ]
-        keys = [*ends, codes, *parts]
+        keys: list[NDArray[Any]] = [*ends, codes, *parts]
         order = sorted_order(n, keys, len(names))
         if distinct and m:
             order = order[last_of_equals(order, keys)]
@@ -161,13 +163,23 @@ class EdgeTable:
     def __len__(self) -> int:
         return len(self.source)
 
-    def _adjacency(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        n, m = self.n_nodes, len(self.source)
-        out = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.source, minlength=n), out=out[1:])
-        rows = sp.csr_array((np.arange(m), self.target, out), shape=(n, n))
-        columns = rows.tocsc()  # a counting sort, stable
-        return out, columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
+    @property
+    def in_indptr(self) -> NDArray[np.int64]:
+        """Where the edges that enter each node begin in `in_order`, ``(n_nodes + 1,)``."""
+        return self._entering()[0]
+
+    @property
+    def in_order(self) -> NDArray[np.int64]:
+        """The edges by target, then in their order, ``(m,)``."""
+        return self._entering()[1]
+
+    def _entering(self) -> Sequence[NDArray[np.int64]]:
+        if not self._incoming:  # when it is first asked for: a write makes tables that nobody reads
+            n, m = self.n_nodes, len(self.source)
+            rows = sp.csr_array((np.arange(m), self.target, self.out_indptr), shape=(n, n))
+            columns = rows.tocsc()  # a counting sort, stable
+            self._incoming = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
+        return self._incoming
 
     def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
@@ -270,12 +282,13 @@ class EdgeTable:
         to = new.astype(np.int32)
         source, target = to[self.source], to[self.target]
         kept = np.flatnonzero((source >= 0) & (target >= 0))
-        if len(kept) < len(self):
-            source, target = source[kept], target[kept]
+        if len(kept) == len(self):
+            rest = self.relation, self.relations, self.weight, self.source_part, self.target_part, self.properties
+            return EdgeTable(n_nodes, source, target, *rest)
         return EdgeTable(
             n_nodes,
-            source,
-            target,
+            source[kept],
+            target[kept],
             *fewest(self.relation[kept], self.relations),
             self.weight[kept],
             self.source_part[kept],
@@ -355,6 +368,12 @@ class EdgeTable:
             bundle.records("properties"),
             adjacency=(array("out_indptr"), array("in_indptr"), array("in_order")),
         )
+
+
+def _indptr(source: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
+    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
+    return indptr
 
 
 def _records(table: EdgeTable) -> Records:

@@ -274,9 +274,9 @@ class NodeTable(Sequence[Node]):
             if not _reads(where):
                 return self._evaluate(where, positions)
             distinct, inverse = np.unique(positions, return_inverse=True)
-            return self._evaluate(where, distinct)[inverse]
+            return np.asarray(self._evaluate(where, distinct)[inverse])
         mask = self.mask(where) if mask is None else mask
-        return None if mask is None else mask[positions]
+        return None if mask is None else np.asarray(mask[positions])
 
     def _known_mask(self, where: Where) -> NDArray[np.bool_] | None:
         with self._lock:
@@ -297,8 +297,8 @@ class NodeTable(Sequence[Node]):
         if where.operator == "$not":
             return ~self._evaluate(where.children[0], at)
         if where.field == "label":  # few distinct sets of labels, many nodes
-            fits = [where.matches(Node("-", labels)) for labels in self.label_sets]
-            return np.asarray(fits, dtype=bool)[self.labels[at]]
+            fits = np.asarray([where.matches(Node("-", labels)) for labels in self.label_sets], dtype=bool)
+            return np.asarray(fits[self.labels[at]])
         if where.field in ("id", "name", "text"):
             column: Column[Any] = getattr(self, f"{where.field}s")
             field = where.field

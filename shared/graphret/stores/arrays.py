@@ -45,29 +45,24 @@ def checked_edge_columns(
         raise InvalidInput("relations: a name comes twice")
     ends = _integers("source", source, n_nodes, "node")
     m = len(ends)
-    others = {
-        "target": _integers("target", target, n_nodes, "node"),
-        "relation": np.zeros(m, np.int16)
-        if relation is None and (relations or not m)
-        else _integers("relation", () if relation is None else relation, len(relations), "relation"),
-        "weight": np.ones(m, np.float32) if weight is None else np.asarray(weight, dtype=np.float32),
-    }
-    given = {"source_row": source_row, "target_row": target_row, "edge_properties": properties}
-    lengths = {name: len(column) for name, column in others.items()}
-    lengths |= {name: len(column) for name, column in given.items() if column is not None}  # type: ignore[arg-type]
-    for name, length in lengths.items():
-        if length != m:
-            raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {length:,}")
-    if (wrong := ~np.isfinite(others["weight"])).any():
-        raise InvalidInput(f"weight, row {int(np.argmax(wrong)):,}: a finite number is expected")
-    rows = {
-        name: None if (column := given[name]) is None else _integers(name, column, 2**31 - 1, "row", least=-1)
-        for name in PART_KEYS
-    }
-    if properties is not None and not isinstance(properties, Records):
-        found, properties = split_rows(properties)
-        rows |= found
-    return EdgeColumns(ends, **others, **rows, properties=properties)
+    if relation is None:
+        relation = np.zeros(m if relations else 0, np.int16)
+    columns = EdgeColumns(
+        ends,
+        _integers("target", target, n_nodes, "node"),
+        _integers("relation", relation, len(relations), "relation"),
+        np.ones(m, np.float32) if weight is None else _numbers("weight", weight),
+        None if source_row is None else _integers("source_row", source_row, 2**31 - 1, "row", least=-1),
+        None if target_row is None else _integers("target_row", target_row, 2**31 - 1, "row", least=-1),
+        properties,
+    )
+    for name, column in columns._asdict().items():
+        if column is not None and len(column) != m:
+            raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {len(column):,}")
+    if properties is None or isinstance(properties, Records):
+        return columns
+    rows, properties = split_rows(properties)
+    return columns._replace(properties=properties, **rows)
 
 
 def split_rows(
@@ -85,6 +80,17 @@ def split_rows(
     if found:
         properties = [{k: v for k, v in own.items() if k not in PART_KEYS} for own in properties]
     return found, properties
+
+
+def _numbers(what: str, values: ArrayLike) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{what}: numbers are expected: {error}") from error
+    if (wrong := ~np.isfinite(numbers)).any():
+        raise InvalidInput(f"{what}, row {int(np.argmax(wrong)):,}: a finite number is expected")
+    return numbers
 
 
 def _integers(what: str, values: ArrayLike, bound: int, of: str, least: int = 0) -> NDArray[Any]:

@@ -152,7 +152,9 @@ class _NodeColumns(_Blocks):
     def _codes(self, pa: Any, block: Any) -> NDArray[np.int32]:
         types = self.text(pa, block, "type").dictionary_encode()
         alone = [self._code(() if name is None else (name,)) for name in [*types.dictionary.to_pylist(), None]]
-        codes = np.asarray(alone, dtype=np.int32)[types.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        codes: NDArray[np.int32] = np.asarray(alone, dtype=np.int32)[
+            types.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        ]
         if "labels" not in block.schema.names:
             return codes
         column = block.column("labels")
@@ -216,7 +218,8 @@ class _EdgeColumns(_Blocks):
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise InvalidInput(f"{self.path}: the column 'weight' must be numbers, not {column.type}")
         with np.errstate(over="ignore"):
-            values = column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False).astype(np.float32)
+            given = column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
+            values: NDArray[np.float32] = given.astype(np.float32)
         if (wrong := ~np.isfinite(values)).any():
             raise InvalidInput(f"{self.row(int(np.argmax(wrong)))}: the weight must be a finite number")
         return values
