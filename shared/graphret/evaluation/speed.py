@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from graphret.errors import GraphretError, InvalidInput
-from graphret.evaluation import speed_parts
+from graphret.evaluation import bench_stores, speed_parts
 from graphret.evaluation.figures import Report
 
 #: The parts of the run, in order; each adds its figures to the report.
@@ -28,6 +28,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "lexical": speed_parts.lexical,
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
+    "stores": bench_stores.stores,
 }
 
 
