@@ -55,6 +55,25 @@ def bench_guard(
     encoder: Any = "default",
     progress: Progress | None = None,
 ) -> dict[str, Any]:
+    """Run the benchmark of the Cypher guard where `data` holds queries for it, that of generality elsewhere.
+
+    `graphret.evaluation.cypher_guard.bench_cypher_guard` takes `limit` and `progress`, `bench_generality` all.
+    """
+    from graphret.evaluation.cypher_guard import bench_cypher_guard, holds_queries
+
+    if holds_queries(data):
+        return bench_cypher_guard(data, limit, progress=progress)
+    return bench_generality(data, split, k, limit, encoder, progress)
+
+
+def bench_generality(
+    data: str | Path,
+    split: str = "dev",
+    k: Sequence[int] | None = OTTQA_K,
+    limit: int | None = None,
+    encoder: Any = "default",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """Compare the default with flat search on what OTT-QA becomes without its tables, its passages or its titles.
 
     And on questions of 10 and of about 100 words. Rows are ``<variant>/flat``, ``<variant>/hybrid`` (over fields) and

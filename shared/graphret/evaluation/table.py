@@ -16,6 +16,10 @@ def render(result: Mapping[str, Any]) -> Group:
     from rich.table import Table
     from rich.text import Text
 
+    if "mutations" in result["rows"]:
+        from graphret.evaluation.cypher_guard_table import render_cypher_guard
+
+        return render_cypher_guard(result)
     parts: list[Any] = []
     for title, rows, intervals in _sections(result):
         metrics = _shown(rows)
