@@ -102,8 +102,8 @@ def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
 class SortedIds:
     """Finds strings in a sorted column of distinct ones.
 
-    Large columns are searched where they lie, on disk or in memory, after a look at every 64th string; a batch that
-    is large beside the column, or a column that is small, is looked up in a dictionary instead.
+    Large columns are searched where they lie, on disk or in memory, after a look at every 64th string; once much was
+    asked for beside the length of the column, or where that is small, strings are looked up in a dictionary instead.
     """
 
     def __init__(self, ids: Strings) -> None:
@@ -111,10 +111,12 @@ class SortedIds:
         self._blob, self._offsets = memoryview(ids.blob), memoryview(ids.offsets)  # type: ignore[arg-type]
         self._sample: list[str] | None = None
         self._positions: dict[str, int] | None = None
+        self._asked = 0
 
     def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each string, -1 for one that is not here, ``(w,)``."""
-        if self._positions is None and max(len(wanted) * _SHARE, _SMALL) >= len(self.ids):
+        self._asked += len(wanted)
+        if self._positions is None and max(self._asked * _SHARE, _SMALL) >= len(self.ids):
             self._positions = {node_id: i for i, node_id in enumerate(self.ids)}
         known = self._positions
         if known is not None:
