@@ -26,7 +26,9 @@ class Clauses(Expressions):
         return self._mark(ast.Cypher(this=root), 0)
 
     def _options(self) -> None:
-        """``CYPHER 5 runtime=slotted``."""
+        """``EXPLAIN``, ``PROFILE`` and ``CYPHER 5 runtime=slotted``; the list of what may run decides on them."""
+        if self._is_word("EXPLAIN", "PROFILE"):
+            self._i += 1
         if not self._is_word("CYPHER"):
             return
         self._i += 1

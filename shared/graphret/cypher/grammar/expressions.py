@@ -434,7 +434,7 @@ class Expressions(Patterns, TypeNames, Cursor):
         if not self._at_relationship():
             raise self._wrong("a relationship")
         while self._at_relationship():
-            elements.append(self.parse_relationship_pattern())
+            elements.append(self.parse_relationship_pattern(quantified=False))
             elements.append(self.parse_node_pattern())
         return self._mark(ast.PathPattern(elements=elements), start)
 

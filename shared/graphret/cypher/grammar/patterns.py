@@ -180,7 +180,7 @@ class Patterns(Cursor):
     def _at_relationship(self) -> bool:
         return self._is("-") or (self._is("<") and self._is("-", 1))
 
-    def parse_relationship_pattern(self) -> ast.RelationshipPattern:
+    def parse_relationship_pattern(self, quantified: bool = True) -> ast.RelationshipPattern:
         start = self._i
         left = self._i if self._take("<") else None
         self._need("-")
@@ -199,7 +199,7 @@ class Patterns(Cursor):
         first, last = self.placed[start], self.placed[self._i - 1]
         relationship.__dict__["_left"] = (first.start, first.end if left is not None else first.start)
         relationship.__dict__["_right"] = (last.start if right is not None else last.end, last.end)
-        bounds = self._attempt(self._quantifier) if not self._is("(") else None
+        bounds = self._attempt(self._quantifier) if quantified and not self._is("(") else None
         relationship.args["quantifier"] = bounds
         return relationship
 

@@ -141,7 +141,7 @@ class Calls(Walk):
             message = f"{name}(…) aggregates and may only stand in RETURN, WITH or their ORDER BY"
             self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
         elif self.aggregation == "order":
-            message = f"{name}(…) aggregates, and ORDER BY may only do so where the RETURN or WITH before it does"
+            message = f"{name}(…) aggregates, and ORDER BY may only sort by aggregations that are returned"
             self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
 
     def _share(self, argument: Any) -> None:

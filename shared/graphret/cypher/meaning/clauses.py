@@ -212,7 +212,8 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
         """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after it."""
-        head = clauses[0]
+        before = [clause for clause in clauses[:1] if isinstance(clause, ast.Use)]
+        head = clauses[len(before)] if len(clauses) > len(before) else None
         if not isinstance(head, ast.With):
             return {}, clauses
         plain = all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions)
@@ -232,7 +233,7 @@ class Clauses(Expressions, Patterns, Projections):
                 imported.update(scope)
             else:
                 imported[item.this] = self.kind(item, scope)
-        return imported, clauses[1:]
+        return imported, [*before, *clauses[len(before) + 1 :]]
 
     def subquery(self, node: Subquery, scope: Scope) -> Kind:
         """Walk ``EXISTS``, ``COUNT`` or ``COLLECT``; return the kind of its column."""

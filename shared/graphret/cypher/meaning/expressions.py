@@ -29,6 +29,7 @@ from graphret.cypher.meaning.values import (
     Kind,
     list_of,
     union,
+    words,
 )
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import Chain, IsTyped, LabelDynamic, LabelName, Paren, Shortest, Sign, Subquery, Test, walk
@@ -127,11 +128,14 @@ class Expressions(Operators, Calls, Walk):
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         index = self.kind(node.index, scope)
-        if base.names is not None and base.names <= _ENTITIES | {"MAP"}:
+        keyed = _ENTITIES | {"MAP"}
+        self.expect(node.this, base, _LISTS | keyed)
+        if base.names is None:
+            return ANYTHING
+        if base.names.isdisjoint(_LISTS):
             self.expect(node.index, index, frozenset(("STRING",)))
             return ANYTHING
-        self.expect(node.this, base, _LISTS | _ENTITIES | {"MAP"})
-        if base.is_only("LIST"):
+        if base.names.isdisjoint(keyed):
             self.expect(node.index, index, frozenset(("INTEGER",)))
             return base.item()
         return ANYTHING
@@ -226,8 +230,12 @@ class Expressions(Operators, Calls, Walk):
     def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
         first = self.kind(node.initial, scope)
         item = self._source(node.source, scope)
-        with self.local(scope, [(node.accumulator, ANYTHING), (node.variable, item)]) as inner:
-            return union([first, self.kind(node.expression, inner)])
+        with self.local(scope, [(node.accumulator, first), (node.variable, item)]) as inner:
+            result = self.kind(node.expression, inner)
+        if not _may_accumulate(first, result) and self.strict:
+            message = f"what is gathered begins as {words(first.names)} and becomes {words(result.names)}"
+            self.facts.error(kinds.TYPE_MISMATCH, message, node.expression)
+        return union([first, result])
 
     # --- patterns and subqueries ------------------------------------------
 
@@ -264,23 +272,21 @@ class Expressions(Operators, Calls, Walk):
 
     def _subquery(self, node: Subquery, scope: Scope) -> Kind:
         before = self.aggregation, self.projected, self.hidden
-        visible = {**scope, **{name: ANYTHING for name in self.hidden if name not in scope}} if self.hidden else scope
-        if self.hidden:
-            self._only_visible(node, scope)
-        self.aggregation, self.projected, self.hidden = "forbidden", {}, frozenset()
-        column = self.subquery(node, visible)
+        self.aggregation, self.projected = "forbidden", {}
+        column = self.subquery(node, scope)
         self.aggregation, self.projected, self.hidden = before
         if node.kind == "COUNT":
             return INTEGER
         return BOOLEAN if node.kind == "EXISTS" else list_of(column)
 
-    def _only_visible(self, node: Subquery, scope: Scope) -> None:
-        for part in walk(node.query):
-            if isinstance(part, ast.Identifier) and part.this in self.hidden and part.this not in scope:
-                self._identifier(part, scope)
-
     def _alias(self, node: ast.Alias, scope: Scope) -> Kind:
         return self.kind(node.this, scope)
+
+
+def _may_accumulate(first: Kind, result: Kind) -> bool:
+    if first.names is None or result.names is None or not first.names.isdisjoint(result.names):
+        return True
+    return first.may_be(NUMBERS) and result.may_be(NUMBERS)
 
 
 _Handler = Callable[[Any, Any, Scope], Kind]

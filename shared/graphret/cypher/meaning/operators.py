@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cypherast import ast
 from cypherast.ast import AstNode
 
@@ -93,19 +95,7 @@ class Operators(Walk):
             return ANYTHING
         if left.is_only("LIST") and right.is_only("LIST"):
             return list_of(union([left.item(), right.item()]))
-        if left.is_only("LIST") or right.is_only("LIST"):
-            return list_of(ANYTHING)
-        if "LIST" in left.names | right.names:
-            return ANYTHING
-        if left.is_only("STRING") or right.is_only("STRING"):
-            return Kind(_STRINGS)
-        if left.names <= NUMBERS and right.names <= NUMBERS:
-            return Kind(left.names | right.names)
-        if left.names <= TEMPORAL and right.is_only("DURATION"):
-            return left
-        if right.names <= TEMPORAL and left.is_only("DURATION"):
-            return right
-        return ANYTHING
+        return _of_pairs(_plus, left.names, right.names)
 
     def _subtract(self, left: Kind, left_node: AstNode, right_node: AstNode, right: Kind) -> Kind:
         self.expect(left_node, left, NUMBERS | TEMPORAL | _DURATIONS)
@@ -116,11 +106,8 @@ class Operators(Walk):
             allowed |= _DURATIONS
         if allowed:
             self.expect(right_node, right, frozenset(allowed))
-        if left.names is not None and left.names <= TEMPORAL | _DURATIONS:
-            return left
-        if left.names is not None and left.names <= NUMBERS:
-            return self._number(left, right, NUMBERS)
-        return Kind(NUMBERS | TEMPORAL | _DURATIONS)
+        some = NUMBERS | TEMPORAL | _DURATIONS
+        return _of_pairs(_minus, left.names or some, right.names or some)
 
     def _sign(self, node: Sign, scope: Scope) -> Kind:
         inner = self.kind(node.this, scope)
@@ -138,3 +125,28 @@ class Operators(Walk):
             self.expect(node.this, left, _STRINGS)
             self.expect(node.expression, right, _STRINGS)
         return BOOLEAN
+
+
+def _of_pairs(result: Callable[[str, str], str | None], left: frozenset[str], right: frozenset[str]) -> Kind:
+    """The kind of an operator's result, from that of each pair of kinds; anything where no pair has one."""
+    names = frozenset(filter(None, (result(a, b) for a in left for b in right)))
+    return Kind(names) if names else ANYTHING
+
+
+def _plus(left: str, right: str) -> str | None:
+    pair = {left, right}
+    if "LIST" in pair:
+        return "LIST"
+    if "STRING" in pair:
+        return "STRING" if pair <= _TEXT_OR_NUMBER else None
+    if pair <= NUMBERS:
+        return "FLOAT" if "FLOAT" in pair else "INTEGER"
+    if pair <= TEMPORAL | _DURATIONS and "DURATION" in pair:
+        return left if right == "DURATION" else right
+    return None
+
+
+def _minus(left: str, right: str) -> str | None:
+    if left in NUMBERS and right in NUMBERS:
+        return "FLOAT" if "FLOAT" in (left, right) else "INTEGER"
+    return left if right == "DURATION" and left in TEMPORAL | _DURATIONS else None

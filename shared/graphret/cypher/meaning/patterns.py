@@ -107,14 +107,15 @@ class Patterns(Walk):
         """Walk a path whose variables must all be there already."""
         for element in _parts(path):
             variable = getattr(element, "variable", None)
-            if variable is None:
-                continue
-            if variable.this in self.hidden and variable.this not in scope:
+            if variable is not None and variable.this in self.hidden and variable.this not in scope:
                 self.kind(variable, scope)
-            elif variable.this not in scope:
+            elif variable is not None and variable.this not in scope:
                 kind = kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
                 message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
                 self.facts.error(kind, message, variable, nearest(variable.this, scope))
+            if getattr(element, "where", None) is not None and self.strict:
+                message = "a WHERE within the brackets may only stand in MATCH or in a comprehension"
+                self.facts.error(kinds.INVALID_PATTERN, message, element.where)
         inner = dict(scope)
         self.declare_paths([path], inner)
         self.inspect_paths([path], inner)
@@ -182,6 +183,8 @@ class Patterns(Walk):
             entity.labels.append(labels)
             self.label_names(labels, scope, Kind(NODE.names, entity=entity))
             self.check_label_expression(labels, relationship, long)
+            if relationship and (node.variable is not None or node.properties is not None or long or node.where):
+                self._check_colons(labels)
         properties = node.properties
         if isinstance(properties, ast.Map):
             for key, value in properties.entries:
@@ -202,7 +205,7 @@ class Patterns(Walk):
         conjunctions = [n for n in walk(labels) if isinstance(n, LabelAll)]
         colons = any(":" in n.signs for n in conjunctions)
         if relationship:
-            if colons:
+            if colons or (isinstance(labels, LabelOne) and labels.colons and not _all_names(labels.parts)):
                 message = "relations are not joined by ':'; use '|' for one of them"
                 self.facts.error(kinds.INVALID_PATTERN, message, labels)
             elif long and (isinstance(labels, LabelAll) or not _all_names(getattr(labels, "parts", [labels]))):
@@ -213,6 +216,11 @@ class Patterns(Walk):
             self.facts.error(kinds.INVALID_PATTERN, "labels are joined by '|' without a ':'", labels)
         elif colons and not (isinstance(labels, LabelAll) and labels.signs == {":"} and _all_names(labels.parts)):
             message = "':' between labels does not go with '|', '&', '!' or '%'; use '&'"
+            self.facts.error(kinds.INVALID_PATTERN, message, labels)
+
+    def _check_colons(self, labels: AstNode) -> None:
+        if self.strict and isinstance(labels, LabelOne) and labels.colons:
+            message = "relations are joined by '|' without a ':'"
             self.facts.error(kinds.INVALID_PATTERN, message, labels)
 
     def check_shortest(self, node: Shortest) -> None:

@@ -41,7 +41,7 @@ class Projections(Walk):
             names.add(name)
             columns[name] = kind
         aggregating = [any(True for _ in aggregates(item)) for item in items]
-        self._check_grouping(items, aggregating, scope if starred else {})
+        self._check_grouping(items, aggregating, scope, starred)
         self._after(clause, scope, columns, items, kinds_of, any(aggregating))
         return columns
 
@@ -70,10 +70,11 @@ class Projections(Walk):
             seen = columns
         else:
             seen = {**scope, **columns}
-        self.aggregation = "allowed" if aggregating else "order"
+        # An aggregation may be used again where it was returned; it is then found among what was projected.
+        self.aggregation = "order"
         if clause.order is not None:
             self.order(clause.order, seen)
-        self.aggregation = "allowed" if aggregating else "forbidden"
+        self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
         if where is not None:
             self.predicate(where, seen)
@@ -108,15 +109,16 @@ class Projections(Walk):
 
     # --- grouping ---------------------------------------------------------
 
-    def _check_grouping(self, items: list[AstNode], aggregating: list[bool], starred: Scope) -> None:
+    def _check_grouping(self, items: list[AstNode], aggregating: list[bool], scope: Scope, starred: bool) -> None:
         """What stands beside an aggregation in one item must be an item of its own."""
         if not any(aggregating):
             return
         expressions = [without_parens(item.this if isinstance(item, ast.Alias) else item) for item in items]
         keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and _simple(e)}
-        keys |= {shape(ast.Identifier(this=name)) for name in starred}
+        if starred:
+            keys |= {shape(ast.Identifier(this=name)) for name in scope}
         for expression, has in zip(expressions, aggregating, strict=True):
-            if has and (loose := _ungrouped(expression, keys, frozenset())) is not None:
+            if has and (loose := _ungrouped(expression, keys, frozenset(), scope)) is not None:
                 message = (
                     f"{self.facts.text(loose)!r} stands beside an aggregation: make it an item of its own, "
                     "or pass it on with WITH first"
@@ -135,7 +137,7 @@ def _simple(node: AstNode) -> bool:
     return isinstance(node, ast.Identifier)
 
 
-def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str]) -> AstNode | None:
+def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope) -> AstNode | None:
     """The first part of an aggregating expression that no key groups by."""
     if is_aggregate(node):
         return None
@@ -151,13 +153,14 @@ def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str]) -> AstNod
             base = base.this
         return None if base.this in local else node
     if isinstance(node, Subquery):
-        return None
+        outside = (n for n in walk(node) if isinstance(n, ast.Identifier) and n.this in scope and n.this not in local)
+        return next((n for n in outside if shape(n) not in keys), None)
     if isinstance(node, _LOCAL):
         named = {v.this for key in ("variable", "accumulator") if (v := node.args.get(key)) is not None}
         if isinstance(node, ast.PatternComprehension):
-            named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier)}
+            named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier) and n.this not in scope}
         local = local | named
     for child in children(node):
-        if (loose := _ungrouped(child, keys, local)) is not None:
+        if (loose := _ungrouped(child, keys, local, scope)) is not None:
             return loose
     return None

@@ -88,7 +88,7 @@ MAP = Kind(frozenset(("MAP",)))
 PATH = Kind(frozenset(("PATH",)))
 NODE = Kind(frozenset(("NODE",)))
 RELATIONSHIP = Kind(frozenset(("RELATIONSHIP",)))
-PROPERTY_VALUE = Kind(STORABLE)
+PROPERTY_VALUE = Kind(STORABLE, Kind(STORABLE - {"LIST"}))
 
 
 def list_of(inner: Kind) -> Kind:
