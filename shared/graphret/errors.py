@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from graphret.cypher.report import Report
+from typing import Any
 
 
 class GraphretError(Exception):
@@ -73,7 +70,7 @@ class QueryRefused(StoreError):
     `report` is what the guard found (`graphret.cypher.Report`), `None` where it was not the guard that refused.
     """
 
-    def __init__(self, message: str, report: Report | None = None) -> None:
+    def __init__(self, message: str, report: Any = None) -> None:
         super().__init__(message)
         self.report = report
 
