@@ -75,3 +75,11 @@ def test_columns_are_taken_as_they_are() -> None:
     assert to_strings("names", given_strings) is given_strings
     assert to_records("properties", given_records) is given_records
     assert to_records("properties", [None, {"a": 1}]).tolist() == [{}, {"a": 1}]
+
+
+def test_a_dictionary_is_made_when_enough_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_SMALL", 0)
+    lookup = SortedIds(Strings.of(f"{i:04d}" for i in range(1000)))
+    for asked in range(1, 130):
+        assert lookup.find([f"{asked:04d}"]).tolist() == [asked]
+        assert (lookup._positions is not None) == (asked >= 125)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from corpora import BALLPARKS
@@ -12,8 +12,12 @@ from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph, saving
 from graphret.stores import MemoryStore, open_store
+from graphret.stores.neo4j import Neo4jStore
 from graphret.stores.opening import GRAPH_KINDS, is_address, neo4j_login
 from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
 
 STORE = MemoryStore.of([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
 
@@ -126,6 +130,22 @@ def test_user_and_password_come_from_the_address_or_the_environment(
 ) -> None:
     assert is_address(address)
     assert neo4j_login(address, environment) == expected
+
+
+def test_a_neo4j_by_its_address(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = {"NEO4J_USERNAME": neo4j_auth[0], "NEO4J_PASSWORD": neo4j_auth[1]} if neo4j_auth else {}
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in login.items():
+        monkeypatch.setenv(name, value)
+    with open_store(neo4j_uri) as store:  # type: ignore[attr-defined]
+        assert isinstance(store, Neo4jStore)
+        store.upsert([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
+        assert store.get(["a"]) == STORE.get(["a"])
+    with open_store(neo4j_uri, database="neo4j", layout="auto") as again:  # type: ignore[attr-defined]
+        assert again.neighbors(["a"]) == STORE.neighbors(["a"])
 
 
 @pytest.mark.parametrize("where", ["folder", "/a/folder", "C:\\folder", "a:b"])

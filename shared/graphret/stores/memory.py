@@ -206,7 +206,7 @@ class MemoryStore(Following):
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
         nodes = self.graph.nodes
-        mask = nodes.mask(Where.parse(where), labels)
+        mask = nodes.mask(Where.parse(where), require_names("labels", labels))
         positions = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
         return (nodes.at(positions[i : i + BLOCK]) for i in range(0, len(positions), BLOCK))
 
