@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import groupby
 from typing import Any
 
@@ -25,27 +26,43 @@ _ROWS = ("source_row", "target_row")
 
 
 def from_property_graph_store(
-    store: PropertyGraphStore, *, name: str | None = None, text: str | None = None
+    store: PropertyGraphStore,
+    *,
+    name_property: str | None = None,
+    text_property: str | None = None,
+    **options: Any,
 ) -> GraphStore:
     """Return a LlamaIndex property graph as a graphret store.
 
     Parameters
     ----------
     store
-        Any `PropertyGraphStore`.
-    name, text
+        Any `PropertyGraphStore`. Of a `Neo4jPropertyGraphStore` only the driver and the database are used: the
+        `Neo4jStore` that comes back reads the whole graph, whoever wrote it, in read transactions.
+    name_property, text_property
         The properties that are the name and the text of nodes which have none themselves.
+    **options
+        For Neo4j, further options of `Neo4jStore.from_driver`: ``id_property`` where the id is not ``id``,
+        ``label="__Node__"`` to read LlamaIndex's nodes alone where the database has others, ``hidden``, ``timeout``.
 
     Raises
     ------
     InvalidInput
-        When `store` is no property graph.
+        When `store` is no property graph, or an option is not one of its store's.
+    StoreUnavailable, AccessDenied
+        When Neo4j cannot be reached or refuses the user.
     """
     if not isinstance(store, PropertyGraphStore):
         raise InvalidInput(f"store: a LlamaIndex PropertyGraphStore is expected, not {type(store).__name__}")
+    if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):
+        from llama_index_graphret.property_graph_neo4j import over_neo4j
+
+        return over_neo4j(store, name_property=name_property, text_property=text_property, **options)
+    if options:
+        raise InvalidInput(f"{next(iter(options))}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
         return store.store
-    return PropertyGraphStoreAdapter(store, name=name, text=text)
+    return PropertyGraphStoreAdapter(store, name_property=name_property, text_property=text_property)
 
 
 class PropertyGraphStoreAdapter:
@@ -64,14 +81,16 @@ class PropertyGraphStoreAdapter:
     store
         The property graph. What it keeps of a property, and whether a relation that is there can be replaced, is up to
         it: `upsert` reads again what it replaced, and raises a `StoreError` where that was not kept.
-    name, text
+    name_property, text_property
         As `from_property_graph_store` has them.
     """
 
-    def __init__(self, store: PropertyGraphStore, *, name: str | None = None, text: str | None = None) -> None:
+    def __init__(
+        self, store: PropertyGraphStore, *, name_property: str | None = None, text_property: str | None = None
+    ) -> None:
         self.store = store
-        self.name = name
-        self.text = text
+        self.name_property = name_property
+        self.text_property = text_property
         self._source: Source = Simple(store) if isinstance(store, SimplePropertyGraphStore) else Methods(store)
         self._where: Where | None = None
         self._writing = threading.Lock()
@@ -141,7 +160,7 @@ class PropertyGraphStoreAdapter:
 
     def view(self, where: WhereLike) -> PropertyGraphStoreAdapter:
         """Return the store as far as nodes satisfy `where`; it cannot be written to."""
-        other = PropertyGraphStoreAdapter(self.store, name=self.name, text=self.text)
+        other = copy(self)
         other._where = both(self._where, Where.parse(where)) or Where("$and")
         return other
 
@@ -225,7 +244,7 @@ class PropertyGraphStoreAdapter:
         return nodes, {key: edge for key, edge in edges.items() if edge.source in nodes and edge.target in nodes}
 
     def _nodes(self, found: Iterable[tuple[str, LabelledNode]]) -> list[Node]:
-        nodes = [decoded(node, node_id, name=self.name, text=self.text) for node_id, node in found]
+        nodes = [decoded(node, node_id, name=self.name_property, text=self.text_property) for node_id, node in found]
         return nodes if self._where is None else [node for node in nodes if self._where.matches(node)]
 
     def _graph(self, found: Iterable[Found]) -> tuple[dict[str, Node], dict[tuple[Any, ...], Edge]]:

@@ -80,7 +80,9 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(simple: SimplePropertyGraph
 
 
 def test_properties_can_be_name_and_text(simple: SimplePropertyGraphStore) -> None:
-    ada, chunk = from_property_graph_store(simple, name="title", text="bio").get(["Ada Lovelace", "c1"])
+    ada, chunk = from_property_graph_store(simple, name_property="title", text_property="bio").get(
+        ["Ada Lovelace", "c1"]
+    )
     assert ada is not None
     assert chunk is not None
     assert (ada.name, ada.text, ada.properties["bio"]) == ("Ada Lovelace", "A countess.", "A countess.")
