@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.columns import no_records
 from graphret.errors import InvalidInput
@@ -68,6 +69,20 @@ def refuse_twice(ids: Sequence[str]) -> None:
     for one, other in pairwise(ids):
         if one == other:
             raise InvalidInput(f"node {one!r}: the id comes twice")
+
+
+def refuse_rows_twice(ids: Sequence[str], order: NDArray[np.int64]) -> None:
+    """Raise an `InvalidInput` if two neighbours in the order that sorts the ids are the same."""
+    for first, second in pairwise(order.tolist()):
+        if ids[first] == ids[second]:
+            raise InvalidInput(f"ids, row {second:,}: the id {ids[second]!r} comes twice, first in row {first:,}")
+
+
+def label_set(labels: Any) -> tuple[str, ...]:
+    """Return a tuple of labels, and raise an `InvalidInput` if it is none."""
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+        raise InvalidInput(f"label_sets: {labels!r} is not a tuple of labels")
+    return tuple(labels)
 
 
 def text_column(what: str, ids: Sequence[str], values: Sequence[str]) -> Strings:

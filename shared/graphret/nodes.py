@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret._checked import checked_nodes, property_column, refuse_twice, text_column
+from graphret._checked import (
+    checked_nodes,
+    label_set,
+    property_column,
+    refuse_rows_twice,
+    refuse_twice,
+    text_column,
+)
 from graphret.columns import SortedIds, all_empty, assemble, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
@@ -124,7 +131,7 @@ class NodeTable(Sequence[Node]):
         codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
         if len(codes) != n or (n and not 0 <= codes.min() <= codes.max() < len(label_sets)):
             raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
-        sets = [_label_set(labels) for labels in label_sets]
+        sets = [label_set(labels) for labels in label_sets]
         columns = [
             to_strings("ids", ids),
             no_strings(n) if names is None else to_strings("names", names),
@@ -137,7 +144,7 @@ class NodeTable(Sequence[Node]):
         order = np.arange(n, dtype=np.int64)
         if any(one >= other for one, other in pairwise(listed)):
             order = np.asarray(sorted(range(n), key=listed.__getitem__), dtype=np.int64)
-            refuse_twice([listed[i] for i in order.tolist()])
+            refuse_rows_twice(listed, order)
             columns = [assemble([column], order) for column in columns]
             records = assemble([records], order)
         positions = np.empty(n, dtype=np.int64)
@@ -388,9 +395,3 @@ def _fewest(
     rank = {labels: i for i, labels in enumerate(kept)}
     new = np.asarray([rank.get(labels, -1) for labels in label_sets], dtype=np.int32)
     return new[codes], kept
-
-
-def _label_set(labels: Any) -> tuple[str, ...]:
-    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
-        raise InvalidInput(f"label_sets: {labels!r} is not a tuple of labels")
-    return tuple(labels)

@@ -119,7 +119,7 @@ def test_columns_with_nothing_but_ids_and_ends() -> None:
     [
         ({"ids": ["a", ""]}, "row 1"),
         ({"ids": ["a", None]}, "row 1"),
-        ({"ids": ["a", "a"]}, "'a': the id comes twice"),
+        ({"ids": ["a", "a"]}, "row 1: the id 'a' comes twice, first in row 0"),
         ({"names": ["x"]}, "names: 2 rows"),
         ({"texts": ["x", 3]}, "texts"),
         ({"labels": [0, 7]}, "labels"),

@@ -34,16 +34,15 @@ class SchemaBuilder:
         self._of_label: dict[str, dict[str, _Property]] = {}
         self._of_relation: dict[str, dict[str, _Property]] = {}
 
-    def observe_nodes(self, nodes: Iterable[Node]) -> None:
-        """Read a block of nodes."""
+    def observe_nodes(self, nodes: Iterable[Node], times: int = 1) -> None:
+        """Read a block of nodes, each of which stands for so many of the graph."""
         for node in nodes:
-            labels = dict.fromkeys(node.labels)
-            self._labels.update(labels.keys())
-            for label in labels:
-                _observe(self._of_label.setdefault(label, {}), node.properties)
+            for label in dict.fromkeys(node.labels):
+                self._labels[label] += times
+                _observe(self._of_label.setdefault(label, {}), node.properties, times)
 
-    def observe_edges(self, edges: Iterable[Edge], labels: Mapping[str, str] | None = None) -> None:
-        """Read a block of edges.
+    def observe_edges(self, edges: Iterable[Edge], labels: Mapping[str, str] | None = None, times: int = 1) -> None:
+        """Read a block of edges, each of which stands for so many of the graph.
 
         Parameters
         ----------
@@ -51,10 +50,10 @@ class SchemaBuilder:
             The primary label of nodes by id. An edge is counted as a triple if both of its ends are there.
         """
         for edge in edges:
-            self._relations[edge.relation] += 1
-            _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties)
+            self._relations[edge.relation] += times
+            _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties, times)
             if labels is not None and edge.source in labels and edge.target in labels:
-                self._triples[labels[edge.source], edge.relation, labels[edge.target]] += 1
+                self._triples[labels[edge.source], edge.relation, labels[edge.target]] += times
 
     def build(
         self,
@@ -130,17 +129,17 @@ class _Property:
         )
 
 
-def _observe(known: dict[str, _Property], properties: Mapping[str, Any]) -> None:
+def _observe(known: dict[str, _Property], properties: Mapping[str, Any], times: int) -> None:
     for name, value in properties.items():
         if value is None:
             continue
         seen = known.get(name)
         if seen is None:
             seen = known[name] = _Property()
-        seen.n += 1
+        seen.n += times
         seen.types.add(type_of(value))
         if (example := _example(value)) is not None and (example in seen.values or len(seen.values) < _VALUES_COUNTED):
-            seen.values[example] += 1
+            seen.values[example] += times
 
 
 def _example(value: Any) -> str | None:

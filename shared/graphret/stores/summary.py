@@ -13,8 +13,11 @@ from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.types import Edge, Node
 
-#: So many nodes of each set of labels, and edges of each relation, are read for their properties.
+#: At most so many nodes of each set of labels, and edges of each relation, are read for their properties,
 SAMPLE = 2000
+#: and about so many in all, where there are many sets or relations.
+_IN_ALL = 100_000
+_LEAST = 20
 _BLOCK = 1 << 20
 
 
@@ -23,16 +26,14 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
     builder = SchemaBuilder()
     node_sample = _sample(nodes.labels, len(nodes.label_sets), sample)
     edge_sample = _sample(edges.relation, len(edges.relations), sample)
-    for at in node_sample:
-        builder.observe_nodes(
-            Node("-", nodes.label_sets[int(nodes.labels[at[0]])], properties=properties)
-            for properties in nodes.properties.take(at)
-        )
-    for at in edge_sample:
+    for at, times in node_sample:
+        labels = nodes.label_sets[int(nodes.labels[at[0]])]
+        builder.observe_nodes((Node("-", labels, properties=own) for own in nodes.properties.take(at)), times)
+    for at, times in edge_sample:
         relation = edges.relations[int(edges.relation[at[0]])]
-        builder.observe_edges(Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at))
-    read = sum(map(len, node_sample)), sum(map(len, edge_sample))
-    return builder.build(nodes.label_counts(), triples(nodes, edges), sampled=read != (len(nodes), len(edges)))
+        builder.observe_edges((Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)), times=times)
+    read = [sum(len(at) for at, _ in chosen) for chosen in (node_sample, edge_sample)]
+    return builder.build(nodes.label_counts(), triples(nodes, edges), sampled=read != [len(nodes), len(edges)])
 
 
 def triples(nodes: NodeTable, edges: EdgeTable) -> Counter[tuple[str, str, str]]:
@@ -60,14 +61,15 @@ def _primary(label_sets: Sequence[tuple[str, ...]]) -> tuple[list[str], NDArray[
     return names, np.asarray([names.index(label) for label in first], dtype=np.int64)
 
 
-def _sample(codes: NDArray[np.integer], n_codes: int, size: int) -> list[NDArray[np.int64]]:
-    """Return up to `size` positions of each code, evenly spread; codes without a position are left out."""
+def _sample(codes: NDArray[np.integer], n_codes: int, most: int) -> list[tuple[NDArray[np.int64], int]]:
+    """Return positions of each code, evenly spread, and for how many each of them stands."""
+    size = min(most, max(_LEAST, _IN_ALL // max(n_codes, 1)))
     order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=n_codes))
+    ends = np.cumsum(np.bincount(codes, minlength=n_codes)).tolist()
     groups = []
-    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(codes) else ():
+    for start, end in zip([0, *ends[:-1]], ends, strict=True) if len(codes) else ():
         n = end - start
         if n:
             chosen = np.arange(n) if n <= size else np.arange(size) * n // size
-            groups.append(order[start + chosen])
+            groups.append((order[start + chosen], max(1, round(n / len(chosen)))))
     return groups

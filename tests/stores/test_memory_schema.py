@@ -1,0 +1,77 @@
+"""The schema of a `MemoryStore`: exact counts, and properties from a sample where the graph is large."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphret.schema import PropertySchema
+from graphret.stores import MemoryStore, summary
+from graphret.types import Edge, Node
+
+
+def test_a_small_graph_is_read_whole() -> None:
+    store = MemoryStore.of(
+        [Node("a", ("P", "Q"), properties={"x": 1}), Node("b", ("P",), properties={"x": 2.5}), Node("c", ())],
+        [Edge("a", "R", "b", 1.0, {"since": "2001"}), Edge("b", "R", "c"), Edge("c", "S", "a")],
+    )
+    schema = store.schema()
+    assert not schema.sampled
+    assert schema.labels == {"P": 2, "Q": 1}
+    assert schema.relations == {("", "S", "P"): 1, ("P", "R", ""): 1, ("P", "R", "P"): 1}
+    assert schema.properties["P"]["x"] == PropertySchema("FLOAT", 1.0, (1, 2.5))
+    assert schema.relation_properties == {"R": {"since": PropertySchema("STRING", 0.5, ("2001",))}}
+    assert store.schema() is schema
+    store.upsert([Node("d", ("Q",))])
+    assert store.schema().labels["Q"] == 2
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    """Of the nodes labelled A, 9 of 10 bear it alone and have `x`; B is rare and has `y`."""
+    monkeypatch.setattr(summary, "SAMPLE", 50)
+    n = 2000
+    codes = np.asarray([1 if i % 10 == 0 else 2 if i % 500 == 1 else 0 for i in range(n)], dtype=np.int32)
+    own = [{"x": i % 3} if c == 0 else {"y": "rare"} if c == 2 else {} for i, c in enumerate(codes.tolist())]
+    ends = np.random.default_rng(0).integers(n, size=(2, 9000))
+    return MemoryStore.from_arrays(
+        [f"n{i:04d}" for i in range(n)],
+        labels=codes,
+        label_sets=[("A",), ("A", "Z"), ("B",)],
+        properties=own,
+        source=ends[0],
+        target=ends[1],
+        relation=np.arange(9000) % 2,
+        relations=["S", "R"],
+        edge_properties=[{"w": True} if i % 2 else {} for i in range(9000)],
+    )
+
+
+def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
+    schema = summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
+    assert schema.sampled
+    assert schema.labels == {"A": 1996, "B": 4, "Z": 200}
+    assert sum(schema.relations.values()) == large.count()[1]
+    counted: dict[tuple[str, str, str], int] = {}
+    label = {node.id: node.label for block in large.nodes() for node in block}
+    for edge in (edge for block in large.edges() for edge in block):
+        key = label[edge.source], edge.relation, label[edge.target]
+        counted[key] = counted.get(key, 0) + 1
+    assert schema.relations == counted
+    assert schema.properties["A"]["x"].coverage == pytest.approx(0.9, abs=0.01)  # though Z is half of the sample
+    assert schema.properties["A"]["x"].type == "INTEGER"
+    assert schema.properties["B"]["y"] == PropertySchema("STRING", 1.0, ("rare",))
+    assert schema.relation_properties == {"R": {"w": PropertySchema("BOOLEAN", 1.0, (True,))}}
+    assert schema == summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
+
+
+def test_many_sets_of_labels_share_the_sample(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "_IN_ALL", 90)
+    monkeypatch.setattr(summary, "_LEAST", 5)
+    assert [len(at) for at, _ in summary._sample(large.graph.nodes.labels, 3, 50)] == [30, 30, 4]
+
+
+def test_triples_are_counted_block_by_block(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = summary.triples(large.graph.nodes, large.graph.edges)
+    monkeypatch.setattr(summary, "_BLOCK", 1000)
+    assert summary.triples(large.graph.nodes, large.graph.edges) == whole
