@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from graphret.errors import InvalidInput
-from graphret.graphs.cypher_csv import write_cypher_csv
-from graphret.graphs.graphml import write_graphml
-from graphret.graphs.parquet_files import write_parquet
 from graphret.graphs.writing import Exported, Progress, no_progress
 from graphret.stores.base import GraphStore
 
@@ -18,10 +16,10 @@ EXPORTS = {
     "cypher-csv": "CSV files and load.cypher, which loads them into Neo4j, in a folder",
     "graphml": "one GraphML file",
 }
-_WRITERS: dict[str, Callable[..., Exported]] = {
-    "parquet": write_parquet,
-    "cypher-csv": write_cypher_csv,
-    "graphml": write_graphml,
+_WRITERS = {
+    "parquet": ("parquet_files", "write_parquet"),
+    "cypher-csv": ("cypher_csv", "write_cypher_csv"),
+    "graphml": ("graphml", "write_graphml"),
 }
 
 
@@ -46,4 +44,6 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     """
     if format not in _WRITERS:
         raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(EXPORTS)}")
-    return _WRITERS[format](store, out, progress=progress)
+    module, name = _WRITERS[format]
+    write: Callable[..., Exported] = getattr(import_module(f"graphret.graphs.{module}"), name)
+    return write(store, out, progress=progress)

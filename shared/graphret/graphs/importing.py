@@ -81,7 +81,8 @@ def import_graph(
     format
         One of `graphret.graphs.FORMATS`; by default what the sources look like.
     options
-        How the sources are read.
+        How the sources are read. Of a database that something else wrote, the columns of the id, the name and the text
+        are the properties that hold them.
     nested
         What becomes of maps and mixed lists in a Neo4j, which cannot hold them: ``refuse`` or ``json``; see
         `Neo4jStore`. Other stores keep them as they are.
@@ -102,7 +103,7 @@ def import_graph(
         with storage.writing(where):  # before the work, not after it: whether the folder can be written
             pass
     if chosen == STORE:
-        return _copied(given, where, nested, progress)
+        return _copied(given, where, options, nested, progress)
     if chosen == "parquet" and options == ReadOptions() and len(given) == 1:
         layout = read_layout(Path(given[0]))
         if layout is not None:
@@ -143,21 +144,31 @@ def _from_layout(
     )
 
 
-def _copied(given: list[str], where: str, nested: str, progress: Progress) -> Imported:
+def _copied(given: list[str], where: str, options: ReadOptions, nested: str, progress: Progress) -> Imported:
     """Copy one store into another."""
     if len(given) != 1:
         raise InvalidInput(f"--format {STORE} reads one source, and {len(given)} are given")
     if place_of(given[0]) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
-    with opened(given[0]) as source:
+    with opened(given[0], **_fields(given[0], options)) as source:
         if kind_of(where) == FOLDER:
             target = MemoryStore()
             loaded = copy(source, target, progress=progress)
             target.save(where)
             return _copied_to(target, where, loaded)
         with _target(where, nested) as store:
-            journal = Journal([STORE, place_of(given[0]), source.count(), nested, place_of(where)])
+            journal = Journal([STORE, place_of(given[0]), source.count(), repr(options), nested, place_of(where)])
             return _copied_to(store, where, copy(source, store, journal=journal, progress=progress))
+
+
+def _fields(source: str, options: ReadOptions) -> dict[str, Any]:
+    """Return which properties of a database that something else wrote are the id, the name and the text."""
+    columns = options.columns
+    given = {"id_property": columns.id, "name_property": columns.name, "text_property": columns.text}
+    chosen = {option: column for option, column in given.items() if column is not None}
+    if chosen and kind_of(source) == FOLDER:
+        raise InvalidInput(f"{source}: a folder that graphret wrote has an id, a name and a text; name no columns")
+    return chosen
 
 
 def _target(where: str, nested: str) -> AbstractContextManager[GraphStore]:

@@ -1,0 +1,207 @@
+"""``graphret import``, ``export``, ``schema`` and ``inspect`` on graphs of every format."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from cli_helpers import built, graphret
+
+from graphret import storage
+from graphret.stores import MemoryStore
+
+NODES = "id,labels,name,born\nada,Person;Author,Ada Lovelace,1815\neng,Machine,Analytical Engine,\n"
+EDGES = "source,relation,target,year\nada,WROTE_ON,eng,1843\n"
+KB = "Kismet|directed_by|William Dieterle\nKismet|starred_actors|William Dieterle\nKismet|release_year|1944\n"
+COUNTS = ("nodes", "edges", "labels", "relations")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHRET_CACHE", str(tmp_path / "cache"))
+
+
+def tables(folder: Path) -> Path:
+    source = folder / "tables"
+    source.mkdir(exist_ok=True)
+    (source / "nodes.csv").write_text(NODES)
+    (source / "edges.csv").write_text(EDGES)
+    return source
+
+
+def kb(folder: Path, text: str = KB) -> Path:
+    path = folder / "kb.txt"
+    path.write_text(text)
+    return path
+
+
+def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    said = graphret("import", kb(tmp_path), "--format", "metaqa", "--to", out, "--json").json
+    assert said.keys() == {"source", "to", "format", *COUNTS, "merged", "resumed_nodes", "resumed_edges", "seconds"}
+    assert (said["format"], said["nodes"], said["edges"]) == ("metaqa", 3, 3)
+    assert said["labels"] == {"Actor": 1, "Director": 1, "Movie": 1, "Year": 1}
+    assert said["relations"] == {"directed_by": 1, "release_year": 1, "starred_actors": 1}
+    found = graphret("inspect", out, "--json").json
+    assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+    assert {"folder", "components", "degree", "files", "bytes", "version", "generation"} <= found.keys()
+    assert found["encoder"] is None
+    assert "every checksum right" in graphret("inspect", out).out
+    assert graphret("inspect", out, "--plot", tmp_path / "plot.svg").code == 0
+    assert (tmp_path / "plot.svg").stat().st_size
+    shown = graphret("import", kb(tmp_path), "--to", out)
+    assert "William" not in shown.out
+    assert "Director" in shown.out
+
+
+def test_inspect_finds_a_file_that_was_altered(tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    assert graphret("import", kb(tmp_path), "--to", out).code == 0
+    blob = next(out.glob("gen-*/*names*blob*.npy"), None) or next(out.glob("gen-*/*ids*blob*.npy"))
+    content = bytearray(blob.read_bytes())
+    content[-1] ^= 1
+    blob.write_bytes(bytes(content))
+    ran = graphret("inspect", out)
+    assert (ran.code, ran.out) == (3, "")
+    assert blob.name in ran.err
+
+
+@pytest.mark.parametrize("format", ["parquet", "cypher-csv", "graphml"])
+def test_export_writes_and_says_what(tmp_path: Path, format: str) -> None:
+    out = tmp_path / "graph"
+    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    target = tmp_path / ("g.graphml" if format == "graphml" else "exported")
+    said = graphret("export", "--graph", out, "--format", format, "--out", target, "--json").json
+    assert said.keys() == {"graph", "format", "out", "files", "nodes", "edges", "seconds"}
+    assert (said["nodes"], said["edges"], said["format"]) == (2, 1, format)
+    assert all(Path(file).is_file() for file in said["files"])
+    if format == "graphml":
+        assert nx.read_graphml(target).nodes["ada"]["born"] == 1815
+    if format == "parquet":
+        again = tmp_path / "again"
+        assert graphret("import", target, "--to", again, "--json").json["format"] == "parquet"
+        one, other = MemoryStore.load(out), MemoryStore.load(again)
+        assert list(one.nodes()) == list(other.nodes())
+        assert list(one.edges()) == list(other.edges())
+    assert graphret("export", "--graph", out, "--format", format, "--out", target).out.startswith("2 nodes and 1 edges")
+
+
+def test_export_says_what_it_had_to_replace(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    path.write_text(json.dumps({"id": "a", "name": "b\x00"}))
+    assert graphret("import", path, "--to", tmp_path / "graph").code == 0
+    ran = graphret(
+        "export", "--graph", tmp_path / "graph", "--format", "graphml", "--out", tmp_path / "g.xml", "--json"
+    )
+    assert "1 values hold characters that graphml cannot" in ran.err
+    assert ran.json["nodes"] == 1
+
+
+def test_columns_types_and_labels_by_option(tmp_path: Path) -> None:
+    nodes, edges = tmp_path / "films.tsv", tmp_path / "links.tsv"
+    nodes.write_text("key\ttitle\tkind\tyear\nf1\tDawn\tFilm|Classic\t1999\nf2\tDusk\t\t2000\n")
+    edges.write_text("a\tb\tmuch\nf1\tf2\t0.5\n")
+    options = ["--id-column", "key", "--name-column", "title", "--label-column", "kind", "--label-separator", "|"]
+    options += ["--source-column", "a", "--target-column", "b", "--weight-column", "much", "--relation", "BEFORE"]
+    options += ["--type", "year=string", "--label", "Thing"]
+    ran = graphret("import", nodes, edges, "--to", tmp_path / "graph", *options, "--json")
+    assert ran.json["labels"] == {"Classic": 1, "Film": 1, "Thing": 1}
+    store = MemoryStore.load(tmp_path / "graph")
+    (block,) = store.nodes()
+    assert [(n.id, n.name, n.labels, dict(n.properties)) for n in block] == [
+        ("f1", "Dawn", ("Film", "Classic"), {"year": "1999"}),
+        ("f2", "Dusk", ("Thing",), {"year": "2000"}),
+    ]
+    ((edge,),) = store.edges()
+    assert (edge.source, edge.relation, edge.target, edge.weight) == ("f1", "BEFORE", "f2", 0.5)
+
+
+def test_edges_that_are_one_are_told(tmp_path: Path) -> None:
+    ran = graphret("import", kb(tmp_path, KB + KB), "--to", tmp_path / "graph", "--json")
+    assert ran.json["merged"] == 3
+    assert "3 edges are not there" in ran.err
+
+
+def test_schema_prints_text_within_a_budget_or_json(tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    whole = graphret("schema", "--graph", out)
+    assert whole.code == 0
+    assert whole.out.rstrip("\n") == MemoryStore.load(out).schema().text()
+    assert "(:Person)-[:WROTE_ON]->(:Machine)" in whole.out
+    short = graphret("schema", "--graph", out, "--max-tokens", 40)
+    assert len(short.out) < len(whole.out)
+    assert "Left out" in short.out
+    found = graphret("schema", "--graph", out, "--json").json
+    assert found == json.loads(json.dumps(MemoryStore.load(out).schema().to_dict()))
+    assert graphret("schema", "--graph", out, "--max-tokens", 0).code == 2
+
+
+def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> None:
+    graph = built(tmp_path)
+    assert "MENTIONS" in graphret("schema", "--graph", graph).out
+    said = graphret("export", "--graph", graph, "--format", "parquet", "--out", tmp_path / "out", "--json").json
+    assert said["nodes"] == graphret("inspect", graph, "--json").json["nodes"] == 4
+    copied = graphret("import", graph, "--to", tmp_path / "plain", "--json").json
+    assert (copied["format"], copied["nodes"], copied["edges"]) == ("store", 4, said["edges"])
+    assert graphret("inspect", tmp_path / "plain", "--json").json["relations"] == copied["relations"]
+
+
+def refused(code: int, *arguments: object) -> str:
+    ran = graphret(*arguments)
+    assert (ran.code, ran.out) == (code, ""), ran
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    before = storage.verify(out)
+    bad = tmp_path / "bad" / "kb.txt"
+    bad.parent.mkdir()
+    bad.write_text(KB + "Kismet|directed_by\n")
+    assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(2, "import", bad, "--to", out)
+    assert "no format 'gexf'; known are" in refused(2, "import", bad, "--format", "gexf", "--to", out)
+    assert "the format is not clear" in refused(2, "import", tmp_path / "thing.xyz", "--to", out)
+    assert "no such file" in refused(2, "import", tmp_path / "none.csv", "--to", out)
+    assert "reads one source" in refused(2, "import", bad, bad, "--format", "metaqa", "--to", out)
+    assert "--type: COLUMN=TYPE" in refused(2, "import", tables(tmp_path), "--type", "born", "--to", out)
+    assert "the source and the target are the same" in refused(2, "import", out, "--to", f"{out}/.")
+    assert "no such file or folder" in refused(3, "import", tmp_path / "none", "--format", "store", "--to", out)
+    assert storage.verify(out) == before
+    assert "missing option '--to'" in refused(2, "import", bad).lower()
+    assert "addresses begin with bolt://" in refused(2, "import", bad, "--to", "http://localhost")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
+    assert "holds other files" in refused(3, "import", bad, "--to", mine)
+    assert os.listdir(mine) == ["notes.txt"]
+
+
+def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) -> None:
+    graph = built(tmp_path)
+    assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph)
+    assert graphret("inspect", graph, "--json").json["nodes"] == 4
+
+
+def test_places_that_are_no_graphs_are_refused(tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    for arguments in (
+        ["schema", "--graph", nothing],
+        ["inspect", nothing],
+        ["export", "--graph", nothing, "--format", "parquet", "--out", tmp_path / "out"],
+        ["schema", "--graph", "ladybug:nothing"],
+    ):
+        assert "no such" in refused(3, *arguments)
+    assert not nothing.exists()
+    assert not (tmp_path / "out").exists()
+    out = tmp_path / "graph"
+    graphret("import", tables(tmp_path), "--to", out)
+    assert "gexf" in refused(2, "export", "--graph", out, "--format", "gexf", "--out", tmp_path / "x")
+    assert "cannot be written" in refused(
+        2, "export", "--graph", out, "--format", "graphml", "--out", out / "CURRENT" / "x"
+    )
