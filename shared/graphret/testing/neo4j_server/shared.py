@@ -61,7 +61,7 @@ class SharedServer:
         if outcome["reason"]:
             raise CannotStart(outcome["reason"])
         if outcome["uri"]:
-            return outcome["uri"], tuple(outcome["auth"]) if outcome["auth"] else None  # type: ignore[return-value]
+            return outcome["uri"], tuple(outcome["auth"]) if outcome["auth"] else None
         return self.local().wait().uri, None
 
     def stop(self) -> None:
@@ -93,7 +93,7 @@ def _require_empty(uri: str, auth: list[str] | None) -> None:
     from neo4j.exceptions import DriverError, Neo4jError
 
     try:
-        with neo4j.GraphDatabase.driver(uri, auth=tuple(auth) if auth else None) as driver:
+        with neo4j.GraphDatabase.driver(uri, auth=(auth[0], auth[1]) if auth else None) as driver:
             found = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
     except (DriverError, Neo4jError, ValueError) as error:
         raise CannotStart(f"{URI} is {uri}, which does not answer: {error}") from error

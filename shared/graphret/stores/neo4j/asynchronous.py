@@ -1,0 +1,175 @@
+"""`AsyncNeo4jStore`: the calls of `Neo4jStore`, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from graphret.schema import GraphSchema
+from graphret.stores.base import Rows, require_names
+from graphret.stores.neo4j import calls
+from graphret.stores.neo4j.base import BLOCK, Connected
+from graphret.stores.neo4j.failures import require_version, sending, translated
+from graphret.stores.neo4j.layout import Layout
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.statements import Answer, Plan, Statement, Work
+from graphret.stores.neo4j.values import edge_from
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike
+
+if TYPE_CHECKING:
+    import neo4j
+
+T = TypeVar("T")
+
+
+class AsyncNeo4jStore(Connected):
+    """`Neo4jStore` with calls that are awaited: the same work, run in the driver's asynchronous sessions."""
+
+    driver: neo4j.AsyncDriver
+
+    @staticmethod
+    def _connect(uri: str, settings: dict[str, Any]) -> neo4j.AsyncDriver:
+        import neo4j
+
+        return neo4j.AsyncGraphDatabase.driver(uri, **settings)
+
+    async def close(self) -> None:
+        """See `Neo4jStore.close`."""
+        if self._own_driver:
+            await self.driver.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def schema(self, *, refresh: bool = False) -> GraphSchema:
+        """See `Neo4jStore.schema`."""
+        if self._schema is None or refresh:
+            self._schema = await self._run(calls.schema(await self._graph()))
+        return self._schema
+
+    async def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """See `Neo4jStore.get`."""
+        return await self._run(calls.get(await self._graph(), ids))
+
+    async def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """See `Neo4jStore.neighbors`."""
+        return await self._run(calls.neighbors(await self._graph(), ids, relations, labels, where, direction, limit))
+
+    async def count(self) -> tuple[int, int]:
+        """See `Neo4jStore.count`."""
+        return await self._run(calls.count(await self._graph()))
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]:
+        """See `Neo4jStore.nodes`."""
+        names, condition = require_names("labels", labels), Where.parse(where)
+        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row))
+
+    def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]:
+        """See `Neo4jStore.edges`."""
+        names = require_names("relations", relations)
+        return self._blocks(lambda graph: graph.edges(names), lambda _, row: edge_from(*row))
+
+    async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """See `Neo4jStore.upsert`."""
+        calls.refuse_on_view(self._scope, "upsert")
+        for work in calls.upsert(self.options, await self._layout(), nodes, edges):
+            await self._run(work)
+        self._schema = None
+
+    async def delete(self, ids: Iterable[str]) -> None:
+        """See `Neo4jStore.delete`."""
+        calls.refuse_on_view(self._scope, "delete")
+        await self._run(calls.delete(await self._graph(), ids))
+        self._schema = None
+
+    async def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        max_rows: int | None = None,
+    ) -> Rows:
+        """See `Neo4jStore.query`."""
+        calls.refuse_on_view(self._scope, "query")
+        work = calls.query(await self._graph(), cypher, parameters, timeout, max_rows)
+        with sending():
+            return await self._run(work)
+
+    async def explain(self, cypher: str) -> str | None:
+        """See `Neo4jStore.explain`."""
+        calls.refuse_on_view(self._scope, "query")
+        await self._layout()
+        return await self._run(calls.explain(cypher))
+
+    async def _graph(self) -> Graph:
+        return Graph(await self._layout(), self._scope)
+
+    async def _layout(self) -> Layout:
+        options = self.options
+        if options.settled and options.layout is not None:
+            return options.layout
+        with translated(options.uri):
+            require_version((await self.driver.get_server_info()).agent)
+        if options.layout is not None:
+            return options.settle((options.layout, True))
+        return options.settle(await self._run(calls.detect()))
+
+    async def _run(self, work: Work[T]) -> T:
+        import neo4j
+
+        @neo4j.unit_of_work(timeout=work.timeout or self.options.timeout)
+        async def transacted(transaction: neo4j.AsyncManagedTransaction) -> T:
+            return await _drive(work.plan(), transaction)
+
+        session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
+        with translated(self.options.uri):
+            async with session:
+                return await (session.execute_write if work.writes else session.execute_read)(transacted)
+
+    async def _blocks(
+        self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
+    ) -> AsyncIterator[list[T]]:
+        import neo4j
+
+        graph = await self._graph()
+        if (statement := ask(graph)) is None:
+            return
+        session = self.driver.session(**self.options.session(self.driver, writes=False))
+        query = neo4j.Query(statement.text, timeout=self.options.timeout)
+        with translated(self.options.uri):
+            async with session:
+                result = await session.run(query, dict(statement.parameters))
+                while block := await result.fetch(BLOCK):
+                    yield [read(graph, record.values()) for record in block]
+
+
+async def _drive(plan: Plan[T], transaction: neo4j.AsyncManagedTransaction) -> T:
+    answer: Any = None
+    while True:
+        try:
+            statement = plan.send(answer)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        result = await transaction.run(statement.text, dict(statement.parameters))
+        records = [r async for r in result] if statement.cap is None else await result.fetch(statement.cap)
+        answer = Answer(record.values() for record in records)
+        answer.columns = list(result.keys())
+        if statement.cap is None:
+            answer.kind = (await result.consume()).query_type

@@ -1,0 +1,144 @@
+"""What the synchronous and the asynchronous store share: how they are made, and what they know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from graphret.schema import GraphSchema
+from graphret.stores.neo4j.connection import Options, driver_options
+from graphret.stores.neo4j.failures import require_driver, sending, translated
+from graphret.stores.neo4j.layout import Layout
+from graphret.stores.neo4j.writes import Writer
+from graphret.where import Where, WhereLike, both
+
+#: Nodes or edges in one block of `nodes` and `edges`.
+BLOCK = 5_000
+
+
+class Connected(ABC):
+    """A store in a Neo4j database.
+
+    Parameters
+    ----------
+    uri
+        ``neo4j://`` or ``bolt://``, with ``+s`` for TLS, ``+ssc`` for TLS with any certificate.
+    auth
+        User and password, or what the driver takes: bearer tokens, an auth manager.
+    database
+        Its name, by default the user's own.
+    layout
+        ``graphret`` (what a store writes itself), ``llama-index`` (what ``Neo4jPropertyGraphStore`` wrote), ``foreign``
+        (anything: element ids are the ids), a `Layout`, or ``auto``: seen from the database.
+    id_property, name_property, text_property, label
+        Of a graph that something else wrote: the property that is the id (otherwise element ids are), the properties
+        that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes).
+        Give `label` and an index on it and the id where there is an id, or each lookup reads every node.
+    hidden
+        Properties of nodes that are never read, such as embeddings under a name of one's own.
+    nested
+        What happens to values that Neo4j cannot hold, maps and lists of lists or of several types: ``refuse``, or
+        ``json``: stored as JSON text, read back as they were.
+    writers
+        Functions that are given the nodes of a batch and return more properties for them, by id, which are written in
+        the same transaction. Their names begin with ``graphret_``; they are not read back as properties. A node that
+        another store writes again loses them.
+    timeout
+        Seconds after which the server gives up on a call.
+    impersonated_user
+        As whom everything runs.
+    pool_size, connect_timeout, retry_time, user_agent
+        Connections at most; seconds to wait for one; seconds in which transient errors are tried again; what the store
+        calls itself.
+    options
+        Further settings of the driver.
+
+    Raises
+    ------
+    InvalidInput
+        When an option is malformed.
+    StoreUnavailable, AccessDenied, StoreMismatch
+        From any call: the server cannot be reached, refuses the user, or is too old or has no such database.
+    """
+
+    dialect = "neo4j"
+    driver: Any
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        auth: Any = None,
+        database: str | None = None,
+        layout: str | Layout = "auto",
+        id_property: str | None = None,
+        name_property: str | Sequence[str] | None = None,
+        text_property: str | Sequence[str] | None = None,
+        label: str | None = None,
+        hidden: Iterable[str] = (),
+        nested: str = "refuse",
+        writers: Iterable[Writer] = (),
+        timeout: float | None = None,
+        impersonated_user: str | None = None,
+        pool_size: int | None = None,
+        connect_timeout: float = 10.0,
+        retry_time: float = 10.0,
+        user_agent: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        require_driver()
+        self.options = Options.of(
+            uri,
+            layout=layout,
+            id_property=id_property,
+            name_property=name_property,
+            text_property=text_property,
+            label=label,
+            hidden=hidden,
+            nested=nested,
+            writers=writers,
+            timeout=timeout,
+            database=database,
+            impersonated_user=impersonated_user,
+        )
+        with translated(uri), sending():
+            settings = driver_options(
+                uri,
+                auth,
+                pool_size=pool_size,
+                connect_timeout=connect_timeout,
+                retry_time=retry_time,
+                user_agent=user_agent,
+                driver_options=options,
+            )
+            self.driver = self._connect(uri, settings)
+        self._own_driver = True
+        self._begin(None)
+
+    @classmethod
+    def from_driver(cls, driver: Any, **options: Any) -> Self:
+        """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
+        require_driver()
+        store = cls.__new__(cls)
+        store.options = Options.of("the database", **options)
+        store.driver = driver
+        store._own_driver = False
+        store._begin(None)
+        return store
+
+    def _begin(self, scope: Where | None) -> None:
+        self._scope = scope
+        self._schema: GraphSchema | None = None
+
+    @staticmethod
+    @abstractmethod
+    def _connect(uri: str, settings: dict[str, Any]) -> Any:
+        """Make a driver."""
+
+    def view(self, where: WhereLike) -> Self:
+        """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher."""
+        view = type(self).__new__(type(self))
+        view.options, view.driver, view._own_driver = self.options, self.driver, False
+        view._begin(both(self._scope, Where.parse(where)))
+        return view

@@ -1,0 +1,138 @@
+"""The calls of a store as work to be run, whichever way: arguments checked, statements planned, answers read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.schema import GraphSchema
+from graphret.stores.base import Rows, require_direction, require_limit, require_names
+from graphret.stores.neo4j import writes
+from graphret.stores.neo4j.connection import Options
+from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, MARKER, OWN, Layout
+from graphret.stores.neo4j.names import quote
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.results import Reader
+from graphret.stores.neo4j.sampling import Sampler
+from graphret.stores.neo4j.statements import Plan, Statement, Work
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike
+
+_LLAMA = "__Node__"
+
+
+def schema(graph: Graph) -> Work[GraphSchema]:
+    """Read the schema."""
+    return Work(lambda: Sampler(graph).schema())
+
+
+def get(graph: Graph, ids: Sequence[str]) -> Work[list[Node | None]]:
+    """Read nodes by id."""
+    wanted = _ids(ids)
+    return Work(lambda: graph.get(wanted))
+
+
+def neighbors(
+    graph: Graph,
+    ids: Sequence[str],
+    relations: Collection[str] | None,
+    labels: Collection[str] | None,
+    where: WhereLike,
+    direction: str,
+    limit: int | None,
+) -> Work[list[Edge]]:
+    """Read the edges that touch nodes."""
+    wanted, condition = _ids(ids), Where.parse(where)
+    types, borne = require_names("relations", relations), require_names("labels", labels)
+    require_direction(direction)
+    require_limit(limit)
+    return Work(lambda: graph.neighbors(wanted, types, borne, condition, direction, limit))
+
+
+def count(graph: Graph) -> Work[tuple[int, int]]:
+    """Count nodes and edges."""
+    return Work(graph.count)
+
+
+def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[Work[None]]:
+    """Write nodes and edges, behind the constraint that finds them by id."""
+    change = writes.prepared(layout, nodes, edges, options.nested, options.writers)
+    if not options.constrained:
+        yield Work(lambda: writes.constrained(layout), writes=True)
+        options.constrained = True
+    yield Work(lambda: writes.upsert(layout, change), writes=True)
+    options.layout, options.settled = layout, True
+
+
+def delete(graph: Graph, ids: Iterable[str]) -> Work[None]:
+    """Take nodes away."""
+    gone = _ids(ids)
+    return Work(lambda: writes.delete(graph.layout, gone), writes=True)
+
+
+def query(
+    graph: Graph, cypher: str, parameters: Mapping[str, Any] | None, timeout: float | None, max_rows: int | None
+) -> Work[Rows]:
+    """Run a query that is not the store's own."""
+    cap = require_limit(max_rows)
+    if not isinstance(cypher, str):
+        raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
+    asked = Statement(cypher, dict(parameters or {}), None if cap is None else cap + 1)
+
+    def plan() -> Plan[Rows]:
+        reader = Reader(graph.layout)
+        answer = yield asked
+        columns, rows = answer.columns, answer[:cap]
+        yield from reader.resolve(rows)
+        values = [tuple(map(reader.value, row)) for row in rows]
+        return Rows(columns, values, len(answer) > len(rows))
+
+    return Work(plan, timeout=timeout, rows=1000 if cap is None else min(1000, cap + 1))
+
+
+def explain(cypher: str) -> Work[str | None]:
+    """Ask what kind of query something is."""
+
+    def plan() -> Plan[str | None]:
+        return (yield Statement(f"EXPLAIN {cypher}")).kind
+
+    return Work(plan)
+
+
+def detect() -> Work[tuple[Layout, bool]]:
+    """Find out how a graph lies in a database, and whether there is one at all."""
+
+    def plan() -> Plan[tuple[Layout, bool]]:
+        counts = []
+        for pattern in ("(n)", f"(n:{quote(MARKER)})", f"(n:{quote(_LLAMA)})"):
+            ((n,),) = yield Statement(f"MATCH {pattern} RETURN count(n)")
+            counts.append(n)
+        everything, own, llama = counts
+        if own or not everything:
+            return OWN, bool(everything)
+        if llama:
+            return replace(LLAMA_INDEX, label=_LLAMA if llama == everything else None), True
+        return FOREIGN, True
+
+    return Work(plan)
+
+
+def refuse_on_view(scope: Where | None, what: str) -> None:
+    """Refuse what a view does not do."""
+    if scope is None:
+        return
+    if what == "query":
+        raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
+    raise StoreError("a view of a store cannot be written to; write to the store itself")
+
+
+def _ids(ids: Iterable[str]) -> list[str]:
+    if isinstance(ids, str):
+        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
+    found = list(ids)
+    for node_id in found:
+        if not isinstance(node_id, str):
+            raise InvalidInput(f"ids: {node_id!r} is not an id")
+    return found

@@ -1,0 +1,127 @@
+"""What the synchronous and the asynchronous store have in common: options, and the sessions that they open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
+from graphret.stores.neo4j.writes import Writer, require_nested
+
+LAYOUTS = {"graphret": OWN, "llama-index": LLAMA_INDEX, "foreign": FOREIGN}
+
+
+@dataclass(slots=True)
+class Options:
+    """What a store was told.
+
+    Parameters
+    ----------
+    uri
+        Where the database is, for messages.
+    database, impersonated_user
+        As the driver takes them.
+    timeout
+        Seconds after which the database gives up on any call of the store, `None` for the server's own limit.
+    nested
+        ``refuse`` or ``json``: what is done with values that Neo4j cannot hold.
+    layout
+        How the graph lies in the database, `None` while that is not known.
+    writers
+        What else is written with nodes.
+    """
+
+    uri: str
+    database: str | None = None
+    impersonated_user: str | None = None
+    timeout: float | None = None
+    nested: str = "refuse"
+    layout: Layout | None = None
+    writers: list[Writer] = field(default_factory=list)
+    settled: bool = False
+    constrained: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        uri: str,
+        *,
+        layout: str | Layout = "auto",
+        id_property: str | None = None,
+        name_property: str | Sequence[str] | None = None,
+        text_property: str | Sequence[str] | None = None,
+        label: str | None = None,
+        hidden: Iterable[str] = (),
+        nested: str = "refuse",
+        writers: Iterable[Writer] = (),
+        **rest: Any,
+    ) -> Options:
+        """Check options; see `Neo4jStore`."""
+        told = layout_of(id_property, name_property, text_property, label)
+        if isinstance(layout, str):
+            if layout != "auto" and layout not in LAYOUTS:
+                raise InvalidInput(f"layout: 'auto', {', '.join(map(repr, LAYOUTS))} expected, not {layout!r}")
+            given = LAYOUTS.get(layout)
+        else:
+            given = layout
+        if told is not None and given is not None and given is not FOREIGN:
+            raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
+        chosen = told or given
+        if chosen is not None and hidden:
+            chosen = chosen.hiding(hidden)
+        return cls(uri, nested=require_nested(nested), layout=chosen, writers=list(writers), **rest)
+
+    def settle(self, found: tuple[Layout, bool]) -> Layout:
+        """Return a layout that was found, and remember it if there is a graph of it."""
+        layout, there = found
+        if there:
+            self.layout, self.settled = layout, True
+        return layout
+
+    def session(self, driver: Any, *, writes: bool, rows: int = 1000) -> dict[str, Any]:
+        """What a session is opened with; one sees what the last one of the same driver wrote, on a cluster too."""
+        import neo4j
+
+        options = {
+            "database": self.database,
+            "impersonated_user": self.impersonated_user,
+            "default_access_mode": neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS,
+            "fetch_size": rows,
+            "notifications_min_severity": neo4j.NotificationMinimumSeverity.OFF,
+            "bookmark_manager": driver.execute_query_bookmark_manager,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def driver_options(
+    uri: str,
+    auth: Any,
+    *,
+    pool_size: int | None,
+    connect_timeout: float,
+    retry_time: float,
+    user_agent: str | None,
+    driver_options: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """What a driver is made with."""
+    if not isinstance(uri, str) or "://" not in uri:
+        raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
+    options = {
+        "auth": auth,
+        "max_connection_pool_size": pool_size,
+        "connection_timeout": connect_timeout,
+        "max_transaction_retry_time": retry_time,
+        "user_agent": user_agent or _user_agent(),
+    }
+    return {name: value for name, value in options.items() if value is not None} | (driver_options or {})
+
+
+def _user_agent() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"graphret/{version('graphret')}"
+    except PackageNotFoundError:
+        return "graphret"

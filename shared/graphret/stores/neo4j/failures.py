@@ -1,0 +1,84 @@
+"""What goes wrong with a database, as graphret's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from graphret.errors import (
+    AccessDenied,
+    GraphretError,
+    InvalidInput,
+    MissingDependency,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
+
+#: The oldest server that knows the types of values (``IS ::``) as graphret asks for them.
+OLDEST = (5, 13)
+_AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
+
+
+def require_driver() -> None:
+    """Raise a `MissingDependency` if the driver is not installed."""
+    try:
+        import neo4j  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
+
+
+def require_version(agent: str) -> None:
+    """Raise a `StoreMismatch` if a server, by the name it gives itself, is too old."""
+    found = _AGENT.match(agent)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        raise StoreMismatch(f"Neo4j {OLDEST[0]}.{OLDEST[1]} or later is needed; the server says it is {agent}")
+
+
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """Raise the driver's errors as graphret's."""
+    import neo4j.exceptions as driver
+
+    try:
+        yield
+    except (driver.Neo4jError, driver.DriverError) as error:
+        raise _translate(error, uri) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"a text holds half of a surrogate pair, which Neo4j cannot hold: {error}") from error
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Raise what the driver says of values that it cannot send as an `InvalidInput`."""
+    try:
+        yield
+    except GraphretError:
+        raise
+    except (OverflowError, ValueError, TypeError) as error:
+        raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
+
+
+def _translate(error: Exception, uri: str) -> GraphretError:
+    import neo4j.exceptions as driver
+
+    code = getattr(error, "code", None) or ""
+    said = getattr(error, "message", None) or str(error)
+    if isinstance(error, driver.Forbidden) and code.endswith(".AccessMode"):
+        return QueryRefused(f"the query would write: {said}")
+    if isinstance(error, (driver.AuthError, driver.Forbidden)) or ".Security." in code:
+        return AccessDenied(f"{uri} refuses access: {said}")
+    if "TransactionTimedOut" in code:
+        return QueryTimeout(f"the query took longer than it was given: {said}")
+    if "DatabaseNotFound" in code:
+        return StoreMismatch(f"{uri}: {said}")
+    if isinstance(error, driver.ConfigurationError):
+        return InvalidInput(f"{uri}: {said}")
+    if isinstance(error, (driver.ServiceUnavailable, driver.SessionExpired, driver.TransientError)):
+        return StoreUnavailable(f"{uri} cannot be reached, or the connection was lost: {said}")
+    if ".Statement." in code or ".Procedure." in code:
+        return QueryRefused(said)
+    return StoreError(f"{uri}: {said}")

@@ -1,0 +1,225 @@
+"""How a graph lies in Neo4j: which property is the id, the name and the text, and what of it is hidden.
+
+What graphret writes itself (`OWN`): a node has its labels and ``__Graphret__``, which has a unique constraint on ``id``
+for looking up; the properties ``id``, ``name`` and ``text`` where they are not empty, and its own beside them. An edge
+has ``weight`` where it is not 1, ``source_row`` and ``target_row``. A property whose name is one of these is stored
+behind ``properties.``. Names that begin with ``graphret_`` are for graphret's own use, and never read as properties:
+
+===================== ==================================================================================
+``graphret_id``       an id that is too long for an index; ``id`` then has a digest of it
+``graphret_labels``   the labels in their order, where that is not the alphabet's
+``graphret_null``     the names of properties that are none
+``graphret_json``     the names of properties that are stored as JSON text
+``graphret_at.PATH``  a value inside of such a property, for conditions; ``graphret_in.PATH``: the items of a list
+===================== ==================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j.names import quote
+
+MARKER = "__Graphret__"
+CONSTRAINT = "graphret_id"
+RESERVED = "graphret_"
+LONG_ID = "graphret_id"
+LABELS = "graphret_labels"
+NULLS = "graphret_null"
+JSON = "graphret_json"
+AT = "graphret_at."
+IN = "graphret_in."
+ROWS = ("source_row", "target_row")
+#: What indexes in the database keep beside a node: its document and its vector. They are long, so they stay there.
+INDEXED = ("graphret_title", "graphret_text", "graphret_embedding")
+_PREFIX = "properties."
+_FIELDS = ("id", "name", "text")
+#: What an index puts on the nodes of a graph that has no label of its own.
+TEXT_LABEL = "__GraphretText__"
+#: Labels that tools keep for themselves.
+_INTERNAL = (TEXT_LABEL, "_Bloom_Perspective_", "_Bloom_Scene_")
+#: An index holds strings of about 8 kB.
+_ID_BYTES = 4000
+_ID_SHOWN = 1000
+_DIGEST = re.compile(r"…[0-9a-f]{64}\Z")
+_ELEMENT_ID = re.compile(r"\d+:[0-9a-fA-F-]{36}:\d+\Z")
+_NUMBER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the fields of nodes are.
+
+    Parameters
+    ----------
+    id
+        The property that is the id; nodes without it go by their element id, as all do where it is `None`.
+    name, text
+        The properties that are the name and the text: the first of them that a node has as a string.
+    label
+        The label of every node of the graph, by which ids are looked up; nodes without it are not read. For speed the
+        database needs an index or a constraint on this label and the id.
+    hidden_labels
+        Labels that nodes do not show, besides `label`.
+    hidden
+        Properties of nodes that are never read, such as embeddings.
+    own
+        Whether graphret wrote it, in the way that the module says.
+    """
+
+    id: str | None = None
+    name: tuple[str, ...] = ("name", "title")
+    text: tuple[str, ...] = ("text", "description", "summary", "content")
+    label: str | None = None
+    hidden_labels: tuple[str, ...] = _INTERNAL
+    hidden: tuple[str, ...] = ("embedding", *INDEXED)
+    own: bool = False
+
+    def hiding(self, properties: Iterable[str]) -> Layout:
+        """The layout with more properties of nodes never read."""
+        return replace(self, hidden=tuple(dict.fromkeys((*self.hidden, *properties))))
+
+    # Cypher
+
+    def node(self, variable: str) -> str:
+        """A pattern for a node of the graph."""
+        return f"({variable}:{quote(self.label)})" if self.label else f"({variable})"
+
+    def id_of(self, node: str) -> str:
+        """An expression for the id of what `node` is."""
+        if self.own:
+            return f"coalesce({node}.{LONG_ID}, {node}.id)"
+        if self.id is None:
+            return f"elementId({node})"
+        return f"coalesce(toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
+
+    def order_of(self, node: str) -> str:
+        """An expression that orders by id, from the index where graphret made one."""
+        return f"{node}.id" if self.own else self.id_of(node)
+
+    def among(self, node: str, ids: Sequence[str], parameters: dict[str, object]) -> str:
+        """A condition that the node's id is one of `ids`; adds to the parameters."""
+        if self.own:
+            parameters["keys"] = [key_of(i) for i in ids]
+            return f"{node}.id IN $keys"
+        of_elements = [i for i in ids if _ELEMENT_ID.match(i)]
+        if self.id is None:
+            parameters["keys"] = of_elements
+            return f"elementId({node}) IN $keys"
+        name = quote(self.id)
+        parameters["keys"] = [*ids, *(int(i) for i in ids if _NUMBER.match(i))]
+        condition = f"{node}.{name} IN $keys"
+        if not of_elements:
+            return condition
+        parameters["elements"] = of_elements
+        return f"({condition} OR ({node}.{name} IS NULL AND elementId({node}) IN $elements))"
+
+    def text_of(self, node: str, candidates: Sequence[str]) -> str:
+        """An expression for the name or the text of what `node` is."""
+        if self.own:
+            return f"coalesce({node}.{quote(candidates[0])}, '')"
+        parts = [
+            f"CASE WHEN {p} IS :: STRING NOT NULL OR {p} IS :: INTEGER NOT NULL THEN toString({p}) END"
+            for p in (f"{node}.{quote(name)}" for name in candidates)
+        ]
+        return f"coalesce({', '.join([*parts, chr(39) * 2])})"
+
+    def values_of(self, node: str) -> str:
+        """An expression for the properties of what `node` is, as a map; what is hidden stays in the database."""
+        hidden = "".join(f", {quote(name)}: null" for name in self.hidden)
+        return f"{node} {{.*{hidden}}}"
+
+    # names
+
+    @property
+    def unseen_labels(self) -> frozenset[str]:
+        """The labels that nodes do not show."""
+        return frozenset((*self.hidden_labels, *([self.label] if self.label else ())))
+
+    def key(self, name: str) -> str | None:
+        """Where the property of this name is stored; `None` where a node cannot have such a property."""
+        if self.own:
+            return _PREFIX + name if _taken(name, _FIELDS) else name
+        return None if self.property(name) is None else name
+
+    def property(self, key: str) -> str | None:
+        """The name of the property that is stored there; `None` where it is no property."""
+        if self.own:
+            return unescaped(key, _FIELDS)
+        if key.startswith(RESERVED) or key in self.hidden:
+            return None
+        fields = ("id", self.id), ("name", self.name[:1]), ("text", self.text[:1])
+        return None if any(key == field and own and field in own for field, own in fields) else key
+
+    def labels(self, found: Iterable[str], ordered: object = None) -> tuple[str, ...]:
+        """The labels of a node as they are read: in the order it was given, else by the alphabet, ``_`` last."""
+        shown = set(found) - self.unseen_labels
+        if isinstance(ordered, list) and set(ordered) == shown:
+            return tuple(ordered)
+        return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
+
+
+OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, own=True)
+#: What LlamaIndex's ``Neo4jPropertyGraphStore`` writes; `label` is for databases in which nothing else is.
+LLAMA_INDEX = Layout("id", ("name",), ("text",), None, ("__Node__", "__Entity__", *_INTERNAL))
+FOREIGN = Layout()
+
+
+def layout_of(
+    id_property: str | None,
+    name_property: str | Sequence[str] | None,
+    text_property: str | Sequence[str] | None,
+    label: str | None,
+) -> Layout | None:
+    """Return the layout that options describe, `None` where none is given."""
+    if id_property is None and name_property is None and text_property is None and label is None:
+        return None
+
+    def names(what: str, given: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+        chosen = default if given is None else (given,) if isinstance(given, str) else tuple(given)
+        for name in chosen:
+            quote(name, what)
+        if not chosen:
+            raise InvalidInput(f"{what}: at least one property is expected")
+        return chosen
+
+    if id_property is not None:
+        quote(id_property, "id_property")
+    if label is not None:
+        quote(label, "label")
+    name = names("name_property", name_property, FOREIGN.name)
+    text = names("text_property", text_property, FOREIGN.text)
+    return replace(FOREIGN, id=id_property, name=name, text=text, label=label)
+
+
+def key_of(node_id: str) -> str:
+    """Return what the index holds for an id: the id itself, or a digest of one that is too long."""
+    if len(node_id.encode("utf-8", "surrogatepass")) <= _ID_BYTES and not _DIGEST.search(node_id):
+        return node_id
+    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{node_id[:_ID_SHOWN]}…{digest}"
+
+
+def escaped(name: str, fields: Sequence[str]) -> str:
+    """Return where a property is stored, given the names that mean something else."""
+    return _PREFIX + name if _taken(name, fields) else name
+
+
+def unescaped(key: str, fields: Sequence[str]) -> str | None:
+    """Return the name of the property that is stored there, `None` where it is no property."""
+    if key in fields or key.startswith(RESERVED):
+        return None
+    name = key.removeprefix(_PREFIX)
+    return name if name != key and _taken(name, fields) else key
+
+
+def _taken(name: str, fields: Sequence[str]) -> bool:
+    while name not in fields and not name.startswith(RESERVED):
+        if not name.startswith(_PREFIX):
+            return False
+        name = name.removeprefix(_PREFIX)
+    return True

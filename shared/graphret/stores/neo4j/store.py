@@ -1,0 +1,199 @@
+"""`Neo4jStore`: a graph in Neo4j, through the official driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from graphret.schema import GraphSchema
+from graphret.stores.base import Rows, require_names
+from graphret.stores.neo4j import calls
+from graphret.stores.neo4j.base import BLOCK, Connected
+from graphret.stores.neo4j.failures import require_version, sending, translated
+from graphret.stores.neo4j.layout import Layout
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.statements import Answer, Plan, Statement, Work
+from graphret.stores.neo4j.values import edge_from
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike
+
+if TYPE_CHECKING:
+    import neo4j
+
+T = TypeVar("T")
+
+
+class Neo4jStore(Connected):
+    """A `CypherStore` in Neo4j 5.13 or later. Nothing of the graph is kept in this process.
+
+    Nothing is asked of the server before the first call. A store is safe to use from several threads; it can be used
+    again when the server was down and has come back. `Connected` says what it takes.
+    """
+
+    driver: neo4j.Driver
+
+    @staticmethod
+    def _connect(uri: str, settings: dict[str, Any]) -> neo4j.Driver:
+        import neo4j
+
+        return neo4j.GraphDatabase.driver(uri, **settings)
+
+    def close(self) -> None:
+        """Close the connections; a driver that the store was given stays open."""
+        if self._own_driver:
+            self.driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # reading
+
+    def schema(self, *, refresh: bool = False) -> GraphSchema:
+        """Return labels, relations and properties; read once, sampled where the graph is large.
+
+        Properties have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them.
+
+        Parameters
+        ----------
+        refresh
+            Read it again; the store does so too after it wrote.
+        """
+        if self._schema is None or refresh:
+            self._schema = self._run(calls.schema(self._graph()))
+        return self._schema
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        return self._run(calls.get(self._graph(), ids))
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        return self._run(calls.neighbors(self._graph(), ids, relations, labels, where, direction, limit))
+
+    def count(self) -> tuple[int, int]:
+        """Return how many nodes and how many edges there are."""
+        return self._run(calls.count(self._graph()))
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        names, condition = require_names("labels", labels), Where.parse(where)
+        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row))
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        names = require_names("relations", relations)
+        return self._blocks(lambda graph: graph.edges(names), lambda _, row: edge_from(*row))
+
+    # writing
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Add nodes and edges, or replace those of the same identity, in one transaction.
+
+        Its size is bounded by the server's memory: write a graph of millions of nodes in several calls.
+        """
+        calls.refuse_on_view(self._scope, "upsert")
+        for work in calls.upsert(self.options, self._layout(), nodes, edges):
+            self._run(work)
+        self._schema = None
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        calls.refuse_on_view(self._scope, "delete")
+        self._run(calls.delete(self._graph(), ids))
+        self._schema = None
+
+    # Cypher
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> Rows:
+        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
+        calls.refuse_on_view(self._scope, "query")
+        work = calls.query(self._graph(), cypher, parameters, timeout, max_rows)
+        with sending():
+            return self._run(work)
+
+    def explain(self, cypher: str) -> str | None:
+        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; it does not run."""
+        calls.refuse_on_view(self._scope, "query")
+        self._layout()
+        return self._run(calls.explain(cypher))
+
+    # running
+
+    def _graph(self) -> Graph:
+        return Graph(self._layout(), self._scope)
+
+    def _layout(self) -> Layout:
+        """How the graph lies, found out once there is one, of a server that is checked first."""
+        options = self.options
+        if options.settled and options.layout is not None:
+            return options.layout
+        with translated(options.uri):
+            require_version(self.driver.get_server_info().agent)
+        if options.layout is not None:
+            return options.settle((options.layout, True))
+        return options.settle(self._run(calls.detect()))
+
+    def _run(self, work: Work[T]) -> T:
+        """Run work in a transaction, again where it fails for a passing reason."""
+        import neo4j
+
+        @neo4j.unit_of_work(timeout=work.timeout or self.options.timeout)
+        def transacted(transaction: neo4j.ManagedTransaction) -> T:
+            return _drive(work.plan(), transaction)
+
+        session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
+        with translated(self.options.uri), session:
+            return session.execute_write(transacted) if work.writes else session.execute_read(transacted)
+
+    def _blocks(
+        self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
+    ) -> Iterator[list[T]]:
+        import neo4j
+
+        graph = self._graph()
+        if (statement := ask(graph)) is None:
+            return
+        session = self.driver.session(**self.options.session(self.driver, writes=False))
+        query = neo4j.Query(statement.text, timeout=self.options.timeout)
+        with translated(self.options.uri), session:
+            result = session.run(query, dict(statement.parameters))
+            while block := result.fetch(BLOCK):
+                yield [read(graph, record.values()) for record in block]
+
+
+def _drive(plan: Plan[T], transaction: neo4j.ManagedTransaction) -> T:
+    """Run the statements of a plan, and return its result."""
+    answer: Any = None
+    while True:
+        try:
+            statement = plan.send(answer)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        result = transaction.run(statement.text, dict(statement.parameters))
+        records = result if statement.cap is None else result.fetch(statement.cap)
+        answer = Answer(record.values() for record in records)
+        answer.columns = list(result.keys())
+        if statement.cap is None:
+            answer.kind = result.consume().query_type

@@ -1,0 +1,213 @@
+"""Properties on their way to Neo4j and back: JSON values in, JSON values out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j.layout import AT, IN, JSON, NULLS, Layout, escaped, unescaped
+from graphret.stores.neo4j.names import quote
+from graphret.types import Edge, Node
+
+NESTED = ("refuse", "json")
+_EDGE_FIELDS = ("weight",)
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_SCALARS = (str, int, float, bool)
+
+
+def stored(
+    properties: Mapping[str, Any], key: Callable[[str], str | None], nested: str, what: str, *, searchable: bool
+) -> dict[str, Any]:
+    """Return properties as Neo4j holds them.
+
+    Parameters
+    ----------
+    key
+        Where a property is stored.
+    nested
+        ``refuse`` or ``json``: what to do with a map, and with a list that holds lists, maps, `None` or several types.
+    what
+        The node or the edge, for messages.
+    searchable
+        Whether conditions may look into what is stored as JSON.
+
+    Raises
+    ------
+    InvalidInput
+        When a value is not JSON, does not fit into 64 bits, or is nested and may not be.
+    """
+    kept: dict[str, Any] = {}
+    nulls: list[str] = []
+    texts: list[str] = []
+    for name, value in properties.items():
+        where = key(name)
+        if where is None:
+            raise InvalidInput(f"{what}: property {name!r} cannot be stored under this name here")
+        if value is None:
+            quote(name, f"{what}: the name of a property")
+            nulls.append(name)
+        elif _plain(value, f"{what}: property {name!r}"):
+            kept[where] = list(value) if isinstance(value, tuple) else value
+        elif nested == "refuse":
+            raise InvalidInput(
+                f"{what}: property {name!r} is nested or of several types, which Neo4j cannot hold; "
+                "nested='json' stores such values as JSON text"
+            )
+        else:
+            texts.append(name)
+            kept[where] = json.dumps(value, ensure_ascii=False)
+            if searchable:
+                kept.update(_inside(name, value))
+    for where in kept:
+        if len(where) > 1000 or not where.isidentifier():
+            quote(where, f"{what}: the name of a property")
+    if nulls:
+        kept[NULLS] = nulls
+    if texts:
+        kept[JSON] = texts
+    return kept
+
+
+def _plain(value: Any, what: str) -> bool:
+    """Whether Neo4j holds the value as it is; raises an `InvalidInput` if it is no JSON value."""
+    kind = type(value)
+    if kind is str or kind is bool or kind is float:
+        return True
+    if kind is int:
+        if _SMALLEST <= value <= _LARGEST:
+            return True
+        raise InvalidInput(f"{what}: {value} does not fit into 64 bits, which is what Neo4j holds")
+    if kind is list or kind is tuple:
+        plain = [_plain(v, what) for v in value if v is not None]
+        return len(plain) == len(value) and all(plain) and len({type(v) for v in value}) <= 1 and _flat(value)
+    if kind is dict or isinstance(value, Mapping):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise InvalidInput(f"{what}: the key {name!r} is not a string")
+            if inner is not None:
+                _plain(inner, what)
+        return False
+    raise InvalidInput(f"{what}: {value!r} is not a JSON value")
+
+
+def _flat(values: Any) -> bool:
+    return not any(isinstance(v, (list, tuple, Mapping)) for v in values)
+
+
+def _inside(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What conditions may ask of a value that is stored as JSON text, by the name of a hidden property."""
+    if value is None:
+        return
+    if isinstance(value, Mapping):
+        yield IN + path, ["{}"]  # it is there, and equals nothing that a condition can say
+        for name, inner in value.items():
+            yield from _inside(f"{path}.{name}", inner)
+    elif _plain(value, path):
+        yield AT + path, value
+    else:
+        yield IN + path, [canonical(v) for v in value]
+
+
+def canonical(value: Any) -> str:
+    """Return JSON text that is the same for values that are equal: 1 and 1.0 are."""
+    if isinstance(value, float) and value.is_integer() and not math.isinf(value):
+        value = int(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(canonical, value))}]"
+    if isinstance(value, Mapping):
+        return "{}"
+    return json.dumps(value)
+
+
+def loaded(values: Mapping[str, Any], name_of: Callable[[str], str | None]) -> dict[str, Any]:
+    """Return properties as they were before `stored`, and what something else stored as JSON values."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if value is None:
+            continue
+        name = name_of(key)
+        if name is not None:
+            found[name] = value if isinstance(value, _SCALARS) else json_value(value)
+    for name in values.get(JSON) or ():
+        if isinstance(found.get(name), str):
+            found[name] = json.loads(found[name])
+    for name in values.get(NULLS) or ():
+        found.setdefault(name, None)
+    return found
+
+
+def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]) -> Node:
+    """Make a node of what a query returned of it."""
+    return Node(
+        node_id,
+        layout.labels(labels, values.get("graphret_labels")),
+        _first(values, layout.name),
+        _first(values, layout.text),
+        loaded(values, layout.property),
+    )
+
+
+def _first(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
+    for name in candidates:
+        value = values.get(name)
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            return str(value)
+    return ""
+
+
+def edge_from(source: str, relation: str, target: str, values: Mapping[str, Any]) -> Edge:
+    """Make an edge of what a query returned of it; one without a number as its weight has weight 1."""
+    weight = values.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or math.isnan(weight):
+        return Edge(source, relation, target, 1.0, loaded(values, lambda key: unescaped(key, ())))
+    return Edge(source, relation, target, float(weight), loaded(values, edge_property))
+
+
+def edge_key(name: str) -> str:
+    """Where a property of an edge is stored."""
+    return escaped(name, _EDGE_FIELDS)
+
+
+def edge_property(key: str) -> str | None:
+    """The name of the property of an edge that is stored there."""
+    return unescaped(key, _EDGE_FIELDS)
+
+
+def json_value(value: Any) -> Any:
+    """Return a value of the driver as a JSON value; what conditions say of dates holds for these texts."""
+    if value is None or isinstance(value, _SCALARS):
+        return value
+    if hasattr(value, "srid"):  # a point is a tuple
+        return {"srid": value.srid, **dict(zip("xyz", map(float, value), strict=False))}
+    if isinstance(value, (list, tuple)):
+        return [json_value(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): json_value(v) for k, v in value.items()}
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    return _temporal(value) if hasattr(value, "iso_format") else str(value)
+
+
+def _temporal(value: Any) -> str:
+    """A date, a time or a duration as Cypher's ``toString`` writes it."""
+    text = str(value.iso_format())
+    if text.startswith(("P", "-P")):
+        return text
+    date, at, clock = text.partition("T") if "T" in text else ("", "", text)
+    if not at and ":" not in clock:
+        return text
+    body, offset = clock, ""
+    for sign in "+-":
+        if sign in clock:
+            body, _, rest = clock.partition(sign)
+            offset = sign + rest
+    if "." in body:
+        body = body.rstrip("0").rstrip(".")
+    if offset in ("+00:00", "-00:00"):
+        offset = "Z"
+    zone = getattr(getattr(value, "tzinfo", None), "key", None) or getattr(getattr(value, "tzinfo", None), "zone", None)
+    return f"{date}{at}{body}{offset}" + (f"[{zone}]" if zone and offset and zone != "UTC" else "")

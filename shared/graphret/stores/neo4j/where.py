@@ -1,0 +1,193 @@
+"""Conditions as Neo4j's Cypher, with the meaning that `Where.matches` has for the node as it is read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.stores.cypher_where import WhereCypher
+from graphret.stores.neo4j.layout import AT, IN, JSON, Layout
+from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.values import canonical
+from graphret.where import Where
+
+_ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_PREFIX = "properties."
+_TEMPORAL = ("DATE", "LOCAL TIME", "ZONED TIME", "LOCAL DATETIME", "ZONED DATETIME", "DURATION")
+_NEVER = object()
+
+
+class Neo4jWhere(WhereCypher):
+    """Writes conditions on a node of some layout.
+
+    Parameters
+    ----------
+    layout
+        Where the fields of nodes are.
+    """
+
+    def __init__(self, layout: Layout, variable: str, prefix: str = "where") -> None:
+        super().__init__(variable, prefix)
+        self.layout = layout
+
+    def leaf(self, where: Where) -> str:
+        """Write a condition on one field."""
+        if where.field == "label":
+            return self._label(where.operator, where.value)
+        value, items, always = self._field(where.field)
+        found = "true" if always else " OR ".join(f"{e} IS NOT NULL" for e in (value, items) if e)
+        return self._compare(where.operator, where.value, value, items, f"({found})", always)
+
+    def _compare(self, op: str, operand: Any, value: str, items: str | None, found: str, always: bool) -> str:
+        if op == "$exists":
+            return found if operand else f"NOT {found}"
+        if op == "$eq":
+            return self._equal(operand, value, items) if operand is not None or always else f"NOT {found}"
+        if op == "$ne":
+            return f"NOT {self._equal(operand, value, items)}"
+        if op in ("$in", "$nin"):
+            inside = self._any(operand, value, items)
+            return f"NOT {inside}" if op == "$nin" else inside
+        if op == "$contains":
+            return self._contains(operand, value, items)
+        return self._ordered(op, operand, value)
+
+    def _equal(self, operand: Any, value: str, items: str | None) -> str:
+        parts = []
+        if (sent := _sent(operand)) is not _NEVER:
+            parts.append(f"coalesce({value} = {self.parameter(sent)}, false)")
+        if items and isinstance(operand, tuple):
+            parts.append(f"coalesce({items} = {self.parameter([canonical(v) for v in operand])}, false)")
+        return _any_of(parts)
+
+    def _any(self, operands: tuple[Any, ...], value: str, items: str | None) -> str:
+        scalars = [sent for v in operands if (sent := _sent(v)) is not _NEVER]
+        parts = [f"coalesce({value} IN {self.parameter(scalars)}, false)"] if scalars else []
+        lists = [[canonical(v) for v in operand] for operand in operands if isinstance(operand, tuple)]
+        if items and lists:
+            parts.append(f"coalesce({items} IN {self.parameter(lists)}, false)")
+        return _any_of(parts)
+
+    def _contains(self, operand: Any, value: str, items: str | None) -> str:
+        parts = []
+        if (sent := _sent(operand)) is not _NEVER:
+            what = self.parameter(sent)
+            text = f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {what} " if isinstance(sent, str) else ""
+            held = f"WHEN {value} IS :: LIST<ANY> NOT NULL THEN {what} IN {value}"
+            parts.append(f"coalesce(CASE {text}{held} ELSE false END, false)")
+        if items:
+            parts.append(f"coalesce({self.parameter(canonical(operand))} IN {items}, false)")
+        return _any_of(parts)
+
+    def _ordered(self, op: str, operand: Any, value: str) -> str:
+        if operand is None or isinstance(operand, (bool, tuple)):
+            return "false"
+        sign = _ORDER[op]
+        if isinstance(operand, int) and not -(2**63) <= operand < 2**63:
+            # Beyond 64 bits there are only floating-point numbers: the nearest stands for it, itself in or out.
+            nearest = float(operand) if abs(operand) < 2**1023 else math.copysign(math.inf, operand)
+            if nearest != operand:
+                sign = sign[0] + ("=" if (nearest > operand) == (sign[0] == ">") else "")
+            operand = nearest
+        return f"coalesce({value} {sign} {self.parameter(operand)}, false)"
+
+    def _label(self, op: str, operand: Any) -> str:
+        if op == "$exists":
+            shown = f"any(l IN labels({self.variable}) WHERE NOT l IN {self.parameter(sorted(self._unseen))})"
+            return shown if operand else f"NOT {shown}"
+        if op in ("$eq", "$contains", "$in"):
+            return self.bears(operand if op == "$in" else (operand,))
+        if op in ("$ne", "$nin"):
+            return f"NOT {self.bears(operand if op == '$nin' else (operand,))}"
+        raise InvalidInput(f"where: {op} does not apply to labels")
+
+    def bears(self, labels: Any) -> str:
+        """Write that the node bears one of the labels."""
+        names = quotable([label for label in labels if isinstance(label, str) and label not in self._unseen])
+        return _any_of([f"{self.variable}:{name}" for name in names])
+
+    @property
+    def _unseen(self) -> frozenset[str]:
+        return self.layout.unseen_labels
+
+    def _field(self, field: str) -> tuple[str, str | None, bool]:
+        """Expressions for a field: its value, the items of one stored as JSON, and whether every node has it."""
+        if field == "id":
+            return self.layout.id_of(self.variable), None, True
+        if field in ("name", "text"):
+            return self.layout.text_of(self.variable, getattr(self.layout, field)), None, True
+        names = [field]
+        if (own := field.removeprefix(_PREFIX)) not in ("", field):
+            names.append(own)
+        values = [part for name in names for part in self._property(name)]
+        if not self.layout.own:
+            return _first_of(values), None, False
+        inner = [f"{self.variable}.{name}" for name in quotable([IN + name for name in names])]
+        return _first_of(values), _first_of(inner), False
+
+    def _property(self, name: str) -> list[str]:
+        key = self.layout.key(name)
+        names = quotable([key]) if key else []
+        if not self.layout.own:
+            return [self._readable(f"{self.variable}.{quoted}") for quoted in names]
+        inner = [f"{self.variable}.{quoted}" for quoted in quotable([AT + name])]
+        is_text = f"coalesce({self.parameter(name)} IN {self.variable}.{JSON}, false)"
+        return [f"CASE WHEN NOT {is_text} THEN {self.variable}.{quoted} END" for quoted in names] + inner
+
+    def _readable(self, value: str) -> str:
+        """Dates and durations are read as texts, and compared as such."""
+        tests = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in _TEMPORAL)
+        return f"CASE WHEN {tests} THEN toString({value}) ELSE {value} END"
+
+
+def scope_of(layout: Layout, variable: str, where: Where | None, prefix: str) -> tuple[str, dict[str, Any]]:
+    """Return a condition on a node as Cypher, ``true`` where there is none, and its parameters."""
+    writer = Neo4jWhere(layout, variable, prefix)
+    return writer.write(where), writer.parameters
+
+
+def bears(layout: Layout, variable: str, labels: list[str] | None) -> str:
+    """Return that a node bears one of the labels, ``true`` where there are none to bear."""
+    return "true" if labels is None else Neo4jWhere(layout, variable).bears(labels)
+
+
+def relation_types(relations: list[str] | None) -> str | None:
+    """Return the relations as a pattern has them, `None` where no edge can have one of them."""
+    if relations is None:
+        return ""
+    names = quotable(relations)
+    return f":{'|'.join(names)}" if names else None
+
+
+def _sent(operand: Any) -> Any:
+    """The operand as the driver sends it, `_NEVER` where no value that is stored as it is equals it."""
+    if operand is None:
+        return _NEVER
+    if isinstance(operand, tuple):
+        sent = [_sent(v) for v in operand]
+        return _NEVER if any(v is _NEVER or isinstance(v, list) for v in sent) else sent
+    if isinstance(operand, str):
+        return operand if operand < "\ud800" or _encodes(operand) else _NEVER
+    if isinstance(operand, int) and not isinstance(operand, bool) and not -(2**63) <= operand < 2**63:
+        return float(operand) if abs(operand) < 2**1023 and float(operand) == operand else _NEVER
+    return operand
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _any_of(parts: list[str]) -> str:
+    return f"({' OR '.join(parts)})" if parts else "false"
+
+
+def _first_of(parts: list[str]) -> str:
+    return f"coalesce({', '.join(parts)})" if len(parts) > 1 else parts[0] if parts else "null"
+
+
+__all__ = ["Neo4jWhere", "bears", "quote", "relation_types", "scope_of"]

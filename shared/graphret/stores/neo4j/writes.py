@@ -1,0 +1,209 @@
+"""How nodes and edges are written to Neo4j: all checked first, then in batches in one transaction."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphret.errors import InvalidInput, StoreMismatch
+from graphret.stores.neo4j.layout import CONSTRAINT, LABELS, LONG_ID, RESERVED, ROWS, Layout, key_of
+from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.values import NESTED, edge_key, stored
+from graphret.types import Edge, Node, require_id
+
+#: Nodes or edges in one statement.
+BATCH = 5_000
+#: More properties of the nodes of a batch, by id: names that begin with ``graphret_``, which are not read back.
+Writer: TypeAlias = Callable[[Sequence[Node]], Mapping[str, Mapping[str, Any]]]
+
+
+@dataclass(slots=True)
+class Change:
+    """Nodes and edges ready to be written, grouped by what a query has to name.
+
+    `nodes` has rows of id and properties by labels, `edges` rows of source, target, two rows and properties by
+    relation.
+    """
+
+    nodes: dict[tuple[str, ...], list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
+    edges: dict[str, list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
+
+
+def prepared(
+    layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str, writers: Sequence[Writer]
+) -> Change:
+    """Check nodes and edges, and lay them out.
+
+    Raises
+    ------
+    InvalidInput
+        When one is malformed or an id comes twice.
+    StoreMismatch
+        When nodes of this layout have no property for their id.
+    """
+    if layout.id is None or layout.label is None:
+        raise StoreMismatch(
+            "this graph was not written by graphret: to write to it, name the property of its ids (id_property=) and "
+            "the label that all nodes bear (label=)"
+        )
+    change, fresh = Change(), list(nodes)
+    seen: set[str] = set()
+    for node in fresh:
+        if require_id(node.id, "node") in seen:
+            raise InvalidInput(f"node {node.id!r}: the id comes twice")
+        seen.add(node.id)
+    extras = _written(writers, fresh)
+    for node in fresh:
+        labels, values = _node_row(layout, node, nested)
+        change.nodes[labels].append([key_of(node.id) if layout.own else node.id, values | extras.get(node.id, {})])
+    distinct: dict[tuple[Any, ...], list[Any]] = {}
+    for edge in edges:
+        row = _edge_row(layout, edge, nested)
+        distinct[edge.relation, *row[:4]] = row
+    for (relation, *_), row in distinct.items():
+        change.edges[relation].append(row)
+    return change
+
+
+def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    what = f"node {node.id!r}"
+    for name, value in (("name", node.name), ("text", node.text)):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{what}: the {name} must be a string, not {type(value).__name__}")
+    if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
+        raise InvalidInput(f"{what}: the labels must be a tuple of strings")
+    if not isinstance(node.properties, Mapping):
+        raise InvalidInput(f"{what}: the properties must be a mapping")
+    values = stored(node.properties, layout.key, nested, what, searchable=layout.own)
+    for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
+        if value:
+            values[candidates[0]] = value
+    assert layout.id is not None
+    values[layout.id] = key_of(node.id) if layout.own else node.id
+    if layout.own and values[layout.id] != node.id:
+        values[LONG_ID] = node.id
+    labels = tuple(dict.fromkeys(node.labels))
+    for label in labels:
+        quote(label, f"{what}: a label")
+        if label in layout.unseen_labels:
+            raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
+    if labels != layout.labels(labels):
+        values[LABELS] = list(labels)
+    return tuple(sorted(labels)), values
+
+
+def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
+    what = f"edge {edge.source!r} to {edge.target!r}"
+    ends = [require_id(end, what) for end in (edge.source, edge.target)]
+    quote(edge.relation, f"{what}: the relation")
+    weight = edge.weight
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+        raise InvalidInput(f"{what}: the weight must be a finite number")
+    if not isinstance(edge.properties, Mapping):
+        raise InvalidInput(f"{what}: the properties must be a mapping")
+    values = stored(edge.properties, edge_key, nested, f"{what} ({edge.relation})", searchable=False)
+    rows = [values.get(row, -1) for row in ROWS]
+    for name, row in zip(ROWS, rows, strict=True):
+        if isinstance(row, bool) or not isinstance(row, int):
+            raise InvalidInput(f"{what}: {name} must be a whole number, not {row!r}")
+    if weight != 1.0:
+        values["weight"] = float(weight)
+    return [*((key_of(end) if layout.own else end) for end in ends), *rows, values]
+
+
+def _written(writers: Sequence[Writer], nodes: list[Node]) -> dict[str, dict[str, Any]]:
+    extras: dict[str, dict[str, Any]] = defaultdict(dict)
+    for writer in writers:
+        for start in range(0, len(nodes), BATCH):
+            for node_id, values in writer(nodes[start : start + BATCH]).items():
+                for name in values:
+                    if not name.startswith(RESERVED) or name in (LONG_ID, LABELS):
+                        raise InvalidInput(f"writers: the property {name!r} does not begin with {RESERVED!r}")
+                extras[node_id].update(values)
+    return extras
+
+
+def require_nested(nested: str) -> str:
+    """Return what is done with nested values, and raise an `InvalidInput` if it is neither."""
+    if nested not in NESTED:
+        raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
+    return nested
+
+
+def constrained(layout: Layout) -> Plan[None]:
+    """Make ids unique and quick to find, if they are not."""
+    assert layout.id is not None
+    assert layout.label is not None
+    yield Statement(
+        f"CREATE CONSTRAINT {CONSTRAINT if layout.own else ''} IF NOT EXISTS "
+        f"FOR (n:{quote(layout.label)}) REQUIRE n.{quote(layout.id)} IS UNIQUE"
+    )
+
+
+def upsert(layout: Layout, change: Change) -> Plan[None]:
+    """Write nodes, then edges."""
+    for labels, rows in change.nodes.items():
+        for start in range(0, len(rows), BATCH):
+            yield from _merge(layout, labels, rows[start : start + BATCH])
+    for relation, rows in change.edges.items():
+        ((existing,),) = yield Statement(f"MATCH ()-[r:{quote(relation)}]->() RETURN count(r)")
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
+            if existing:
+                yield Statement(_ends(layout, relation, "-[r:{}]->") + _SAME + " DELETE r", {"rows": batch})
+            text = _ends(layout, relation, None) + f" CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
+            ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch})
+            if made != len(batch):
+                yield from _refuse_dangling(layout, batch)
+
+
+_SAME = "WHERE coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
+
+
+def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Plan[None]:
+    assert layout.id is not None
+    own = "".join(f":{quote(label)}" for label in labels)
+    node = f"(n:{quote(layout.label or '')} {{{quote(layout.id)}: row[0]}})"
+    text = (
+        f"UNWIND $rows AS row MERGE {node} SET n = row[1]{f' SET n{own}' if own else ''} "
+        "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
+    )
+    keep = [*labels, *layout.unseen_labels]
+    stale = yield Statement(text, {"rows": rows, "keep": keep})
+    if stale:
+        gone = "".join(f":{name}" for name in quotable([label for (label,) in stale]))
+        yield Statement(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": [row[:1] for row in rows]})
+
+
+def _ends(layout: Layout, relation: str, between: str | None) -> str:
+    assert layout.id is not None
+    label, key = quote(layout.label or ""), quote(layout.id)
+    a, b = (f"({end}:{label} {{{key}: row[{i}]}})" for i, end in enumerate("ab"))
+    match = f"MATCH {a} MATCH {b}" + (f" MATCH (a){between.format(quote(relation))}(b) " if between else "")
+    return f"UNWIND $rows AS row {match}"
+
+
+def _refuse_dangling(layout: Layout, rows: list[list[Any]]) -> Plan[None]:
+    assert layout.id is not None
+    ends = sorted({end for row in rows for end in row[:2]})
+    text = (
+        f"UNWIND $ids AS id OPTIONAL MATCH (n:{quote(layout.label or '')} {{{quote(layout.id)}: id}}) "
+        "WITH id, n WHERE n IS NULL RETURN id LIMIT 1"
+    )
+    missing = yield Statement(text, {"ids": ends})
+    absent = missing[0][0] if missing else None
+    row = next((row for row in rows if absent in row[:2]), rows[0])
+    raise InvalidInput(f"edge {row[0]!r} to {row[1]!r}: there is no node {absent!r}")
+
+
+def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
+    """Take nodes and their edges away."""
+    gone = list(dict.fromkeys(ids))
+    for start in range(0, len(gone), BATCH):
+        parameters: dict[str, Any] = {}
+        among = layout.among("n", gone[start : start + BATCH], parameters)
+        yield Statement(f"MATCH {layout.node('n')} WHERE {among} DETACH DELETE n", parameters)
