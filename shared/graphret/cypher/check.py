@@ -61,11 +61,16 @@ def check(
 
 
 def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
+    from graphret.cypher.advice import advise
     from graphret.cypher.meaning.clauses import walk_query
     from graphret.cypher.meaning.facts import Facts
+    from graphret.cypher.meaning.ladybug import check_ladybug
     from graphret.cypher.names import check_names
 
     facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
+    if parsed.dialect == "ladybug":
+        check_ladybug(parsed.tree, facts)
     if schema is not None:
         check_names(facts, schema)
+    advise(parsed.tree, facts)
     return facts.findings

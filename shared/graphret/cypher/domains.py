@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cypherast.ast import Direction
@@ -26,10 +26,17 @@ class Known:
     relation_properties: dict[str, frozenset[str]]
     all_properties: frozenset[str]
     sampled: bool
+    fold: Callable[[str], str]
+    spelling: dict[str, str]
 
     @classmethod
-    def of(cls, schema: GraphSchema) -> Known:
-        """The names of this schema."""
+    def of(cls, schema: GraphSchema, dialect: str) -> Known:
+        """The names of this schema; in small letters for Ladybug, which does not tell them apart."""
+        fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
+        spelling: dict[str, str] = {}
+        if dialect == "ladybug":
+            spelling = _spelling(schema)
+            schema = _folded(schema)
         ends = {end for source, _, target in schema.relations for end in (source, target)}
         properties = {label: frozenset(of_label) for label, of_label in schema.properties.items()}
         relation_properties = {name: frozenset(of_name) for name, of_name in schema.relation_properties.items()}
@@ -41,7 +48,26 @@ class Known:
             relation_properties,
             frozenset[str]().union(*properties.values(), *relation_properties.values()),
             schema.sampled,
+            fold,
+            spelling,
         )
+
+
+def _spelling(schema: GraphSchema) -> dict[str, str]:
+    names = [*schema.labels, *(name for triple in schema.relations for name in triple)]
+    for table in (schema.properties, schema.relation_properties):
+        names += [name for owner, found in table.items() for name in (owner, *found)]
+    return {name.lower(): name for name in names}
+
+
+def _folded(schema: GraphSchema) -> GraphSchema:
+    return GraphSchema(
+        {label.lower(): n for label, n in schema.labels.items()},
+        {(s.lower(), r.lower(), t.lower()): n for (s, r, t), n in schema.relations.items()},
+        {label.lower(): {k.lower(): p for k, p in found.items()} for label, found in schema.properties.items()},
+        {name.lower(): {k.lower(): p for k, p in found.items()} for name, found in schema.relation_properties.items()},
+        schema.sampled,
+    )
 
 
 class Domains:
@@ -61,7 +87,7 @@ class Domains:
         key = id(entity)
         if key not in self._of:
             valid = self.known.relations if entity.relationship else self.known.labels
-            self._of[key] = alternatives(entity.labels, valid)
+            self._of[key] = alternatives(entity.labels, valid, self.known.fold)
             self._said[key] = self._of[key] is not None
         return self._of[key]
 

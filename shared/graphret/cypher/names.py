@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
-from graphret.cypher.domains import Domains, Known
+from graphret.cypher.domains import Domains, Known, Triple
 from graphret.cypher.labels import Alternatives
 from graphret.cypher.meaning.facts import Facts, Step
 from graphret.cypher.meaning.values import Entity
@@ -17,12 +18,11 @@ from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema
 
 _ROUNDS = 4
-_LADYBUG_OWN = frozenset(("_id", "_label", "_src", "_dst", "_nodes", "_rels"))
 
 
 def check_names(facts: Facts, schema: GraphSchema) -> None:
     """Add to the facts what the query names that the schema lacks, or that the schema has elsewhere only."""
-    _Names(facts, Known.of(schema)).check()
+    _Names(facts, Known.of(schema, facts.dialect)).check()
 
 
 class _Names:
@@ -45,35 +45,38 @@ class _Names:
 
     def _name(self, node: Any, relationship: bool) -> None:
         valid = self.known.relations if relationship else self.known.labels
-        if node.this in valid:
+        if self.known.fold(node.this) in valid:
             return
         what, kind = ("relation", kinds.UNKNOWN_RELATION) if relationship else ("label", kinds.UNKNOWN_LABEL)
         message = f"the graph has no {what} {node.this!r}"
-        self.facts.error(kind, message, node, nearest(node.this, valid))
+        self.facts.error(kind, message, node, nearest(node.this, self._say_all(valid)))
 
     def _property(self, name: Name, entity: Entity | None) -> None:
-        key = name.this
+        key = self.known.fold(name.this)
         owners = self._owners(entity)
-        if self.facts.dialect == "ladybug" and key in _LADYBUG_OWN:
-            return
         if key not in self.known.all_properties:
             if entity is None:
                 return
             valid = frozenset[str]().union(*(self._properties(entity, owner) for owner in owners or ()))
-            suggestions = nearest(key, valid) or nearest(key, self.known.all_properties)
-            self.facts.error(kinds.UNKNOWN_PROPERTY, f"the graph has no property {key!r}", name, suggestions)
+            suggestions = nearest(name.this, self._say_all(valid)) or nearest(
+                name.this, self._say_all(self.known.all_properties)
+            )
+            self.facts.error(kinds.UNKNOWN_PROPERTY, f"the graph has no property {name.this!r}", name, suggestions)
             return
         if entity is None or not owners or any(key in self._properties(entity, owner) for owner in owners):
             return
         valid = frozenset[str]().union(*(self._properties(entity, owner) for owner in owners))
-        holders = self._holders(key, entity.relationship)
-        whose = " or ".join(sorted(owners))
-        message = f"{whose} has no property {key!r}" + (f"; {holders} has it" if holders else "")
-        self.facts.add(self.misplaced, kinds.MISPLACED_PROPERTY, message, span(name), nearest(key, valid))
+        holders = self._holders(key)
+        whose = " or ".join(self._say_all(owners))
+        message = f"{whose} has no property {name.this!r}" + (f"; it is of {holders}" if holders else "")
+        self.facts.add(
+            self.misplaced, kinds.MISPLACED_PROPERTY, message, span(name), nearest(name.this, self._say_all(valid))
+        )
 
-    def _holders(self, key: str, relationship: bool) -> str:
-        table = self.known.relation_properties if relationship else self.known.properties
-        return ", ".join(sorted(owner for owner, keys in table.items() if key in keys)[:3])
+    def _holders(self, key: str) -> str:
+        nodes = self._say_all(label for label, keys in self.known.properties.items() if key in keys)
+        relations = self._say_all(name for name, keys in self.known.relation_properties.items() if key in keys)
+        return ", ".join([*nodes, *(f"the relation {name}" for name in relations)][:3])
 
     def _properties(self, entity: Entity, owner: str) -> frozenset[str]:
         table = self.known.relation_properties if entity.relationship else self.known.properties
@@ -86,6 +89,20 @@ class _Names:
             return None
         names = frozenset[str]().union(*found)
         return names if names <= (self.known.relations if entity.relationship else self.known.labels) else None
+
+    def _say_all(self, names: Iterable[str]) -> list[str]:
+        """Names as the schema spells them, in order."""
+        return sorted(self.known.spelling.get(name, name) for name in names)
+
+    def _say_triples(self, triples: Iterable[Triple]) -> tuple[str, ...]:
+        """The first three triples, as a query would write them."""
+        spelling = self.known.spelling
+        written = ((spelling.get(s, s), spelling.get(r, r), spelling.get(t, t)) for s, r, t in triples)
+        return tuple(f"({s})-[:{r}]->({t})" for s, r, t in sorted(written)[:3])
+
+    def _say_ends(self, ends: Alternatives) -> str:
+        names = self._say_all(frozenset[str]().union(*(ends or ())))
+        return " or ".join(names[:3]) or "any node"
 
     # --- relations between labels -----------------------------------------
 
@@ -107,20 +124,22 @@ class _Names:
                 break
 
     def _misfit(self, step: Step) -> None:
-        names = sorted(self.domains.relations(step))
-        typed = self.domains.of(step.entity) is not None
-        ends = [f"({s})-[:{r}]->({t})" for s, r, t in sorted(self.known.triples) if r in names]
+        relations = self.domains.relations(step)
+        typed = bool(step.entity.labels)
+        names = self._say_all(relations)
         if step.relationship.direction is not Direction.BOTH and self.domains.fit(step, turned=True):
-            fitting = self.domains.fitting(step, turned=True)
-            ways = tuple(f"({s})-[:{r}]->({t})" for s, r, t in sorted(fitting))[:3]
-            what = " or ".join(names) + " goes" if typed else "what joins these goes"
+            ways = self._say_triples(self.domains.fitting(step, turned=True)) or self._say_triples(
+                triple for triple in self.known.triples if triple[1] in relations
+            )
+            what = f"{' or '.join(names)} goes" if typed else "what joins these goes"
             message = f"{what} the other way: {', '.join(ways)}"
             self.facts.add(self.misplaced, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return
-        left, right = _spoken(self.domains.of(step.left)), _spoken(self.domains.of(step.right))
-        between = sorted({r for s, r, t in self.domains.joining(step)})
+        left, right = self._say_ends(self.domains.of(step.left)), self._say_ends(self.domains.of(step.right))
+        between = self._say_all({relation for _, relation, _ in self.domains.joining(step)})
         if typed:
-            message = f"{' or '.join(names)} does not join {left} and {right}; it joins {', '.join(ends[:3])}"
+            ends = self._say_triples(triple for triple in self.known.triples if triple[1] in relations)
+            message = f"{' or '.join(names)} does not join {left} and {right}; it joins {', '.join(ends)}"
         else:
             message = f"no relation joins {left} and {right}"
         suggestions = (nearest(names[0], between) if typed else ()) or tuple(between[:3])
@@ -130,8 +149,3 @@ class _Names:
 def _place(step: Step) -> tuple[int, int]:
     named: list[AstNode] = [n for n in walk(step.relationship) if isinstance(n, LabelName)]
     return span(named[0] if named else step.relationship)
-
-
-def _spoken(ends: Alternatives) -> str:
-    names = sorted(frozenset[str]().union(*(ends or ())))
-    return " or ".join(names[:3]) or "any node"

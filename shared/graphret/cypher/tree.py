@@ -43,6 +43,10 @@ class Subquery(AstNode):
     """``EXISTS { }``, ``COUNT { }`` or ``COLLECT { }``; `kind` says which."""
 
 
+class Lambda(AstNode):
+    """``x -> x + 1``, which Ladybug's functions on lists take."""
+
+
 class LabelName(AstNode):
     """One label or relation of a label expression."""
 
@@ -81,7 +85,6 @@ class Page(AstNode):
 
 class Finish(AstNode):
     """``FINISH``."""
-
 
 
 def mark(node: AstNode, start: int, end: int) -> Any:

@@ -7,9 +7,10 @@ stricter than Neo4j 5, and give every node its place in the text.
 from __future__ import annotations
 
 from graphret.cypher.grammar.clauses import Clauses
+from graphret.cypher.grammar.ladybug import LadybugClauses
 from graphret.errors import InvalidInput
 
-_GRAMMARS: dict[str, type[Clauses]] = {"neo4j": Clauses, "ladybug": Clauses}
+_GRAMMARS: dict[str, type[Clauses]] = {"neo4j": Clauses, "ladybug": LadybugClauses}
 
 
 def grammar_of(dialect: str) -> type[Clauses]:

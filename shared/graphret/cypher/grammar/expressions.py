@@ -17,11 +17,15 @@ from graphret.cypher.tree import Chain, IsTyped, Name, Paren, Sign, Subquery, Te
 _QUANTIFIERS = frozenset(("ALL", "ANY", "NONE", "SINGLE"))
 _FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
 _COMPARISONS = frozenset(("=", "<>", "!=", "<", ">", "<=", ">="))
+_CLAUSES = frozenset(("MATCH", "OPTIONAL", "WITH", "UNWIND", "CALL", "RETURN", "USE"))
 _LITERALS = frozenset(("TRUE", "FALSE", "NULL", "INF", "INFINITY", "NAN"))
 
 
 class Expressions(Patterns, TypeNames, Cursor):
     """The productions of expressions."""
+
+    #: Whether ``n:Label`` is a condition.
+    label_predicates = True
 
     def parse_or(self) -> AstNode:
         return self._words("OR", self.parse_xor)
@@ -130,7 +134,7 @@ class Expressions(Patterns, TypeNames, Cursor):
             if self._is("."):
                 self._i += 1
                 node = ast.Property(this=node, name=self._name("a property name"))
-            elif self._is(":"):
+            elif self.label_predicates and self._is(":"):
                 self._i += 1
                 node = ast.LabelPredicate(this=node, labels=self._label_expression())
             elif self._is("["):
@@ -474,10 +478,13 @@ class Expressions(Patterns, TypeNames, Cursor):
         self._i += 1
         self._need("{")
         bars, self.bars = self.bars, True
+        opening = self._i
         query = self._subquery_body(kind)
         self.bars = bars
         self._need("}")
-        return self._mark(Subquery(kind=kind, query=query), start)
+        # Whether a pattern stands there by itself, without MATCH.
+        bare = isinstance(query, ast.Query) and self.placed[opening].word not in _CLAUSES
+        return self._mark(Subquery(kind=kind, query=query, bare=bare), start)
 
     def _subquery_body(self, kind: str) -> AstNode:
         start = self._i

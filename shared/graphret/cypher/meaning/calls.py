@@ -155,6 +155,9 @@ class Calls(Walk):
         if name in LADYBUG_LACKS:
             message = f"Ladybug has no function {node.name.this!r}"
             self.facts.error(kinds.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],))
+        if name == "exists":
+            message = "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of a property"
+            self.facts.error(kinds.SYNTAX, message, node)
         before = self.aggregation
         if name in LADYBUG_AGGREGATES:
             self._place_of_aggregate(node)

@@ -19,6 +19,8 @@ from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import Chain, Finish, Page, Subquery, variable_name, walk, without_parens
 
 _UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
+#: What Ladybug's searches of an index return without being asked by YIELD.
+_LADYBUG_YIELDS = ("node", "score", "distance")
 _ENDS = "RETURN or FINISH, or a call of a procedure without YIELD"
 
 
@@ -159,6 +161,8 @@ class Clauses(Expressions, Patterns, Projections):
         scope = dict(scope)
         for item in clause.yield_.expressions if clause.yield_ is not None else []:
             self._yielded(item, clause, scope)
+        if clause.yield_ is None and not self.strict:
+            scope |= dict.fromkeys(_LADYBUG_YIELDS, ANYTHING)
         if clause.where is not None:
             self.predicate(clause.where, scope)
         return scope

@@ -32,7 +32,19 @@ from graphret.cypher.meaning.values import (
     words,
 )
 from graphret.cypher.suggestions import nearest
-from graphret.cypher.tree import Chain, IsTyped, LabelDynamic, LabelName, Paren, Shortest, Sign, Subquery, Test, walk
+from graphret.cypher.tree import (
+    Chain,
+    IsTyped,
+    LabelDynamic,
+    LabelName,
+    Lambda,
+    Paren,
+    Shortest,
+    Sign,
+    Subquery,
+    Test,
+    walk,
+)
 
 _BOOLEANS = frozenset(("BOOLEAN",))
 _LISTS = frozenset(("LIST",))
@@ -252,8 +264,6 @@ class Expressions(Operators, Calls, Walk):
         return ANYTHING
 
     def _pattern_comprehension(self, node: ast.PatternComprehension, scope: Scope) -> Kind:
-        if self.facts.dialect == "ladybug":
-            self.facts.error(kinds.MISPLACED_PATTERN, "Ladybug has no pattern comprehension", node)
         with self.local(scope, []) as inner:
             hidden, self.hidden = self.hidden, frozenset()
             self.declare_paths([node.pattern], inner)
@@ -279,6 +289,10 @@ class Expressions(Operators, Calls, Walk):
             return INTEGER
         return BOOLEAN if node.kind == "EXISTS" else list_of(column)
 
+    def _lambda(self, node: Lambda, scope: Scope) -> Kind:
+        with self.local(scope, [(variable, ANYTHING) for variable in node.variables]) as inner:
+            return self.kind(node.expression, inner)
+
     def _alias(self, node: ast.Alias, scope: Scope) -> Kind:
         return self.kind(node.this, scope)
 
@@ -286,7 +300,8 @@ class Expressions(Operators, Calls, Walk):
 def _may_accumulate(first: Kind, result: Kind) -> bool:
     if first.names is None or result.names is None or not first.names.isdisjoint(result.names):
         return True
-    return first.may_be(NUMBERS) and result.may_be(NUMBERS)
+    # A list will do for a boolean, and one number for another.
+    return (first.may_be(NUMBERS) and result.may_be(NUMBERS)) or (first.is_only("LIST") and result.is_only("BOOLEAN"))
 
 
 _Handler = Callable[[Any, Any, Scope], Kind]
@@ -311,6 +326,7 @@ _HANDLERS: dict[type[AstNode], _Handler] = {
     Shortest: Expressions._shortest,
     Subquery: Expressions._subquery,
     ast.Alias: Expressions._alias,
+    Lambda: Expressions._lambda,
     ast.Not: Expressions._not,
     Chain: Expressions._chain,
     Sign: Expressions._sign,

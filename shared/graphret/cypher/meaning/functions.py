@@ -246,7 +246,6 @@ LADYBUG_LACKS: dict[str, str] = {
     "elementid": "id",
     "datetime": "timestamp",
     "localdatetime": "timestamp",
-    "labels": "label",
     "startnode": "nodes",
     "endnode": "nodes",
 }

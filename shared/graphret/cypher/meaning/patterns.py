@@ -109,7 +109,7 @@ class Patterns(Walk):
             variable = getattr(element, "variable", None)
             if variable is not None and variable.this in self.hidden and variable.this not in scope:
                 self.kind(variable, scope)
-            elif variable is not None and variable.this not in scope:
+            elif variable is not None and variable.this not in scope and self.strict:
                 kind = kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
                 message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
                 self.facts.error(kind, message, variable, nearest(variable.this, scope))

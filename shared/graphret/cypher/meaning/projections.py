@@ -77,7 +77,8 @@ class Projections(Walk):
         self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
         if where is not None:
-            self.predicate(where, seen)
+            # Ladybug's WHERE after WITH sees only what was passed on.
+            self.predicate(where, seen if self.strict else columns)
         self.aggregation, self.projected, self.hidden = "forbidden", {}, before
         self.bounds(clause)
 

@@ -1,0 +1,83 @@
+"""What is doubtful of a query though it may run: no limit, a cartesian product, a path without a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.facts import Facts
+from graphret.cypher.meaning.shapes import aggregates
+from graphret.cypher.tree import Group, Shortest, children, walk
+
+
+def advise(tree: ast.Cypher, facts: Facts) -> None:
+    """Add the warnings of a query to its facts."""
+    _limit(tree.this, facts)
+    for match, bound in facts.matches:
+        _cartesian(match, bound, facts)
+        for path in match.pattern.paths:
+            if path.args.get("selector") is None:
+                _unbounded(path, facts)
+
+
+def _limit(statement: Any, facts: Facts) -> None:
+    """A query that may return any number of rows should say how many it wants."""
+    if isinstance(statement, ast.Union):
+        _limit(statement.this, facts)
+        _limit(statement.expression, facts)
+        return
+    last = statement.clauses[-1]
+    if not isinstance(last, ast.Return) or last.limit is not None:
+        return
+    if all(any(True for _ in aggregates(item)) for item in last.expressions):
+        return  # one row
+    if any(clause.args.get("limit") is not None for clause in statement.clauses[:-1]):
+        return
+    reads = any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in statement.clauses)
+    if reads:
+        facts.warn(kinds.NO_LIMIT, "the query has no LIMIT, and may return any number of rows", last)
+
+
+def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
+    """The paths of one MATCH that share no variable are joined each with each."""
+    groups: list[tuple[set[str], AstNode]] = []
+    for path in match.pattern.paths:
+        names = {n.variable.this for n in _entities(path) if n.variable is not None}
+        if names & bound:
+            names |= {""}  # what was matched before joins the paths that go on from it
+        apart = []
+        for known, node in groups:
+            if known & names:
+                names |= known
+                path = node
+            else:
+                apart.append((known, node))
+        groups = [*apart, (names, path)]
+    if len(groups) > 1:
+        message = "these paths share no variable: every match of the one is joined with every match of the other"
+        facts.warn(kinds.CARTESIAN_PRODUCT, message, match.pattern)
+
+
+def _entities(node: AstNode) -> Iterator[Any]:
+    for part in walk(node):
+        if isinstance(part, ast.NodePattern | ast.RelationshipPattern):
+            yield part
+
+
+def _unbounded(node: AstNode, facts: Facts) -> None:
+    """A path of any length may take any time; a shortest one stops by itself."""
+    if isinstance(node, Shortest):
+        return
+    if isinstance(node, ast.RelationshipPattern):
+        quantifier = node.args.get("quantifier")
+        endless = (node.variable_length and node.max_hops is None) or (quantifier is not None and quantifier[1] is None)
+    else:
+        endless = isinstance(node, Group) and node.quantified and node.max_hops is None
+    if endless:
+        facts.warn(kinds.UNBOUNDED_PATH, "this path has no bound on its length", node)
+    for child in children(node):
+        _unbounded(child, facts)

@@ -1,0 +1,130 @@
+"""Where Ladybug's Cypher reads otherwise than Neo4j's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+from cypherast.lexer import TokenKind
+
+from graphret.cypher.grammar.clauses import Clauses
+from graphret.cypher.tree import LabelName, LabelOne, Lambda, Name
+
+_WALKS = ("SHORTEST", "WSHORTEST", "ALL", "TRAIL", "ACYCLIC", "WALK")
+
+
+class LadybugClauses(Clauses):
+    """Variables in any case, ``*SHORTEST 1..3 (r, n | …)``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``."""
+
+    label_predicates = False
+
+    def parse_variable(self) -> ast.Identifier:
+        start = self._i
+        token = self._need_name("a variable")
+        return self._mark(ast.Identifier(this=token.token.value.lower()), start)
+
+    def _label_expression(self) -> AstNode:
+        """Any number of tables, of which a node is in one: ``:A:B`` means what ``:A|B`` does."""
+        start = self._i
+        parts: list[AstNode] = [self._table()]
+        while self._is("|") or self._is(":"):
+            self._i += 1
+            self._take(":")
+            parts.append(self._table())
+        return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=False), start)
+
+    def _table(self) -> LabelName:
+        start = self._i
+        return self._mark(LabelName(this=self._need_name("a table").token.value), start)
+
+    def _length(self) -> dict[str, Any]:
+        if not self._take("*"):
+            return {"variable_length": None, "min_hops": None, "max_hops": None}
+        shortest = self._is_word("SHORTEST", "WSHORTEST", "ALL")
+        while self._take_word(*_WALKS):
+            if self._take("("):
+                self._need_name("a property")
+                self._need(")")
+        least = self._integer()
+        most = least
+        if self._take(".."):
+            most = self._integer()
+        if self._is("("):
+            self._filter_of_path()
+        # A shortest path stops by itself.
+        bound = most if most is not None or not shortest else 0
+        return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": bound}
+
+    def _filter_of_path(self) -> None:
+        """``(r, n | WHERE r.weight > 1 | {r.weight}, {n.name})``: its variables are seen nowhere else."""
+        self._need("(")
+        self._list(self.parse_variable)
+        while self._take("|"):
+            if self._take_word("WHERE"):
+                self._without_bars(self.parse_expression)
+            else:
+                self._list(self._picked)
+        self._need(")")
+
+    def _picked(self) -> None:
+        self._need("{")
+        if not self._is("}"):
+            self._list(self.parse_expression)
+        self._need("}")
+
+    def parse_argument(self) -> AstNode:
+        """An argument: ``x -> x + 1`` and ``(x, y) -> x + y`` besides expressions."""
+        return self._attempt(self._lambda) or self.parse_expression()
+
+    def _lambda(self) -> Lambda:
+        start = self._i
+        if self._take("("):
+            variables = self._list(self.parse_variable)
+            self._need(")")
+        else:
+            variables = [self.parse_variable()]
+        self._need("-")
+        self._need(">")
+        return self._mark(Lambda(variables=variables, expression=self.parse_expression()), start)
+
+    def _function(self) -> AstNode:
+        if self._is_word("CAST") and (cast := self._attempt(self._cast)) is not None:
+            return cast
+        return super()._function()
+
+    def _cast(self) -> AstNode:
+        start = self._i
+        name = self._mark(Name(this=self._need_name().token.value), start)
+        self._need("(")
+        value = self.parse_expression()
+        self._need_word("AS")
+        self._type_of_cast()
+        self._need(")")
+        return self._mark(ast.FunctionCall(name=name, expressions=[value], distinct=None), start)
+
+    def _type_of_cast(self) -> None:
+        """``INT64[]``, ``DECIMAL(5, 2)``, ``STRUCT(a INT64, b STRING)``."""
+        self._need_name("a type")
+        depth = 0
+        while depth or self._is("(") or self._is("["):
+            if self._now().kind is TokenKind.EOF:
+                raise self._wrong("')'")
+            depth += 1 if self._now().operator in ("(", "[") else -1 if self._now().operator in (")", "]") else 0
+            self._i += 1
+
+    def _index(self, node: AstNode) -> AstNode:
+        start = self._i
+        found = self._attempt(lambda: self._slice(node))
+        if found is not None:
+            return found
+        self._i = start
+        return super()._index(node)
+
+    def _slice(self, node: AstNode) -> AstNode:
+        self._need("[")
+        low = None if self._is(":") else self.parse_expression()
+        self._need(":")
+        high = None if self._is("]") else self.parse_expression()
+        self._need("]")
+        return ast.ListSlice(this=node, start=low, end=high)

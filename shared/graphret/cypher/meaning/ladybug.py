@@ -1,0 +1,50 @@
+"""What Neo4j's Cypher has and Ladybug's has not, by the verdicts of Ladybug 0.22."""
+
+from __future__ import annotations
+
+from cypherast import ast
+from cypherast.ast import AstNode, Direction
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.facts import Facts
+from graphret.cypher.tree import Chain, Group, IsTyped, Page, Shortest, Subquery, walk
+
+_LACKS: dict[type[AstNode], str] = {
+    ast.MapProjection: "map projection; write a map, {name: n.name}",
+    ast.PatternComprehension: "pattern comprehension; use OPTIONAL MATCH and collect(…)",
+    ast.ListComprehension: "list comprehension; use list_filter(list, x -> …) and list_transform(list, x -> …)",
+    ast.ListLambda: "reduce(…); use list_reduce(list, (x, y) -> …)",
+    ast.LabelPredicate: "label in a condition; write it in the pattern, or label(n) = 'Name'",
+    ast.CallSubquery: "CALL { } subquery",
+    IsTyped: "test of types with ::",
+    Group: "quantified path; write -[:RELATION*1..3]->",
+    Shortest: "shortestPath(…); write -[:RELATION* SHORTEST 1..5]->",
+    Page: "LIMIT, SKIP or ORDER BY outside WITH and RETURN",
+}
+
+
+def check_ladybug(tree: AstNode, facts: Facts) -> None:
+    """Add to the facts what Ladybug does not read."""
+    for node in walk(tree):
+        lacking = _LACKS.get(type(node)) or _lacking(node)
+        if lacking:
+            facts.error(kinds.SYNTAX, f"Ladybug has no {lacking}", node)
+
+
+def _lacking(node: AstNode) -> str:
+    if isinstance(node, Subquery):
+        if node.kind == "COLLECT":
+            return "COLLECT { } subquery; use OPTIONAL MATCH and collect(…)"
+        if node.bare:
+            return f"{node.kind} {{ pattern }}; write {node.kind} {{ MATCH pattern }}"
+    if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.where is not None:
+        return "WHERE within the brackets of a pattern; write it after the pattern"
+    if isinstance(node, ast.RelationshipPattern):
+        if node.args.get("quantifier") is not None:
+            return "quantified relationship; write -[:RELATION*1..3]->"
+        left, right = node.__dict__["_left"], node.__dict__["_right"]
+        if node.direction is Direction.BOTH and left[0] != left[1] and right[0] != right[1]:
+            return "arrow with two heads; write -[]-"
+    if isinstance(node, Chain) and "||" in node.operators:
+        return "operator ||; use concat(a, b)"
+    return ""
