@@ -86,7 +86,7 @@ class Words(Reader):
             self._pattern(piece)
         elif piece.is_symbol("}") and self._frame.closer == "}":
             self._close(piece)
-        else:
+        elif piece.keyword not in (*_PAGES, "ORDER") or not self._joined(piece):
             self._not_here(piece)
 
     def _begin(self, piece: Piece) -> None:

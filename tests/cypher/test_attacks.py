@@ -1,0 +1,266 @@
+"""Names that try to end a string and write, and queries that try to leave the graph, on real databases.
+
+`attacks/names.json` and `attacks/queries_*.jsonl` hold them. In them ``CANARY_FILE`` is a file with a secret,
+``CANARY_URL`` a listening port of this machine, and ``OUT_FILE`` a file that must not come to be.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.cypher import run_checked
+from graphret.cypher.kinds import NOT_ALLOWED
+from graphret.errors import GraphretError, InvalidInput, QueryRefused
+from graphret.types import Edge, Node
+
+ATTACKS = Path(__file__).parent / "attacks"
+SECRET = "canary-6f1d0c"
+
+
+class Canary:
+    """A secret in a file, and a port that notes who calls."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "canary.csv"
+        self.file.write_text(f"{SECRET}\n", encoding="utf-8")
+        self.out = folder / "out"
+        self.calls = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/x.csv"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:
+                return
+            self.calls += 1
+            with caller:
+                caller.recv(4096)
+                caller.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(SECRET)}\r\n\r\n{SECRET}".encode())
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def put_in(self, text: str) -> str:
+        """The text with the places of this canary."""
+        for name, value in (("CANARY_FILE", self.file), ("CANARY_URL", self.url), ("OUT_FILE", self.out)):
+            text = text.replace(name, str(value))
+        return text
+
+    def require_untouched(self) -> None:
+        assert self.calls == 0
+        assert list(self.out.parent.glob("out*")) == []
+
+
+class Attacked:
+    """A store with a small graph, and how to run a query on its database with no guard."""
+
+    def __init__(self, store: Any, bare: Any) -> None:
+        self.store, self.bare = store, bare
+        people = [Node(name, ("Person",), name.title(), properties={"age": 40}) for name in ("ann", "bob", "cat")]
+        store.upsert(people, [Edge("ann", "knows", "bob"), Edge("bob", "knows", "cat")])
+        self.before = self.state()
+
+    def state(self) -> tuple[Any, ...]:
+        """All that a write would change."""
+        nodes = [node for block in self.store.nodes() for node in block]
+        edges = sorted((e.source, e.relation, e.target, e.weight) for block in self.store.edges() for e in block)
+        schema = self.store.schema()
+        return self.store.count(), nodes, edges, sorted(schema.labels), sorted(schema.relations)
+
+    def require_unchanged(self) -> None:
+        assert self.state() == self.before
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Canary]:
+    folder = tmp_path / "canary"
+    folder.mkdir()
+    one = Canary(folder)
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=["neo4j", "ladybug"])
+def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Attacked]:
+    if request.param == "neo4j":
+        from graphret.stores.neo4j import Neo4jStore
+
+        driver = request.getfixturevalue("neo4j_empty")
+        uri, auth = request.getfixturevalue("neo4j_uri"), request.getfixturevalue("neo4j_auth")
+
+        def bare(query: str) -> Any:
+            with driver.session(default_access_mode="READ") as session:
+                return session.run(query).values()
+
+        with Neo4jStore(uri, auth=auth) as store:
+            yield Attacked(store, bare)
+    else:
+        import ladybug
+
+        from graphret.stores.ladybug import LadybugStore
+
+        other = ladybug.Connection(ladybug.Database(str(tmp_path / "bare.lbug")))
+        with LadybugStore(tmp_path / "graph.lbug") as store:
+            yield Attacked(store, lambda query: other.execute(query).get_all())
+
+
+def queries(dialect: str, canary: Canary) -> list[tuple[str, str]]:
+    lines = (ATTACKS / f"queries_{dialect}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(attack["kind"], canary.put_in(attack["query"])) for attack in map(json.loads, lines)]
+
+
+def names(canary: Canary) -> list[str]:
+    return [canary.put_in(name) for name in json.loads((ATTACKS / "names.json").read_text(encoding="utf-8"))]
+
+
+def test_the_canaries_sing(attacked: Attacked, canary: Canary) -> None:
+    """With no guard the same databases read the file, call the port and write the file."""
+    if attacked.store.dialect == "neo4j":
+        assert attacked.bare(f"LOAD CSV FROM 'file://{canary.file}' AS row RETURN row[0]") == [[SECRET]]
+        assert attacked.bare(f"LOAD CSV FROM '{canary.url}' AS row RETURN row[0]") == [[SECRET]]
+        assert canary.calls > 0
+    else:
+        read = attacked.bare(f"LOAD FROM '{canary.file}' (file_format='csv', header=false) RETURN *")
+        assert read == [[SECRET]]
+        attacked.bare(f"COPY (RETURN 1) TO '{canary.out}.csv'")
+        assert list(canary.out.parent.glob("out*")) != []
+
+
+def test_the_attacks_are_attacks(neo4j_empty: Any, canary: Canary) -> None:
+    """Most of the queries are right for the server; what stops them is the guard."""
+    import neo4j
+
+    accepted = 0
+    with neo4j_empty.session(default_access_mode="READ") as session:
+        for _, query in queries("neo4j", canary):
+            try:
+                session.run(f"EXPLAIN {query}").consume()
+            except neo4j.exceptions.Neo4jError:
+                continue
+            accepted += 1
+    assert accepted > 150
+
+
+def test_no_query_leaves_the_graph(attacked: Attacked, canary: Canary) -> None:
+    attacks = queries(attacked.store.dialect, canary)
+    assert len(attacks) > 100
+    for kind, query in attacks:
+        with pytest.raises(QueryRefused) as refused:
+            run_checked(attacked.store, query)
+        report = refused.value.report
+        assert report is not None, (kind, query)
+        assert NOT_ALLOWED in {error.kind for error in report.errors}, (kind, query)
+        assert SECRET not in str(refused.value)
+    canary.require_untouched()
+    attacked.require_unchanged()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "MATCH (n:Person) WHERE n.name = '{name}' RETURN n LIMIT 3",
+        'MATCH (n:Person {{name: "{name}"}}) RETURN n LIMIT 3',
+        "MATCH (n:`{name}`) RETURN n LIMIT 3",
+        "MATCH (n:{name})-[:{name}]->() RETURN n.{name} LIMIT 3 // {name}",
+        "MATCH (n:Person) /* {name} */ RETURN n.name AS `{name}` LIMIT 3",
+    ],
+)
+def test_no_name_pasted_into_a_query_leaves_it(attacked: Attacked, canary: Canary, template: str) -> None:
+    ran = 0
+    for name in names(canary):
+        try:
+            rows = run_checked(attacked.store, template.format(name=name))
+        except GraphretError:
+            continue
+        ran += 1
+        assert SECRET not in repr(rows)
+    if "'" in template or '"' in template:
+        assert ran > 20  # plain strings for the guard: they must be so for the database as well
+    canary.require_untouched()
+    attacked.require_unchanged()
+
+
+def test_names_as_parameters_are_values(attacked: Attacked, canary: Canary) -> None:
+    query = "MATCH (n:Person) WHERE n.name = $name OR n.name = 'Ann' RETURN n.name AS name LIMIT 3"
+    for name in names(canary):
+        assert run_checked(attacked.store, query, {"name": name}).rows == [("Ann",)]
+    canary.require_untouched()
+    attacked.require_unchanged()
+
+
+def test_names_as_ids_texts_and_values_come_back_as_they_went_in(attacked: Attacked, canary: Canary) -> None:
+    store = attacked.store
+    given = names(canary)
+    assert len(given) >= 200
+    nodes = [Node(name, ("Person",), name, text=name, properties={"note": name}) for name in given]
+    edges = [Edge(a, "knows", b, properties={"note": a}) for a, b in pairwise(given)]
+    store.upsert(nodes, edges)
+    assert store.count() == (3 + len(nodes), 2 + len(edges))
+    assert store.get(given) == nodes
+    for name, following in pairwise(given):
+        (edge,) = store.neighbors([name], direction="out", where={"note": following})
+        assert (edge.target, edge.properties["note"]) == (following, name)
+    assert len(store.neighbors(given, relations=["knows"])) == len(edges)
+    store.delete(given)
+    canary.require_untouched()
+    attacked.require_unchanged()
+
+
+def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canary) -> None:
+    store = attacked.store
+    looked_for = [name for name in names(canary) if name != "Person"]
+    assert store.get(looked_for) == [None] * len(looked_for)
+    assert store.neighbors(looked_for) == []
+    assert store.neighbors(["ann", "bob"], relations=looked_for) == []
+    assert store.neighbors(["ann", "bob"], labels=looked_for) == []
+    assert store.neighbors(["ann", "bob"], where={"name": {"$in": looked_for}}) == []
+    assert list(store.nodes(labels=looked_for)) == []
+    assert list(store.edges(relations=looked_for)) == []
+    for name in looked_for:
+        try:
+            assert store.neighbors(["ann", "bob"], where={name: name}) == []
+            assert store.view({name: name}).get(["ann"]) == [None]
+        except InvalidInput:
+            continue  # a field may not have every name
+    store.delete(looked_for)
+    canary.require_untouched()
+    attacked.require_unchanged()
+
+
+def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary) -> None:
+    store = attacked.store
+    taken = []
+    for i, name in enumerate(names(canary)):
+        nodes = [Node(f"{i}", (name,), "x", properties={name: 1}), Node(f"{i}'", (name,), "y")]
+        edge = Edge(f"{i}", name, f"{i}'", properties={name: 2})
+        before = store.count()
+        try:
+            store.upsert(nodes, [edge])
+        except InvalidInput:
+            assert store.count() == before
+            continue
+        taken.append((nodes, edge))
+    found = store.get([node.id for nodes, _ in taken for node in nodes])
+    assert found == [node for nodes, _ in taken for node in nodes]
+    schema = store.schema()
+    known = {"Person"} | {nodes[0].labels[0] for nodes, _ in taken}
+    assert set(schema.labels) <= known
+    assert schema.labels.keys() & {"Pwned"} == set()
+    for nodes, edge in taken[::7]:
+        (back,) = store.neighbors([nodes[0].id], relations=[edge.relation], labels=list(nodes[1].labels))
+        assert (back.source, back.relation, back.target) == (edge.source, edge.relation, edge.target)
+    store.delete([node.id for nodes, _ in taken for node in nodes])
+    canary.require_untouched()
+    assert store.count() == attacked.before[0]
+    assert store.get(["ann", "bob", "cat"]) == attacked.before[1]

@@ -1,0 +1,137 @@
+"""`run_checked` on real databases: the guard first, then the database's own word, then a read within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.cypher import arun_checked, run_checked
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+PEOPLE = [Node(name, ("Person",), name.title(), properties={"age": age}) for name, age in (("ann", 40), ("bob", 50))]
+NAMES = "MATCH (p:Person) RETURN p.name AS name ORDER BY p.age LIMIT 10"
+
+
+@pytest.fixture(params=["neo4j", "ladybug"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    if request.param == "neo4j":
+        from graphret.stores.neo4j import Neo4jStore
+
+        request.getfixturevalue("neo4j_empty")
+        opened: Any = Neo4jStore(request.getfixturevalue("neo4j_uri"), auth=request.getfixturevalue("neo4j_auth"))
+    else:
+        from graphret.stores.ladybug import LadybugStore
+
+        opened = LadybugStore(tmp_path / "graph.lbug")
+    with opened:
+        opened.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
+        yield opened
+
+
+def test_rows_of_a_query(store: Any) -> None:
+    rows = run_checked(store, NAMES)
+    assert (rows.columns, rows.rows, rows.truncated) == (["name"], [("Ann",), ("Bob",)], False)
+
+
+def test_the_schema_of_a_store_fits_its_graph(store: Any) -> None:
+    query = "MATCH (p:Person)-[:knows]->(q:Person) RETURN p.name, q.age LIMIT 3"
+    assert run_checked(store, query, schema=store.schema()).rows == [("Ann", 50)]
+
+
+def test_parameters(store: Any) -> None:
+    rows = run_checked(store, "MATCH (p:Person) WHERE p.age > $age RETURN p LIMIT 3", {"age": 45})
+    assert [row[0].id for row in rows.rows] == ["bob"]
+
+
+def test_a_cap_on_rows(store: Any) -> None:
+    rows = run_checked(store, "UNWIND range(1, 50) AS x RETURN x", max_rows=20)
+    assert (len(rows), rows.truncated) == (20, True)
+    assert not run_checked(store, "UNWIND range(1, 20) AS x RETURN x", max_rows=20).truncated
+
+
+def test_a_cap_on_time(store: Any) -> None:
+    slow = "UNWIND range(1, 30000) AS a UNWIND range(1, 30000) AS b WITH a + b AS c WHERE c < 0 RETURN count(c) AS n"
+    with pytest.raises(QueryTimeout):
+        run_checked(store, slow, timeout=0.3)
+    assert len(run_checked(store, NAMES)) == 2
+
+
+def test_what_the_guard_finds_is_in_the_report(store: Any) -> None:
+    with pytest.raises(QueryRefused, match="Persn") as refused:
+        run_checked(store, NAMES.replace("Person", "Persn"), schema=store.schema())
+    assert [(e.kind, e.suggestions) for e in refused.value.report.errors] == [("unknown-label", ("Person",))]
+    with pytest.raises(QueryRefused, match="SET") as refused:
+        run_checked(store, "MATCH (p:Person) SET p.age = 1")
+    assert refused.value.report.query == "MATCH (p:Person) SET p.age = 1"
+    assert run_checked(store, "MATCH (p:Person) WHERE p.age = 1 RETURN p").rows == []
+
+
+def test_what_the_database_refuses_is_refused(store: Any) -> None:
+    with pytest.raises(QueryRefused):
+        run_checked(store, "MATCH (p:Person) RETURN substring(p.name) LIMIT 1")
+    with pytest.raises(QueryRefused):
+        run_checked(store, "MATCH (p:Person) RETURN toInteger(p.name, 1, 2) + date('nonsense') LIMIT 1")
+
+
+def test_a_view_runs_nothing(store: Any) -> None:
+    view = store.view({"age": 40})
+    with pytest.raises(QueryRefused):
+        run_checked(view, NAMES)
+    with pytest.raises(QueryRefused):
+        run_checked(view, "RETURN 1 AS one")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("inf")}, "timeout"),
+        ({"timeout": None}, "timeout"),
+        ({"max_rows": 0}, "limit"),
+        ({"max_rows": None}, "max_rows"),
+    ],
+)
+def test_limits_are_not_to_be_left_out(options: dict[str, Any], said: str) -> None:
+    class Store(MemoryStore):
+        dialect = "neo4j"
+
+    with pytest.raises(InvalidInput, match=said):
+        run_checked(Store(), "RETURN 1 AS one", **options)  # type: ignore[arg-type]
+
+
+def test_a_store_without_cypher() -> None:
+    with pytest.raises(InvalidInput, match="MemoryStore answers no Cypher"):
+        run_checked(MemoryStore(), "RETURN 1")  # type: ignore[arg-type]
+
+
+def test_the_database_has_the_last_word(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
+    """A procedure that the caller lets in, and that writes: the server's EXPLAIN says so, and nothing runs."""
+    from graphret.stores.neo4j import Neo4jStore
+
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        with pytest.raises(QueryRefused, match=r"of type 'r?w'") as refused:
+            run_checked(store, "CALL db.createLabel('Pwned')", procedures=["db.createLabel"])
+        assert refused.value.report.ok
+        with pytest.raises(QueryRefused, match=r"db\.createLabel"):
+            run_checked(store, "CALL db.createLabel('Pwned')")
+    assert "Pwned" not in [row["label"] for row in neo4j_empty.execute_query("CALL db.labels()").records]
+
+
+async def test_the_same_with_a_store_that_is_awaited(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
+    from graphret.stores.neo4j import AsyncNeo4jStore
+
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        await store.upsert(PEOPLE)
+        rows = await arun_checked(store, NAMES, schema=await store.schema(), max_rows=1)
+        assert (rows.rows, rows.truncated) == ([("Ann",)], True)
+        with pytest.raises(QueryRefused) as refused:
+            await arun_checked(store, "MATCH (p:Person) DETACH DELETE p")
+        assert refused.value.report.errors
+        with pytest.raises(QueryRefused, match="type"):
+            await arun_checked(store, "CALL db.createLabel('Pwned')", procedures=["db.createLabel"])
+        assert await store.count() == (2, 0)
