@@ -1,0 +1,273 @@
+"""The embedded database itself: opening, connections, transactions, and its errors in graphret's words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from graphret.errors import MissingDependency, QueryRefused, QueryTimeout, StoreError, StoreMismatch, StoreUnavailable
+
+_PLANS_KEPT = 500
+_IDLE_KEPT = 16
+
+_open_files: set[str] = set()
+_open_guard = threading.Lock()
+
+
+class Gate:
+    """Lets readers in together, and a writer alone; a waiting writer goes first.
+
+    The database runs readers beside a writer. Only what moves pages under the readers' feet needs to be alone: rolling
+    back a `COPY` while another thread reads crashes the process (0.22), and a changed column fails the reads that were
+    written for the old one.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._waiting = 0
+        self._alone = False
+        self._owner: int | None = None
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Stay inside with other readers; the thread that is inside alone may read too."""
+        if self._owner == threading.get_ident():
+            yield
+            return
+        with self._condition:
+            while self._alone or self._waiting:
+                self._condition.wait()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                if not self._readers:
+                    self._condition.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Stay inside with nobody else."""
+        with self._condition:
+            self._waiting += 1
+            try:
+                while self._alone or self._readers:
+                    self._condition.wait()
+            finally:
+                self._waiting -= 1
+            self._alone = True
+            self._owner = threading.get_ident()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone, self._owner = False, None
+                self._condition.notify_all()
+
+
+class Session:
+    """A connection, with what it takes to run statements on it."""
+
+    def __init__(self, ladybug: Any, database: Any) -> None:
+        self._ladybug = ladybug
+        self.connection = ladybug.Connection(database)
+        self.begin_reading = self.prepared("BEGIN TRANSACTION READ ONLY")
+        self.commit = self.prepared("COMMIT")
+        self._timeout = 0
+        self._texts: set[str] = set()
+        self._plans: dict[str, Any] = {}
+
+    @property
+    def worn(self) -> bool:
+        """Whether the plans that the connection keeps, and never drops, have become too many."""
+        return len(self._texts) > _PLANS_KEPT
+
+    def prepared(self, cypher: str) -> Any:
+        """Return a prepared statement; several statements in one text are refused."""
+        statement = self._ladybug.PreparedStatement(self.connection, cypher)
+        if not statement.is_success():
+            raise RuntimeError(statement.get_error_message())
+        return statement
+
+    def run(self, cypher: str, parameters: dict[str, Any] | None = None) -> Any:
+        """Run one statement and return its result; never more than one, which the driver would run unasked."""
+        self._texts.add(cypher)
+        if parameters:
+            return self.connection.execute(cypher, parameters)
+        statement = self._plans.get(cypher)
+        if statement is None:
+            statement = self._plans[cypher] = self.prepared(cypher)
+        return self.connection.execute(statement)
+
+    def rows(self, cypher: str, parameters: dict[str, Any] | None = None) -> list[list[Any]]:
+        """Run one statement and return all of its rows."""
+        result = self.run(cypher, parameters)
+        try:
+            return result.get_all()  # type: ignore[no-any-return]
+        finally:
+            result.close()
+
+    def do(self, cypher: str, parameters: dict[str, Any] | None = None) -> None:
+        """Run one statement for its effect."""
+        self.run(cypher, parameters).close()
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Stop later statements after so many seconds; `None` is never."""
+        milliseconds = max(1, round(seconds * 1000)) if seconds else 0
+        if milliseconds != self._timeout:
+            self.connection.set_query_timeout(milliseconds)
+            self._timeout = milliseconds
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._plans.clear()
+        with contextlib.suppress(RuntimeError):
+            self.connection.close()
+
+
+class Engine:
+    """An opened database.
+
+    Parameters
+    ----------
+    path
+        The file; ``:memory:`` is a file in a temporary folder, since the rollback of a database that is really in
+        memory brings rows back (0.22).
+    read_only
+        Open it for reading; several processes may.
+    buffer_pool_size
+        At most this many bytes of memory for pages; 0 is the database's default, most of the machine.
+
+    Raises
+    ------
+    StoreUnavailable
+        When the file cannot be opened, or another store or process has it open for writing.
+    StoreMismatch
+        When the file is no Ladybug database, or one of another version.
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool, buffer_pool_size: int, threads: int) -> None:
+        try:
+            import ladybug
+        except ImportError as error:
+            raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
+        self._ladybug = ladybug
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if str(path) == ":memory:":
+            self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
+            path = Path(self._folder.name) / "graph.lbug"
+            read_only = False
+        self.path = Path(path)
+        self.read_only = read_only
+        self.gate = Gate()
+        self.writing = threading.RLock()
+        self._idle: list[Session] = []
+        self._guard = threading.Lock()
+        self._key = os.path.realpath(self.path)
+        with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
+            if self._key in _open_files:
+                raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
+            self.database = self._opened(buffer_pool_size, threads)
+            _open_files.add(self._key)
+
+    def _opened(self, buffer_pool_size: int, threads: int) -> Any:
+        try:
+            return self._ladybug.Database(
+                str(self.path),
+                read_only=self.read_only,
+                buffer_pool_size=buffer_pool_size,
+                max_num_threads=threads,
+            )
+        except (RuntimeError, IndexError, MemoryError) as error:
+            text = _first_line(error)
+            if "lock" in text.lower():
+                raise StoreUnavailable(f"{self.path}: another process has the database open: {text}") from error
+            if self.read_only and not self.path.exists():
+                raise StoreUnavailable(f"{self.path}: there is no such database") from error
+            if "IO exception" in text:
+                raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
+            raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self.database is None
+
+    def session(self) -> Session:
+        """Return a fresh connection."""
+        if self.database is None:
+            raise StoreUnavailable(f"{self.path}: the store was closed")
+        return Session(self._ladybug, self.database)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Give a connection to one reader; what it reads in several statements may lie a write apart."""
+        with self.gate.together():
+            with self._guard:
+                session = self._idle.pop() if self._idle and self.database is not None else None
+            if session is None:
+                session = self.session()
+            try:
+                yield session
+            except BaseException:
+                session.close()
+                raise
+            self._keep(session)
+
+    def _keep(self, session: Session) -> None:
+        with self._guard:
+            if not session.worn and len(self._idle) < _IDLE_KEPT and self.database is not None:
+                self._idle.append(session)
+                return
+        session.close()
+
+    def forget_plans(self) -> None:
+        """Close the idle connections, whose plans know the tables as they were."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    def close(self) -> None:
+        """Close the database; a temporary one is gone."""
+        with self.writing, self.gate.alone():
+            if self.database is None:
+                return
+            self.forget_plans()
+            self.database.close()
+            self.database = None
+            with _open_guard:
+                _open_files.discard(self._key)
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def __del__(self) -> None:
+        if getattr(self, "database", None) is not None:
+            with contextlib.suppress(Exception):
+                self.close()
+
+
+def refused(error: Exception, timeout: float | None) -> Exception:
+    """Return the error of graphret for what the database says of a query."""
+    text = _first_line(error)
+    if "Interrupted" in text:
+        return QueryTimeout(
+            f"the query took longer than {timeout:g} s" if timeout else f"the query was stopped: {text}"
+        )
+    return QueryRefused(f"Ladybug refuses the query: {text}")
+
+
+def failed(error: RuntimeError, path: Path) -> StoreError:
+    """Return the error of graphret for a write that the database could not do."""
+    return StoreError(f"{path}: the write failed and nothing of it was kept: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,208 @@
+"""A graph of millions into an empty database, by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.storage import Records, Strings
+from graphret.stores.ladybug.catalog import Catalog, NodeTable
+from graphret.stores.ladybug.columns import Columns
+from graphret.stores.ladybug.engine import Session
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, literal, quoted, require_name
+from graphret.stores.ladybug.values import arrow_array
+from graphret.stores.memory import Graph
+
+#: Rows copied in one statement.
+_ROWS = 500_000
+_DECODED = 10_000
+_EMPTY = len("{}")
+
+
+def load_graph(session: Session, catalog: Catalog, graph: Graph, nested: str) -> None:
+    """Copy a graph into a database without nodes, in the transaction that is open.
+
+    Raises
+    ------
+    InvalidInput
+        When a label, a relation or a property has no place in a Ladybug database.
+    """
+    loader = _Loader(session, catalog, graph, nested)
+    loader.load_nodes()
+    loader.load_edges()
+
+
+class _Loader:
+    def __init__(self, session: Session, catalog: Catalog, graph: Graph, nested: str) -> None:
+        self.session = session
+        self.graph = graph
+        self.nested = nested
+        self.made = Catalog()
+        self.catalog = catalog
+        self.ids = _strings(graph.nodes.ids)
+        nodes = graph.nodes
+        primary = [catalog.table_of(labels[0] if labels else "") for labels in nodes.label_sets]
+        self.tables = sorted(set(primary))
+        code_of = {table: code for code, table in enumerate(self.tables)}
+        codes = np.asarray([code_of[table] for table in primary], dtype=np.int64)
+        self.table = codes[nodes.labels] if len(nodes) else np.empty(0, np.int64)
+
+    def load_nodes(self) -> None:
+        import pyarrow as pa
+
+        nodes = self.graph.nodes
+        names, texts = _strings(nodes.names), _strings(nodes.texts)
+        label_sets = pa.array([list(labels) for labels in nodes.label_sets], type=pa.list_(pa.string()))
+        for code, table in enumerate(self.tables):
+            chosen = np.flatnonzero(self.table == code)
+            if not len(chosen):
+                continue
+            first = f"node {nodes.ids[int(chosen[0])]!r}"
+            self._require(table, first, relation=False)
+            known = self.catalog.nodes.get(table)
+            columns = self._columns(
+                nodes.properties,
+                chosen,
+                NODE_COLUMNS,
+                lambda i: f"node {nodes.ids[i]!r}",
+                known,
+            )
+            kinds = columns.final()
+            if known is not None:
+                self._run(columns.statements(table))
+            else:
+                listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in kinds.items())
+                self.session.do(f"CREATE NODE TABLE {quoted(table)} ({listed}, PRIMARY KEY (id))")
+            for part in _parts(chosen):
+                own = [column.take(part).cast(pa.string()) for column in (self.ids, names, texts)]
+                labels = label_sets.take(pa.array(nodes.labels[part]))
+                arrays = dict(zip(NODE_COLUMNS, [*own, labels], strict=True))
+                arrays |= self._properties(nodes.properties, part, columns, kinds, NODE_COLUMNS)
+                rows = pa.table(list(arrays.values()), names=[f"c{i}" for i in range(len(arrays))])
+                self.session.do(f"COPY {quoted(table)}({', '.join(map(quoted, arrays))}) FROM $rows", {"rows": rows})
+
+    def load_edges(self) -> None:
+        import pyarrow as pa
+
+        edges, ids = self.graph.edges, self.graph.nodes.ids
+        n = len(self.tables)
+        codes = (edges.relation.astype(np.int64) * n + self.table[edges.source]) * n + self.table[edges.target]
+        small = codes.astype(np.uint16) if not len(codes) or codes.max() < 2**16 else codes
+        order = np.argsort(small, kind="stable")
+        pairs, starts = np.unique(codes[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+
+        def names(code: int) -> tuple[str, str, str]:
+            relation, source, target = code // (n * n), code // n % n, code % n
+            return edges.relations[relation], self.tables[source], self.tables[target]
+
+        spans: dict[str, list[tuple[str, str, NDArray[np.int64]]]] = {}
+        for code, start, end in zip(pairs.tolist(), starts.tolist(), ends, strict=True):
+            relation, source, target = names(code)
+            spans.setdefault(relation, []).append((source, target, order[start:end]))
+
+        def what(i: int) -> str:
+            return f"edge {ids[int(edges.source[i])]!r} to {ids[int(edges.target[i])]!r}"
+
+        for relation, found in spans.items():
+            self._require(relation, what(int(found[0][2][0])), relation=True)
+            every = np.concatenate([chosen for *_, chosen in found])
+            columns = self._columns(edges.properties, every, EDGE_COLUMNS, what, self.catalog.relations.get(relation))
+            kinds = columns.final()
+            self._define(relation, columns, kinds, [(source, target) for source, target, _ in found])
+            for source, target, chosen in found:
+                for part in _parts(chosen):
+                    arrays = {
+                        "from": self.ids.take(pa.array(edges.source[part])).cast(pa.string()),
+                        "to": self.ids.take(pa.array(edges.target[part])).cast(pa.string()),
+                        "weight": pa.array(edges.weight[part].astype(np.float64)),
+                        "source_row": _rows(edges.source_part[part]),
+                        "target_row": _rows(edges.target_part[part]),
+                    }
+                    listed = [*EDGE_COLUMNS]
+                    more = self._properties(edges.properties, part, columns, kinds, EDGE_COLUMNS)
+                    rows = pa.table(
+                        [*arrays.values(), *more.values()], names=[f"c{i}" for i in range(len(arrays) + len(more))]
+                    )
+                    self.session.do(
+                        f"COPY {quoted(relation)}({', '.join(map(quoted, [*listed, *more]))}) FROM $rows "
+                        f"(from={literal(source)}, to={literal(target)})",
+                        {"rows": rows},
+                    )
+
+    def _define(self, relation: str, columns: Columns, kinds: dict[str, str], pairs: list[tuple[str, str]]) -> None:
+        known = self.catalog.relations.get(relation)
+        if known is None:
+            ends = ", ".join(f"FROM {quoted(a)} TO {quoted(b)}" for a, b in pairs)
+            listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in kinds.items())
+            self.session.do(f"CREATE REL TABLE {quoted(relation)} ({ends}, {listed})")
+            return
+        self._run(columns.statements(relation))
+        self._run(
+            f"ALTER TABLE {quoted(relation)} ADD FROM {quoted(a)} TO {quoted(b)}"
+            for a, b in pairs
+            if (a, b) not in known.pairs
+        )
+
+    def _run(self, statements: Any) -> None:
+        for statement in statements:
+            self.session.do(statement)
+
+    def _require(self, name: str, what: str, *, relation: bool) -> None:
+        require_name(name, f"{what}, {'relation' if relation else 'label'}")
+        for catalog in (self.catalog, self.made):
+            catalog.require_free(name, what, relation=relation)
+        (self.made.relations if relation else self.made.nodes)[name] = None  # type: ignore[assignment]
+
+    def _columns(
+        self, records: Records, chosen: NDArray[np.int64], own: dict[str, str], what: Any, known: Any
+    ) -> Columns:
+        """The columns of a table for the properties of rows; those without any are not decoded."""
+        pattern = None
+        if known is not None:
+            nodes = isinstance(known, NodeTable)
+            pattern = f"(x:{quoted(known.name)})" if nodes else f"()-[x:{quoted(known.name)}]->()"
+        columns = Columns(pattern, own if known is None else known.columns, self.nested)
+        full = chosen[np.diff(records.offsets)[chosen] > _EMPTY]
+        for start in range(0, len(full), _DECODED):
+            part = full[start : start + _DECODED]
+            for i, properties in zip(part.tolist(), records.take(part), strict=True):
+                columns.place(self.session, what(i), properties)
+        return columns
+
+    def _properties(
+        self, records: Records, part: NDArray[np.int64], columns: Columns, kinds: dict[str, str], own: dict[str, str]
+    ) -> dict[str, Any]:
+        """The columns of the properties of rows."""
+        names = [column for column in kinds if column not in own]
+        if not names:
+            return {}
+        held: dict[str, list[Any]] = {name: [None] * len(part) for name in names}
+        full = np.flatnonzero(np.diff(records.offsets)[part] > _EMPTY)
+        for start in range(0, len(full), _DECODED):
+            at = full[start : start + _DECODED]
+            for i, properties in zip(at.tolist(), records.take(part[at]), strict=True):
+                for column, value in columns.place(self.session, "", properties).items():
+                    held[column][i] = value
+        return {name: arrow_array(values, kinds[name]) for name, values in held.items()}
+
+
+def _parts(chosen: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, len(chosen), _ROWS):
+        yield chosen[start : start + _ROWS]
+
+
+def _rows(parts: NDArray[np.int32]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(parts.astype(np.int64), mask=parts < 0)
+
+
+def _strings(column: Strings) -> Any:
+    """A column of strings as an Arrow array over the same bytes."""
+    import pyarrow as pa
+
+    return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(column.offsets), pa.py_buffer(column.blob))

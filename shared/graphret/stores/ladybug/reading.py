@@ -1,0 +1,347 @@
+"""`Reader`: all that a graph store answers, read from a Ladybug database in a query for each table or pair of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema, SchemaBuilder
+from graphret.stores.base import require_direction, require_limit, require_names
+from graphret.stores.ladybug.catalog import Catalog, NodeGroup, NodeTable, RelationTable, node_groups, relation_groups
+from graphret.stores.ladybug.engine import Session
+from graphret.stores.ladybug.names import quoted
+from graphret.stores.ladybug.records import (
+    EdgeKey,
+    EdgeReader,
+    NodeReader,
+    edge_key,
+    id_expression,
+    keys_of,
+    match_by_key,
+    node_id,
+)
+from graphret.stores.ladybug.where import LadybugWhere, fields
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike, both
+
+BLOCK = 10_000
+
+#: A schema reads at most this many nodes of each label and edges of each relation for their properties.
+SAMPLE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition written for a group of tables, with its parameters."""
+
+    group: NodeGroup
+    text: str
+    parameters: dict[str, Any]
+
+
+class Reader:
+    """Reads a graph, or as much of one as satisfies a condition.
+
+    Parameters
+    ----------
+    opened
+        Gives a session for the time of one call, and says what tables there are.
+    restriction
+        Nothing but nodes that satisfy this, and edges among them, is read.
+    """
+
+    def __init__(
+        self, opened: Callable[[], AbstractContextManager[tuple[Session, Catalog]]], restriction: Where | None = None
+    ) -> None:
+        self._opened = opened
+        self._restriction = restriction
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        wanted = [*dict.fromkeys(_require_ids(ids))]
+        with self._opened() as (session, catalog):
+            found = self._get(session, catalog, wanted) if wanted else {}
+        return [found.get(i) for i in ids]
+
+    def _get(self, session: Session, catalog: Catalog, ids: Sequence[str]) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for table in catalog.nodes.values():
+            keys = keys_of(table, [i for i in ids if i not in found])
+            reader = NodeReader(table)
+            for condition in self._conditions(session, [table], self._restriction):
+                rows = (
+                    session.rows(
+                        f"UNWIND $ids AS i {match_by_key(table)} AND {condition.text} RETURN {reader.expressions('n')}",
+                        {"ids": keys, **condition.parameters},
+                    )
+                    if keys
+                    else []
+                )
+                nodes = [reader.node(row) for row in rows]
+                found.update((node.id, node) for node in nodes if node.id not in found)
+        return found
+
+    def locate(self, session: Session, catalog: Catalog, ids: Iterable[str]) -> dict[str, str]:
+        """Return the table of each node that is here."""
+        left, found = dict.fromkeys(ids), dict[str, str]()
+        for table in catalog.nodes.values():
+            keys = keys_of(table, [*left])
+            if not keys:
+                continue
+            for condition in self._conditions(session, [table], self._restriction):
+                rows = session.rows(
+                    f"UNWIND $ids AS i {match_by_key(table)} AND {condition.text} RETURN {id_expression(table, 'n')}",
+                    {"ids": keys, **condition.parameters},
+                )
+                for (value,) in rows:
+                    if (own := node_id(value)) in left:
+                        found[own] = table.name
+                        del left[own]
+        return found
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        require_direction(direction)
+        require_limit(limit)
+        wanted = require_names("relations", relations)
+        other = both(self._restriction, _bearing(labels, where))
+        anchors = [*dict.fromkeys(_require_ids(ids))]
+        found: dict[EdgeKey, Edge] = {}
+        of_anchor: dict[str, dict[EdgeKey, Edge]] = {}
+        with self._opened() as (session, catalog):
+            tables: dict[str, list[str]] = {}
+            for node, table in self.locate(session, catalog, anchors).items():
+                tables.setdefault(table, []).append(node)
+            chosen = [t for t in catalog.relations.values() if wanted is None or t.name in wanted]
+            cut = limit if len(anchors) == 1 and all(t.native for t in chosen) else None
+            for table, nodes in tables.items():
+                for way in ("out", "in") if direction == "both" else (direction,):
+                    for anchor, edge in self._around(session, catalog, table, nodes, chosen, other, way, cut):
+                        key = edge_key(edge) if catalog.relations[edge.relation].native else _loose_key(edge)
+                        of_anchor.setdefault(anchor, {}).setdefault(key, edge)
+        for edges in of_anchor.values():
+            if limit is None or len(edges) <= limit:
+                found.update(edges)
+            else:
+                found.update(sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[:limit])
+        return [found[key] for key in sorted(found)]
+
+    def _around(
+        self,
+        session: Session,
+        catalog: Catalog,
+        anchor: str,
+        ids: list[str],
+        relations: list[RelationTable],
+        other: Where | None,
+        direction: str,
+        limit: int | None,
+    ) -> Iterator[tuple[str, Edge]]:
+        """The edges of nodes of one table in one direction, each with its node.
+
+        The match of the edges is optional only in form: it makes the database start from the nodes, where otherwise
+        it goes through every edge of the table.
+        """
+        table = catalog.nodes[anchor]
+        keys = keys_of(table, ids)
+        near, far = (0, 1) if direction == "out" else (1, 0)
+        for reader in map(EdgeReader, relation_groups(t for t in relations if any(p[near] == anchor for p in t.pairs))):
+            reached = {p[far] for t in reader.tables.values() for p in t.pairs if p[near] == anchor}
+            for condition in self._conditions(session, [catalog.nodes[t] for t in sorted(reached)], other, "m"):
+                pattern = f"[{reader.pattern('r')}]"
+                arrow = f"-{pattern}->" if direction == "out" else f"<-{pattern}-"
+                end = id_expression(condition.group.first, "m")
+                order = ""
+                if limit is not None and condition.group.first.native:
+                    order = (
+                        f" ORDER BY r.weight DESC, {end}, label(r), r.source_row IS NOT NULL, r.source_row, "
+                        f"r.target_row IS NOT NULL, r.target_row LIMIT {int(limit)}"
+                    )
+                where = "" if condition.text == "true" else f"WHERE {condition.text} "
+                rows = session.rows(
+                    f"UNWIND $ids AS i {match_by_key(table)} "
+                    f"OPTIONAL MATCH (n){arrow}({condition.group.pattern('m')}) {where}"
+                    f"WITH n, r, m WHERE r IS NOT NULL "
+                    f"RETURN {id_expression(table, 'n')}, {end}, {reader.expressions('r')}{order}",
+                    {"ids": keys, **condition.parameters},
+                )
+                for near_id, far_id, *values in rows:
+                    ends = node_id(near_id), node_id(far_id)
+                    yield ends[0], reader.edge(ends[near], ends[far], values)
+
+    def count(self) -> tuple[int, int]:
+        """Return how many nodes and how many edges there are."""
+        with self._opened() as (session, catalog):
+            nodes = sum(
+                session.rows(f"MATCH ({c.group.pattern('n')}) WHERE {c.text} RETURN count(*)", c.parameters)[0][0]
+                for c in self._conditions(session, catalog.nodes.values(), self._restriction)
+            )
+            return nodes, sum(self._triples(session, catalog).values())
+
+    def _triples(self, session: Session, catalog: Catalog) -> Counter[tuple[str, str, str]]:
+        """How many edges join the tables."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for table in catalog.relations.values():
+            for source, target in table.pairs:
+                for text, parameters in self._between(session, catalog, source, target):
+                    pattern = f"MATCH (a:{quoted(source)})-[r:{quoted(table.name)}]->(b:{quoted(target)})"
+                    n = session.rows(f"{pattern}{text} RETURN count(*)", parameters)[0][0]
+                    counts[source, table.name, target] += n
+        return counts
+
+    def _between(
+        self, session: Session, catalog: Catalog, source: str, target: str
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The filter of the edges from ``a`` to ``b`` by what may be read."""
+        if self._restriction is None:
+            yield "", {}
+            return
+        (one,) = self._conditions(session, [catalog.nodes[source]], self._restriction, "a")
+        (other,) = self._conditions(session, [catalog.nodes[target]], self._restriction, "b")
+        yield f" WHERE {one.text} AND {other.text}", {**one.parameters, **other.parameters}
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        return self._blocks(both(self._restriction, _bearing(labels, where)))
+
+    def _blocks(self, condition: Where | None) -> Iterator[list[Node]]:
+        with self._opened() as (session, catalog):
+            ids = sorted(self._ids(session, catalog, condition))
+        for start in range(0, len(ids), BLOCK):
+            yield [node for node in self.get(ids[start : start + BLOCK]) if node is not None]
+
+    def _ids(self, session: Session, catalog: Catalog, condition: Where | None) -> list[str]:
+        found = []
+        for c in self._conditions(session, catalog.nodes.values(), condition):
+            own = id_expression(c.group.first, "n")
+            query = f"MATCH ({c.group.pattern('n')}) WHERE {c.text} RETURN {own}"
+            found += [node_id(value) for (value,) in session.rows(query, c.parameters)]
+        return found
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        wanted = require_names("relations", relations)
+        return self._edge_blocks(wanted)
+
+    def _edge_blocks(self, wanted: list[str] | None) -> Iterator[list[Edge]]:
+        with self._opened() as (_, catalog):
+            chosen = [t for t in catalog.relations.values() if wanted is None or t.name in wanted]
+        for table in chosen:
+            for source, target in table.pairs:
+                lowest, step = 0, BLOCK
+                while (read := self._edges_from(table, source, target, lowest, lowest + step)) is not None:
+                    lowest += step
+                    step = step * 2 if len(read) < BLOCK // 2 else max(1, step // 2) if len(read) > 4 * BLOCK else step
+                    for start in range(0, len(read), BLOCK):
+                        yield read[start : start + BLOCK]
+
+    def _edges_from(self, table: RelationTable, source: str, target: str, lowest: int, below: int) -> list[Edge] | None:
+        """The edges of a pair of tables whose sources lie in a range; `None` when the range lies behind all nodes."""
+        with self._opened() as (session, catalog):
+            table = catalog.relations.get(table.name, table)
+            a, b = catalog.nodes[source], catalog.nodes[target]
+            last = session.rows(f"MATCH (a:{quoted(source)}) RETURN max(offset(id(a)))")[0][0]
+            if last is None or lowest > last:
+                return None
+            reader, found = EdgeReader([table]), []
+            for text, parameters in self._between(session, catalog, source, target):
+                rows = session.rows(
+                    f"MATCH (a:{quoted(source)})-[{reader.pattern('r')}]->(b:{quoted(target)})"
+                    f"{text or ' WHERE true'} AND offset(id(a)) >= $lowest AND offset(id(a)) < $below "
+                    f"RETURN {id_expression(a, 'a')}, {id_expression(b, 'b')}, {reader.expressions('r')}",
+                    {**parameters, "lowest": lowest, "below": below},
+                )
+                found += [reader.edge(node_id(s), node_id(t), values) for s, t, *values in rows]
+            return found
+
+    def schema(self) -> GraphSchema:
+        """Return labels and triples with their counts, and properties with types, coverage and examples.
+
+        Counts are exact, an edge counts under the primary labels of its ends. Properties are those of all nodes and
+        edges, or of some thousands of each table where there are more; the schema then says that it is sampled.
+        """
+        builder, sampled = SchemaBuilder(), False
+        labels: Counter[str] = Counter()
+        with self._opened() as (session, catalog):
+            triples = self._triples(session, catalog)
+            primary = {name: "" if name == catalog.table_of("") else name for name in catalog.nodes}
+            for table in catalog.nodes.values():
+                reader = NodeReader(table)
+                for c in self._conditions(session, [table], self._restriction):
+                    head, n = f"MATCH ({c.group.pattern('n')}) WHERE {c.text} ", 0
+                    if table.native:
+                        for own, m in session.rows(head + "RETURN n.labels, count(*)", c.parameters):
+                            labels.update(dict.fromkeys([table.name] if own is None else own, m))
+                            n += m
+                    else:
+                        n = session.rows(head + "RETURN count(*)", c.parameters)[0][0]
+                        labels[table.name] += n
+                    sampled |= n > SAMPLE
+                    rows = session.rows(head + f"RETURN {reader.expressions('n')} LIMIT {SAMPLE}", c.parameters)
+                    builder.observe_nodes(reader.node(row) for row in rows)
+            for relation in catalog.relations.values():
+                of_edges = EdgeReader([relation])
+                for source, target in relation.pairs:
+                    n = triples[source, relation.name, target]
+                    share = max(1, SAMPLE // len(relation.pairs))
+                    if not n:
+                        continue
+                    sampled |= n > share
+                    for text, parameters in self._between(session, catalog, source, target):
+                        rows = session.rows(
+                            f"MATCH (a:{quoted(source)})-[{of_edges.pattern('r')}]->(b:{quoted(target)}){text} "
+                            f"RETURN {of_edges.expressions('r')} LIMIT {share}",
+                            parameters,
+                        )
+                        builder.observe_edges(of_edges.edge("", "", row) for row in rows)
+        counted = {(primary[s], relation, primary[t]): n for (s, relation, t), n in triples.items() if n}
+        return builder.build({label: n for label, n in labels.items() if n}, counted, sampled=sampled)
+
+    def _conditions(
+        self, session: Session, tables: Iterable[NodeTable], where: Where | None, variable: str = "n"
+    ) -> Iterator[Condition]:
+        """The condition for each group of tables that one query can read."""
+
+        def resolve(table: NodeTable, leaf: Where, among: str) -> list[int]:
+            reader = NodeReader(table)
+            rows = session.rows(
+                f"MATCH (n:{quoted(table.name)}) WHERE {among} RETURN offset(id(n)), {reader.expressions('n')}"
+            )
+            return [offset for offset, *row in rows if leaf.matches(reader.node(row))]
+
+        for group in node_groups(tables, fields(where)):
+            writer = LadybugWhere(variable, group, resolve, f"where_{variable}_")
+            yield Condition(group, writer.write(where), writer.parameters)
+
+
+def _bearing(labels: Collection[str] | None, where: WhereLike) -> Where | None:
+    names = require_names("labels", labels)
+    condition = Where.parse(where)
+    return condition if names is None else both(Where("$in", "label", tuple(names)), condition)
+
+
+def _require_ids(ids: Iterable[str]) -> list[str]:
+    if isinstance(ids, str):
+        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
+    return list(ids)
+
+
+def _loose_key(edge: Edge) -> Any:
+    """In a graph that something else wrote, edges that are equal but for their properties are several."""
+    return *edge_key(edge), repr(sorted(edge.properties.items())), edge.weight
+
+
+__all__ = ["BLOCK", "NodeTable", "Reader"]

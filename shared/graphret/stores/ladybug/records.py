@@ -1,0 +1,142 @@
+"""Rows of the database as nodes and edges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphret.stores.ladybug.catalog import NodeTable, RelationTable
+from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.values import json_value
+from graphret.types import Edge, Node
+
+EdgeKey = tuple[str, str, str, int, int]
+
+
+def id_expression(table: NodeTable, variable: str) -> str:
+    """Return what a query returns as the id of a node."""
+    return f"{variable}.{quoted(table.id_column)}" if table.id_column else f"id({variable})"
+
+
+def node_id(value: Any) -> str:
+    """Return the id that a query returned."""
+    if isinstance(value, str):
+        return value
+    return f"{value['table']}:{value['offset']}" if isinstance(value, dict) else str(json_value(value))
+
+
+def keys_of(table: NodeTable, ids: Sequence[str]) -> list[Any]:
+    """Return ids as the values that the id column of a table can hold, or as offsets where the id is the database's."""
+    if table.id_column is None:
+        head = f"{table.number}:"
+        return [int(i[len(head) :]) for i in ids if i.startswith(head) and _is_whole(i[len(head) :])]
+    kind = table.columns[table.id_column]
+    if kind == "STRING":
+        return [*ids]
+    if kind.startswith(("INT", "UINT", "SERIAL")):
+        return [int(i) for i in ids if _is_whole(i.removeprefix("-"))]
+    return []
+
+
+def match_by_key(table: NodeTable, variable: str = "n") -> str:
+    """Return the pattern of the nodes of a table whose key is ``i``, and how they are filtered."""
+    if table.id_column is None:
+        return f"MATCH ({variable}:{quoted(table.name)}) WHERE offset(id({variable})) = i"
+    return f"MATCH ({variable}:{quoted(table.name)} {{{quoted(table.id_column)}: i}}) WHERE true"
+
+
+class NodeReader:
+    """Reads the nodes of one table: what a query returns of them, and how that becomes a `Node`."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self.properties = [*table.properties.items()]
+
+    def expressions(self, variable: str) -> str:
+        """Return what a query returns of a node."""
+        own = [self.table.name_column, self.table.text_column]
+        columns = [column for column in own if column]
+        columns += ["labels"] if self.table.native else []
+        columns += [OVERFLOW] if self.table.overflows else []
+        columns += [column for _, column in self.properties]
+        return ", ".join([id_expression(self.table, variable), *(f"{variable}.{quoted(c)}" for c in columns)])
+
+    def node(self, row: Sequence[Any]) -> Node:
+        """Return the node of what was returned."""
+        values = iter(row)
+        own_id = node_id(next(values))
+        name = next(values) if self.table.name_column else ""
+        text = next(values) if self.table.text_column else ""
+        labels = next(values) if self.table.native else None
+        overflow = next(values) if self.table.overflows else None
+        found = {name: value for (name, _), value in zip(self.properties, values, strict=True) if value is not None}
+        if self.table.native:
+            found.update(json.loads(overflow) if overflow else {})
+        else:
+            found = {key: json_value(value) for key, value in found.items()}
+        return Node(
+            own_id,
+            (self.table.name,) if labels is None else tuple(labels),
+            _text(name),
+            _text(text),
+            found,
+        )
+
+
+class EdgeReader:
+    """Reads the edges of relation tables whose columns have one type each."""
+
+    def __init__(self, tables: Sequence[RelationTable]) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.native = tables[0].native
+        columns = {column: kind for table in tables for column, kind in table.columns.items()}
+        self.columns = [c for c in columns if self.native or c != "weight" or columns[c] == "DOUBLE"]
+
+    def pattern(self, variable: str) -> str:
+        """Return the variable and its tables, as they are written between the brackets of a pattern."""
+        return f"{variable}:" + "|".join(quoted(name) for name in self.tables)
+
+    def expressions(self, variable: str) -> str:
+        """Return what a query returns of an edge."""
+        return ", ".join([f"label({variable})", *(f"{variable}.{quoted(column)}" for column in self.columns)])
+
+    def edge(self, source: str, target: str, row: Sequence[Any]) -> Edge:
+        """Return the edge of what was returned."""
+        relation, *values = row
+        return self.of_record(source, target, relation, dict(zip(self.columns, values, strict=True)))
+
+    def of_record(self, source: str, target: str, relation: str, values: Mapping[str, Any]) -> Edge:
+        """Return the edge of the values of its columns."""
+        table = self.tables[relation]
+        found: dict[str, Any] = {}
+        for name, column in table.properties.items():
+            value = values.get(column)
+            if value is not None:
+                found[name] = value if table.native else json_value(value)
+        if table.native:
+            found.update({row: values[row] for row in ("source_row", "target_row") if values.get(row) is not None})
+            if table.overflows and values.get(OVERFLOW):
+                found.update(json.loads(values[OVERFLOW]))
+        weight = None if "weight" in table.properties else values.get("weight")
+        return Edge(source, relation, target, 1.0 if weight is None else float(weight), found)
+
+
+def edge_key(edge: Edge) -> EdgeKey:
+    """Return what an edge is identified and ordered by."""
+    source_row, target_row = (edge.properties.get(row, -1) for row in ("source_row", "target_row"))
+    return (
+        edge.source,
+        edge.target,
+        edge.relation,
+        source_row if isinstance(source_row, int) else -1,
+        target_row if isinstance(target_row, int) else -1,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(json_value(value))
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")

@@ -1,0 +1,323 @@
+"""`LadybugStore`: a graph in a file, with Cypher and without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.stores.base import Rows, require_limit
+from graphret.stores.following import Following
+from graphret.stores.ladybug.catalog import Catalog, Layout
+from graphret.stores.ladybug.columns import require_nested
+from graphret.stores.ladybug.engine import Engine, Session, failed, refused
+from graphret.stores.ladybug.loading import load_graph
+from graphret.stores.ladybug.reading import Reader
+from graphret.stores.ladybug.results import Values, plain
+from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_nodes, require_ends
+from graphret.stores.memory import MemoryStore
+from graphret.types import Edge, Node
+from graphret.where import Where, WhereLike, both
+
+_DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
+
+
+class LadybugStore(Reader, Following):
+    """A `CypherStore` in a Ladybug database, the embedded successor of Kùzu.
+
+    Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
+    property, each relation a table of edges with ``weight``, ``source_row``, ``target_row`` and its properties: a
+    query says ``MATCH (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an item of
+    ``labels``. A property named like one of the layout's columns is the column ``properties.NAME``. Ladybug tells
+    neither upper from lower case in names nor a label from a relation; a graph that does is refused by name.
+
+    A column has one type. Integers go into a column of doubles, and a column of integers becomes one of doubles, where
+    all are exact; they are then read as floats. `None` is not stored: the property is absent.
+
+    Readers work beside each other and beside a writer, but for the moments in which it changes a table or copies many
+    rows. One store, of one process, may have a database open for writing.
+
+    Parameters
+    ----------
+    path
+        The file, made where there is none; ``:memory:`` is a temporary one.
+    read_only
+        Open it for reading only, as several processes may at a time.
+    nested
+        What to do with a property that has no column type (an object, a list of lists or of several types, an integer
+        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly.
+        A query finds the latter as text in the column ``properties``.
+    id_property, name_property, text_property
+        In a database that something else wrote, which properties are a node's own. Without the first, ids are those
+        of the database (``table:offset``). Such a database is not written to.
+    buffer_pool_size
+        At most so many bytes of memory for pages; 0 leaves it to the database, which takes most of the machine.
+    threads
+        At most so many threads for a query; 0 is one for each core.
+
+    Raises
+    ------
+    StoreUnavailable
+        When the file cannot be opened, or another store or process has it open.
+    StoreMismatch
+        When it is no database of this version of Ladybug.
+    MissingDependency
+        Without the extra ``ladybug``.
+    """
+
+    dialect = "ladybug"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        nested: str = "refuse",
+        id_property: str | None = None,
+        name_property: str | None = None,
+        text_property: str | None = None,
+        buffer_pool_size: int = 0,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(self._reading)
+        self.nested = require_nested(nested)
+        self._layout = Layout(id_property, name_property, text_property)
+        self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
+        try:
+            with self._engine.reading() as session:
+                self._catalog = Catalog.read(session, self._layout)
+        except RuntimeError as error:
+            self._engine.close()
+            raise failed(error, self._engine.path) from error
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._engine.path
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Session, Catalog]]:
+        with self._engine.reading() as session:
+            session.set_timeout(None)
+            try:
+                yield session, self._catalog
+            except RuntimeError as error:
+                raise StoreError(f"{self._engine.path}: the database could not be read: {error}") from error
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> Rows:
+        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
+        require_limit(max_rows)
+        engine = self._engine
+        with engine.reading() as session:
+            try:
+                session.set_timeout(timeout)
+                if not engine.read_only:
+                    session.connection.execute(session.begin_reading)
+                result = session.run(cypher, dict(parameters) if parameters else None)
+                columns = result.get_column_names()
+                rows = result.get_all() if max_rows is None else result.get_n(max_rows)
+                truncated = max_rows is not None and result.has_next()
+                converted = None if plain(result.get_column_data_types()) else Values(session, self._catalog, rows)
+                result.close()
+                if not engine.read_only:
+                    session.connection.execute(session.commit)
+            except _DRIVER_ERRORS as error:
+                raise refused(error, timeout) from error
+        if converted is None:
+            return Rows(columns, [tuple(row) for row in rows], truncated)
+        return Rows(columns, [tuple(map(converted, row)) for row in rows], truncated)
+
+    def explain(self, cypher: str) -> str | None:
+        """Have the database plan a query; it names no kind of query, so the answer is `None`.
+
+        Raises
+        ------
+        QueryRefused
+            When it does not parse, or names a table or a property that there is not.
+        """
+        with self._engine.reading() as session:
+            try:
+                session.prepared(cypher)
+            except _DRIVER_ERRORS as error:
+                raise refused(error, None) from error
+        return None
+
+    def view(self, where: WhereLike) -> LadybugView:
+        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
+        return LadybugView(self._opened, Where.parse(where))
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Add nodes and edges, or replace those of the same identity, all or none.
+
+        A batch of thousands is copied in at once, and a small one is written row by row; a graph of millions goes
+        into an empty database best by `load`.
+
+        Raises
+        ------
+        InvalidInput
+            When a node or an edge is malformed, an end of an edge is neither here nor among `nodes`, or a property
+            has no place in a column, see `nested`; nothing is then written.
+        StoreMismatch
+            When a table is not of graphret's layout.
+        """
+        fresh, linked = checked_nodes(nodes), checked_edges(edges)
+        if not fresh and not linked:
+            return
+        self._require_writable()
+        with self._engine.writing, self.followed([*fresh.values()], [*linked.values()]) as stage:
+            plan = self._planned(fresh, linked)
+            self._write(plan.run, plan.alone, stage)
+
+    def _planned(self, nodes: dict[str, Node], edges: dict[Any, Edge]) -> Plan:
+        ends = {end for edge in edges.values() for end in (edge.source, edge.target)}
+        with self._opened() as (session, catalog):
+            located = self.locate(session, catalog, sorted({*nodes, *ends}))
+        require_ends(edges.values(), nodes.keys() | located.keys())
+        tables = located | {node.id: catalog.table_of(node.label) for node in nodes.values()}
+        moved = [i for i in nodes if i in located and located[i] != tables[i]]
+        kept = self.neighbors(moved) if moved else []
+        with self._opened() as (session, catalog):
+            for edge in kept:
+                for end in (edge.source, edge.target):
+                    if end not in tables:
+                        tables.update(self.locate(session, catalog, [e for k in kept for e in (k.source, k.target)]))
+                        tables.update({node.id: catalog.table_of(node.label) for node in nodes.values()})
+            plan = Plan(catalog, located, self.nested)
+            for node in nodes.values():
+                plan.add_node(session, node)
+            for edge in (*kept, *edges.values()):  # the last of an identity counts
+                plan.add_edge(session, edge, tables)
+        return plan
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        wanted = [*dict.fromkeys(ids)]
+        self._require_writable()
+        if not wanted:
+            return
+        with self._engine.writing, self.followed(deletes=wanted) as stage:
+            with self._opened() as (session, catalog):
+                located = self.locate(session, catalog, wanted)
+            tables: dict[str, list[str]] = {}
+            for node, table in located.items():
+                if not catalog.nodes[table].native:
+                    raise StoreError(f"node {node!r}: the table {table!r} is not graphret's, and is only read")
+                tables.setdefault(table, []).append(node)
+
+            def run(session: Session) -> None:
+                for table, nodes in tables.items():
+                    delete_nodes(session, table, nodes)
+
+            self._write(run, False, stage)
+
+    def load(self, source: MemoryStore) -> None:
+        """Fill this database, which must be empty, with the graph of a `MemoryStore`, by columns.
+
+        All or none, in one transaction; no object is made for a node or an edge.
+
+        Raises
+        ------
+        InvalidInput
+            When there are nodes here, or a property has no place in a column.
+        """
+        self._require_writable()
+        with self._engine.writing:
+            if self.count() != (0, 0):
+                raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
+            with self.followed() as stage:
+                self._write(lambda session: load_graph(session, self._catalog, source.graph, self.nested), True, stage)
+
+    @classmethod
+    def from_store(cls, path: str | Path, source: MemoryStore, **options: Any) -> LadybugStore:
+        """Make a database of the graph of a `MemoryStore`; options are those of the constructor."""
+        store = cls(path, **options)
+        try:
+            store.load(source)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _write(self, action: Callable[[Session], None], alone: bool, stage: Callable[[Any], None]) -> None:
+        """Run a write in a transaction; of one that fails nothing stays."""
+        engine = self._engine
+        session = engine.session()
+        with engine.gate.alone() if alone else nullcontext():
+            try:
+                session.do("BEGIN TRANSACTION")
+                action(session)
+                if self._followers:
+                    catalog = Catalog.read(session, self._layout)
+                    stage(Reader(lambda: nullcontext((session, catalog))))
+                session.do("COMMIT")
+            except BaseException as error:
+                with suppress(RuntimeError):  # where a statement failed, the database has rolled back
+                    session.do("ROLLBACK")
+                if isinstance(error, RuntimeError):
+                    raise failed(error, engine.path) from error
+                raise
+            finally:
+                session.close()
+            if alone:
+                engine.forget_plans()
+                with engine.reading() as reading:
+                    self._catalog = Catalog.read(reading, self._layout)
+
+    def _require_writable(self) -> None:
+        if self._engine.read_only:
+            raise StoreError(f"{self.path}: the database was opened for reading only")
+
+    def close(self) -> None:
+        """Close the database; a second call does nothing."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LadybugView(Reader):
+    """The part of a `LadybugStore` that a condition leaves, for reading."""
+
+    dialect = "ladybug"
+
+    def view(self, where: WhereLike) -> LadybugView:
+        """Return the view as far as nodes satisfy `where` too."""
+        return LadybugView(self._opened, both(self._restriction, Where.parse(where)))
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> Rows:
+        """Refuse: a query could read past the view."""
+        raise QueryRefused("a view answers no free Cypher, which could read past it")
+
+    def explain(self, cypher: str) -> str | None:
+        """Refuse, as `query` does."""
+        raise QueryRefused("a view answers no free Cypher, which could read past it")
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")

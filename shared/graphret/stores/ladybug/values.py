@@ -1,0 +1,108 @@
+"""Values of properties as the types of columns, and back."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from graphret.stores.ladybug.names import is_text
+
+#: The type of a property of which only empty lists were seen.
+EMPTY = "EMPTY[]"
+
+#: Column types with values that conditions are written for in Cypher, by what Python makes of them.
+KINDS = {
+    "STRING": str,
+    "BOOL": bool,
+    "DOUBLE": float,
+    "FLOAT": float,
+    **dict.fromkeys(("INT64", "INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8", "SERIAL"), int),
+}
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
+
+
+def type_of(value: Any) -> str | None:
+    """Return the type of the column that can hold the value as it is, `None` if none can."""
+    scalar = _SCALARS.get(type(value))
+    if scalar == "INT64":
+        return scalar if _LOWEST <= value <= _HIGHEST else None
+    if scalar == "DOUBLE":
+        return scalar if math.isfinite(value) else None
+    if scalar == "STRING":
+        return scalar if is_text(value) else None
+    if scalar is not None:
+        return scalar
+    if isinstance(value, (list, tuple)):
+        merged: str | None = EMPTY
+        for item in value:
+            of_item = None if isinstance(item, (list, tuple)) else type_of(item)
+            merged = merged_type(merged, f"{of_item}[]") if of_item and merged else None
+        if merged == "DOUBLE[]" and not all(fits(item, "DOUBLE") for item in value):
+            return None
+        return merged
+    return None
+
+
+def merged_type(left: str | None, right: str | None) -> str | None:
+    """Return the type that holds the values of both, `None` if there is none."""
+    if left == right or right is None or left is None:
+        return left if left == right else None
+    pair = {left, right}
+    if EMPTY in pair:
+        (other,) = pair - {EMPTY}
+        return other if other.endswith("[]") else None
+    return {frozenset({"INT64", "DOUBLE"}): "DOUBLE", frozenset({"INT64[]", "DOUBLE[]"}): "DOUBLE[]"}.get(
+        frozenset(pair)
+    )
+
+
+def fits(value: Any, column: str) -> bool:
+    """Whether a value of a mergeable type is held exactly: an integer in a column of doubles may not be."""
+    if column == "DOUBLE" and isinstance(value, int):
+        return abs(value) <= 2**53 or (abs(value) < 2**1000 and int(float(value)) == value)
+    if column == "DOUBLE[]":
+        return all(fits(item, "DOUBLE") for item in value)
+    return True
+
+
+def arrow_type(column: str) -> Any:
+    """Return the Arrow type of a column that graphret writes."""
+    import pyarrow as pa
+
+    scalars = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
+    if column.endswith("[]"):
+        return pa.list_(scalars[column[:-2]])
+    return scalars[column]
+
+
+def arrow_array(values: list[Any], column: str) -> Any:
+    """Return values as an Arrow array for a column; integers become doubles where it holds doubles."""
+    import pyarrow as pa
+
+    if column == "DOUBLE":
+        values = [None if v is None else float(v) for v in values]
+    elif column == "DOUBLE[]":
+        values = [None if v is None else [float(item) for item in v] for v in values]
+    return pa.array(values, type=arrow_type(column))
+
+
+def json_value(value: Any) -> Any:
+    """Return what a database column holds as a JSON value: dates and the like as ISO text, structures as objects."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, (datetime.date, datetime.datetime, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    return str(value)

@@ -1,0 +1,255 @@
+"""Conditions as Ladybug's Cypher: columns have types, so each leaf is written for those that it meets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.stores.cypher_where import WhereCypher
+from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
+from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.values import KINDS
+from graphret.where import Where
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_PROPERTIES = "properties."
+
+#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression is true.
+Resolve = Callable[[NodeTable, Where, str], list[int]]
+
+
+class LadybugWhere(WhereCypher):
+    """Writes conditions on a node of a group of tables.
+
+    Leaves that the database cannot decide (on properties kept as JSON, on dates and structures) are decided by
+    `Where.matches` on the nodes in question, and written as their offsets.
+
+    Parameters
+    ----------
+    group
+        The tables; the properties of the condition have one type in all.
+    resolve
+        Decides a leaf.
+    """
+
+    def __init__(self, variable: str, group: NodeGroup, resolve: Resolve, prefix: str = "where") -> None:
+        super().__init__(variable, prefix)
+        self.group = group
+        self.resolve = resolve
+
+    def leaf(self, where: Where) -> str:
+        """Write a condition on one field."""
+        if where.field == "label":
+            return self._label(where)
+        known = self._known(where)
+        undecided = []
+        if self.group.first.native and where.field not in ("id", "name", "text"):
+            undecided = [t for t in self.group.tables if t.overflows]
+        if not undecided:
+            return known
+        overflow = f"{self.variable}.{quoted(OVERFLOW)}"
+        found = self._resolved(where, undecided, f"n.{quoted(OVERFLOW)} IS NOT NULL")
+        return f"(({overflow} IS NULL AND {known}) OR {found})"
+
+    def _known(self, where: Where) -> str:
+        """The leaf over the columns that may hold the field, the first that is not null taken."""
+        written, absent = "", "true"
+        for column, kind in self._columns(where.field):
+            value = f"{self.variable}.{quoted(column)}"
+            here = self._compared(where, column, value, kind)
+            written += f"({absent} AND {value} IS NOT NULL AND {here}) OR "
+            absent += f" AND {value} IS NULL"
+        return f"({written}({absent} AND {_literal(_of_absent(where))}))"
+
+    def _columns(self, field: str) -> list[tuple[str, str]]:
+        first = self.group.first
+        if field in ("id", "name", "text"):
+            column = {"id": first.id_column, "name": first.name_column, "text": first.text_column}[field]
+            return [(column, first.columns[column])] if column else []
+        found = self.group.columns_of(field)
+        own = field.removeprefix(_PROPERTIES)
+        if own != field:
+            found = found + self.group.columns_of(own)
+        if not found and "." in field and not first.native:
+            found = self.group.columns_of(field.split(".")[0])
+        return found
+
+    def _compared(self, where: Where, column: str, value: str, kind: str) -> str:
+        """The leaf for a value of a type that is not null."""
+        if where.operator == "$exists":
+            return _literal(where.value is True)
+        element = kind.removesuffix("[]")
+        if element not in KINDS or (where.field == "id" and kind != "STRING"):
+            return self._resolved(where, list(self.group.tables), f"n.{quoted(column)} IS NOT NULL")
+        if kind.endswith("[]"):
+            return self._compared_list(where, value, element)
+        op, operand = where.operator, where.value
+        if op in ("$eq", "$ne"):
+            found = self._one_of(value, kind, [operand])
+            return found if op == "$eq" else f"NOT {found}"
+        if op in ("$in", "$nin"):
+            found = self._one_of(value, kind, operand)
+            return found if op == "$in" else f"NOT {found}"
+        if op == "$contains":
+            if kind != "STRING" or not isinstance(operand, str):
+                return "false"
+            return f"contains({value}, {self.parameter(operand)})" if operand else "true"
+        return self._ordered(op, value, kind, operand)
+
+    def _one_of(self, value: str, kind: str, operands: Any) -> str:
+        wanted = [v for operand in operands for v in _exact(operand, kind)]
+        if not wanted:
+            return "false"
+        if len(wanted) == 1:
+            return f"({value} = {self.parameter(wanted[0])})"
+        return f"({value} IN {self.parameter(wanted)})"
+
+    def _ordered(self, op: str, value: str, kind: str, operand: Any) -> str:
+        if KINDS[kind] is bool or operand is None or isinstance(operand, (bool, tuple)):
+            return "false"
+        if isinstance(operand, str) or kind == "STRING":
+            if not isinstance(operand, str) or kind != "STRING":
+                return "false"
+            return f"({value} {_SIGNS[op]} {self.parameter(operand)})"
+        bound = _bound_of_integers(op, operand) if KINDS[kind] is int else _bound_of_doubles(op, operand)
+        return _literal(bound) if isinstance(bound, bool) else f"({value} {bound[0]} {self.parameter(bound[1])})"
+
+    def _compared_list(self, where: Where, value: str, element: str) -> str:
+        op, operand = where.operator, where.value
+        if op == "$contains":
+            wanted = [*_exact(operand, element)]
+            return f"list_contains({value}, {self.parameter(wanted[0])})" if wanted else "false"
+        if op in _SIGNS:
+            return "false"
+        chosen = [operand] if op in ("$eq", "$ne") else operand
+        written = " OR ".join(self._same_list(value, element, item) for item in chosen) or "false"
+        return f"NOT ({written})" if op in ("$ne", "$nin") else f"({written})"
+
+    def _same_list(self, value: str, element: str, operand: Any) -> str:
+        if not isinstance(operand, tuple):
+            return "false"
+        if not operand:
+            return f"size({value}) = 0"
+        items = [[*_exact(_number(item), element, loose=True)] for item in operand]
+        if not all(items):
+            return "false"
+        return f"{value} = {self.parameter([item[0] for item in items])}"
+
+    def _label(self, where: Where) -> str:
+        op, operand = where.operator, where.value
+        if op in ("$in", "$nin"):
+            wanted = [label for label in operand if isinstance(label, str)]
+        elif op in ("$eq", "$contains", "$ne"):
+            wanted = [operand] if isinstance(operand, str) else []
+        elif op == "$exists":
+            labels = f"{self.variable}.labels"
+            has = f"({labels} IS NULL OR size({labels}) > 0)" if self.group.first.native else "true"
+            return has if operand else f"NOT {has}"
+        else:
+            raise InvalidInput(f"where: {op} does not apply to labels")
+        if not self.group.first.native:
+            found = f"label({self.variable}) IN {self.parameter(wanted)}" if wanted else "false"
+        else:
+            labels, table = f"{self.variable}.labels", f"label({self.variable})"
+            found = " OR ".join(  # no coalesce: after UNWIND it filters wrongly (0.22)
+                f"({labels} IS NOT NULL AND list_contains({labels}, {name})) OR ({labels} IS NULL AND {table} = {name})"
+                for name in map(self.parameter, wanted)
+            )
+        return f"NOT ({found or 'false'})" if op in ("$ne", "$nin") else f"({found or 'false'})"
+
+    def _resolved(self, where: Where, tables: list[NodeTable], among: str) -> str:
+        parts = []
+        for table in tables:
+            offsets = self.resolve(table, where, among)
+            if offsets:
+                of_table = (
+                    f"label({self.variable}) = {self.parameter(table.name)} AND " if len(self.group.tables) > 1 else ""
+                )
+                parts.append(f"({of_table}list_contains({self.parameter(offsets)}, offset(id({self.variable}))))")
+        return "(" + (" OR ".join(parts) or "false") + ")"
+
+
+def fields(where: Where | None) -> set[str]:
+    """The names of the properties that a condition may read."""
+    if where is None:
+        return set()
+    if where.children:
+        return {name for child in where.children for name in fields(child)}
+    return {where.field, where.field.removeprefix(_PROPERTIES), where.field.split(".")[0]}
+
+
+def _of_absent(where: Where) -> bool:
+    """What the leaf is for a node that lacks the property."""
+    op, operand = where.operator, where.value
+    if op == "$exists":
+        return operand is False
+    return op in ("$ne", "$nin") or (op == "$eq" and operand is None)
+
+
+def _literal(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _number(value: Any) -> Any:
+    """In a list, Python does not tell true from 1."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def _exact(operand: Any, kind: str, *, loose: bool = False) -> Iterator[Any]:
+    """The value of a column that equals the operand, if there is one; `loose` takes 0 and 1 for booleans."""
+    want = KINDS[kind]
+    if want is str:
+        if isinstance(operand, str):
+            yield operand
+    elif want is bool:
+        if isinstance(operand, bool):
+            yield operand
+        elif loose and isinstance(operand, (int, float)) and operand in (0, 1):
+            yield bool(operand)
+    elif isinstance(operand, (int, float)) and not isinstance(operand, bool):
+        if want is int:
+            if isinstance(operand, int) or operand.is_integer():
+                number = int(operand)
+                if _LOWEST <= number <= _HIGHEST:
+                    yield number
+        elif isinstance(operand, float):
+            yield operand
+        elif abs(operand) < 2**1000 and int(float(operand)) == operand:
+            yield float(operand)
+
+
+def _bound_of_integers(op: str, operand: int | float) -> bool | tuple[str, int]:
+    """The comparison of an INT64 that says the same as the one with `operand`, or its value where that is fixed."""
+    if isinstance(operand, float):
+        if math.isnan(operand):
+            return False
+        if math.isinf(operand):
+            return (operand > 0) == (op in ("$lt", "$lte"))
+        if not operand.is_integer():
+            op, operand = ("$lte", math.floor(operand)) if op in ("$lt", "$lte") else ("$gte", math.ceil(operand))
+        else:
+            operand = int(operand)
+    if operand > _HIGHEST:
+        return op in ("$lt", "$lte")
+    if operand < _LOWEST:
+        return op in ("$gt", "$gte")
+    return _SIGNS[op], operand
+
+
+def _bound_of_doubles(op: str, operand: int | float) -> bool | tuple[str, float]:
+    """The same for a double: an integer between two doubles becomes the nearest one, with or without equality."""
+    if isinstance(operand, float):
+        return False if math.isnan(operand) else (_SIGNS[op], operand)
+    try:
+        nearest = float(operand)
+    except OverflowError:
+        nearest = math.inf if operand > 0 else -math.inf
+        return ("<=", nearest) if (operand > 0) == (op in ("$lt", "$lte")) else False
+    if int(nearest) == operand:
+        return _SIGNS[op], nearest
+    if op in ("$lt", "$lte"):
+        return ("<", nearest) if nearest > operand else ("<=", nearest)
+    return (">=", nearest) if nearest > operand else (">", nearest)
