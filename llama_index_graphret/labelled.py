@@ -12,6 +12,9 @@ from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledN
 from graphret.types import Edge, Node, require_id
 from llama_index_graphret.nodes import KEPT
 
+#: The relation from a chunk to what was extracted from it, as LlamaIndex's stores over databases name it.
+MENTIONS = "MENTIONS"
+
 
 class GraphNode(EntityNode):
     """An entity with an id of its own, all its labels and its text, which `EntityNode` has no place for.

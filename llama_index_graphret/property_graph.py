@@ -74,7 +74,7 @@ class PropertyGraphStoreAdapter:
     A `PropertyGraphStore` answers only for all nodes or for given ones, so that `schema`, `count`, `nodes` and `edges`
     read the whole graph, and conditions are applied to what was read. A `SimplePropertyGraphStore` is read and written
     through its ``graph``: its own `delete` takes neighbours away too, and its `upsert_relations` changes nothing that
-    is there.
+    is there. Its chunks have ``MENTIONS`` edges to what was extracted from them, read from ``triplet_source_id``.
 
     Parameters
     ----------

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import LabelledNode, LabelledPropertyGraph, PropertyGraphStore, Relation
+from llama_index.core.graph_stores.types import (
+    TRIPLET_SOURCE_KEY,
+    LabelledNode,
+    LabelledPropertyGraph,
+    PropertyGraphStore,
+    Relation,
+)
 
 from graphret.errors import InvalidInput
+from llama_index_graphret.labelled import MENTIONS
 
 BLOCK = 1000
 
@@ -62,7 +69,10 @@ class Methods:
 
 
 class Simple:
-    """LlamaIndex's property graph in memory, through its ``graph``."""
+    """LlamaIndex's property graph in memory, through its ``graph``.
+
+    It knows from which chunk a node or a relation was extracted by a property alone, which is read as an edge here.
+    """
 
     checked = False
 
@@ -88,7 +98,24 @@ class Simple:
                 if relation is None or relation.label != label:  # two triplets may have one key
                     relation = Relation(label=label, source_id=source, target_id=target)
                 found.append(((source, held[source]), relation, (target, held[target])))
-        return found
+        return found + self._mentions(wanted)
+
+    def _mentions(self, wanted: Collection[str] | None) -> list[Found]:
+        graph = self.graph
+        held = graph.nodes
+        said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in list(held.items())]
+        for relation in list(graph.relations.values()):
+            ends, chunk = (relation.source_id, relation.target_id), relation.properties.get(TRIPLET_SOURCE_KEY)
+            said += [(chunk, end) for end in ends if chunk not in ends]
+        return [
+            ((chunk, held[chunk]), Relation(label=MENTIONS, source_id=chunk, target_id=end), (end, held[end]))
+            for chunk, end in dict.fromkeys(said)
+            if chunk in held
+            and end in held
+            and chunk != end
+            and (wanted is None or chunk in wanted or end in wanted)
+            and (chunk, MENTIONS, end) not in graph.triplets
+        ]
 
     def write(self, nodes: list[LabelledNode], relations: list[Relation]) -> None:
         graph = self.graph

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from llama_index.core.graph_stores.types import (
+    TRIPLET_SOURCE_KEY,
     EntityNode,
     LabelledNode,
     Relation,
@@ -25,11 +26,11 @@ from graphret.stores.base import CypherStore, GraphStore, Rows
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
-from llama_index_graphret.labelled import from_labelled, from_relation, to_labelled, to_relation
+from llama_index_graphret.labelled import MENTIONS, from_labelled, from_relation, to_labelled, to_relation
 from llama_index_graphret.node_vectors import NodeVectors
 from llama_index_graphret.nodes import to_llama_node
 from llama_index_graphret.property_graph_awaited import ThreadedPropertyGraphStore
-from llama_index_graphret.property_graph_values import having, plain, require_local
+from llama_index_graphret.property_graph_values import around, having, plain, require_local, shown
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,9 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         what is written here.
     embedding
         The property in which a node's embedding is kept; without one embeddings are dropped.
+    mentions
+        Whether a chunk is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does;
+        LlamaIndex's retrievers do not see these edges, graphret's walk them.
     checked
         Whether the guard (`graphret.cypher.run_checked`) must find nothing wrong with a structured query; either way it
         runs in a read transaction. Without it never let a model write Cypher.
@@ -70,6 +74,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         *,
         index: DenseIndex | None = None,
         embedding: str = "embedding",
+        mentions: bool = True,
         checked: bool = True,
         timeout: float = 30.0,
         max_rows: int = 1000,
@@ -79,6 +84,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         self.store = store
         self.index = index
         self.embedding = embedding
+        self.mentions = mentions
         self.checked = checked
         self.timeout = timeout
         self.max_rows = max_rows
@@ -153,16 +159,16 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         Parameters
         ----------
         limit
-            At most this many; ``ignore_rels`` do not count.
+            At most this many; ``ignore_rels`` do not count, nor does ``MENTIONS`` if the store makes these edges.
         """
-        ignored = set(ignore_rels or ())
-        frontier = list(dict.fromkeys(self._id(node) for node in graph_nodes))
+        ignored = set(ignore_rels or ()) | ({MENTIONS} if self.mentions else set())
+        frontier = list(dict.fromkeys(from_labelled(node).id for node in graph_nodes))
         seen, found = set(frontier), dict[tuple[Any, ...], Edge]()
         for _ in range(depth):
             missing = limit - len(found)
             if missing <= 0 or not frontier:
                 break
-            for edge in self._around(frontier, ignored, missing + len(found)):
+            for edge in around(self.store, frontier, ignored, missing + len(found)):
                 found.setdefault(_identity(edge), edge)
             ends = dict.fromkeys(end for edge in found.values() for end in (edge.source, edge.target))
             frontier = [end for end in ends if end not in seen]
@@ -183,7 +189,8 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             node = from_labelled(one, embedding=self.embedding)
             properties = checked_metadata(node.properties, f"node {node.id!r}", "properties", reserved=False)
             fresh[node.id] = replace(node, properties=properties)
-        self.store.upsert(fresh.values())
+        said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()]
+        self.store.upsert(fresh.values(), self._mentions(said, fresh))
         if self.index is not None and fresh:
             self.index.upsert(map(self._bare, fresh.values()))
         self._changed()
@@ -204,7 +211,11 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             edges.append(
                 replace(edge, properties=checked_metadata(edge.properties, what, "properties", reserved=False))
             )
-        self.store.upsert(fresh, edges)
+        said = []
+        for edge in edges:
+            chunk = edge.properties.get(TRIPLET_SOURCE_KEY)
+            said += [(chunk, end) for end in (edge.source, edge.target) if chunk not in (edge.source, edge.target)]
+        self.store.upsert(fresh, [*self._mentions(said), *edges])
         self._changed()
 
     def delete(
@@ -281,8 +292,8 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         return self._schema
 
     def get_schema_str(self, refresh: bool = False) -> str:
-        """Return the schema for a prompt."""
-        return self.get_schema(refresh=refresh).text()
+        """Return the schema for a prompt, without the properties that LlamaIndex keeps of chunks and embeddings."""
+        return shown(self.get_schema(refresh=refresh), self.embedding).text()
 
     # -- on disk
 
@@ -318,9 +329,6 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         properties = {key: value for key, value in node.properties.items() if key != self.embedding}
         return node if len(properties) == len(node.properties) else replace(node, properties=properties)
 
-    def _id(self, node: LabelledNode) -> str:
-        return from_labelled(node).id
-
     def _nodes(self, properties: Mapping[str, Any] | None, ids: Iterable[str] | None) -> list[Node]:
         condition = having(properties) if properties else None
         if ids is None:
@@ -355,25 +363,18 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             known[end] = bearers[0] if bearers else end
         return known, fresh
 
+    def _mentions(self, said: Iterable[tuple[Any, str]], fresh: Collection[str] = ()) -> list[Edge]:
+        """Return the edges from chunks that are there to what they say."""
+        pairs = {(chunk, end) for chunk, end in said if self.mentions and isinstance(chunk, str) and chunk != end}
+        absent = sorted({chunk for chunk, _ in pairs} - set(fresh))
+        there = {node.id for node in self.store.get(absent) if node is not None} if absent else set()
+        return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there or chunk in fresh]
+
     def _delete_relations(self, names: Collection[str]) -> None:
         cut = getattr(self.store, "delete_edges", None)
         if cut is None:
             raise StoreError(f"{type(self.store).__name__} deletes nodes, and edges with them, but no edges alone")
         cut([edge for block in self.store.edges(relations=names) for edge in block])
-
-    def _around(self, frontier: Sequence[str], ignored: set[str], limit: int) -> list[Edge]:
-        """Return at least `limit` edges of the nodes in the order of `get_rel_map`, or all there are."""
-        rank = {node_id: place for place, node_id in enumerate(frontier)}
-        per_node = limit
-        while True:
-            edges = self.store.neighbors(frontier, limit=per_node)
-            kept = [edge for edge in edges if edge.relation not in ignored]
-            if len(kept) >= limit or len(kept) == len(edges) or per_node > len(edges):
-                break
-            per_node *= 8
-        last = len(rank)
-        order = (min(rank.get(edge.source, last), rank.get(edge.target, last)) for edge in kept)
-        return [edge for _, edge in sorted(zip(order, kept, strict=True), key=lambda one: (one[0], -one[1].weight))]
 
     def _ends(self, edges: Iterable[Edge]) -> dict[str, Node]:
         ids = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target)))

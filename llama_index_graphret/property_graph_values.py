@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema
+from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
 from graphret.where import Where
 
+_KEPT = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id")
 _OWN = ("id", "name", "text", "label")  # fields of a node, which may be properties too
 
 
@@ -23,6 +27,21 @@ def having(properties: Mapping[str, Any]) -> Where:
     return condition
 
 
+def around(store: GraphStore, frontier: Sequence[str], ignored: Collection[str], limit: int) -> list[Edge]:
+    """Return at least `limit` edges of nodes, or all there are: by the order of the nodes, then by falling weight."""
+    rank = {node_id: place for place, node_id in enumerate(frontier)}
+    per_node = limit
+    while True:
+        edges = store.neighbors(frontier, limit=per_node)
+        kept = [edge for edge in edges if edge.relation not in ignored]
+        if len(kept) >= limit or len(kept) == len(edges) or per_node > len(edges):
+            break
+        per_node *= 8
+    last = len(rank)
+    order = (min(rank.get(edge.source, last), rank.get(edge.target, last)) for edge in kept)
+    return [edge for _, edge in sorted(zip(order, kept, strict=True), key=lambda one: (one[0], -one[1].weight))]
+
+
 def plain(value: Any, hidden: str = "") -> Any:
     """Return a value of a Cypher query as JSON values, without the property `hidden` of nodes."""
     if isinstance(value, Node):
@@ -34,6 +53,16 @@ def plain(value: Any, hidden: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item, hidden) for item in value]
     return value
+
+
+def shown(schema: GraphSchema, embedding: str) -> GraphSchema:
+    """Return a schema without what LlamaIndex keeps for itself."""
+    hidden = {*_KEPT, embedding}
+    properties = {
+        label: {name: known for name, known in of_label.items() if name not in hidden}
+        for label, of_label in schema.properties.items()
+    }
+    return replace(schema, properties=properties)
 
 
 def require_local(fs: Any) -> None:

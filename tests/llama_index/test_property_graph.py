@@ -79,6 +79,26 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(simple: SimplePropertyGraph
     assert store.schema().relations == {("Person", "WROTE_ON", "Machine"): 1, ("text_chunk", "MENTIONS", "Person"): 1}
 
 
+def test_chunks_lead_to_what_was_extracted_from_them(simple: SimplePropertyGraphStore) -> None:
+    simple.upsert_nodes(
+        [
+            ChunkNode(text="He designed it.", id_="c2"),
+            EntityNode(name="Babbage", properties={"triplet_source_id": "c2"}),
+            EntityNode(name="Nobody", properties={"triplet_source_id": "gone"}),
+        ]
+    )
+    about = {"triplet_source_id": "c2"}
+    simple.upsert_relations([Relation(label="KNEW", source_id="Babbage", target_id="Ada Lovelace", properties=about)])
+    store = from_property_graph_store(simple)
+    assert [e.target for e in store.neighbors(["c2"], direction="out")] == ["Ada Lovelace", "Babbage"]
+    assert [e.source for e in store.neighbors(["Babbage"], direction="in")] == ["c2"]
+    assert [e.target for e in all_edges(store, relations=["MENTIONS"])] == ["Ada Lovelace", "Ada Lovelace", "Babbage"]
+    assert store.count() == (6, 5)
+    store.delete(["c2"])
+    assert store.count() == (5, 3)
+    assert store.view({"label": {"$ne": "Person"}}).neighbors(["c1"]) == []
+
+
 def test_properties_can_be_name_and_text(simple: SimplePropertyGraphStore) -> None:
     ada, chunk = from_property_graph_store(simple, name_property="title", text_property="bio").get(
         ["Ada Lovelace", "c1"]

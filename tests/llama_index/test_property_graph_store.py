@@ -153,6 +153,25 @@ def test_entities_are_text_nodes_that_say_their_name(node: Node) -> None:
     assert from_llama_node(made) == node
 
 
+def test_chunks_are_joined_to_what_they_say_unless_told_not_to() -> None:
+    for mentions in (True, False):
+        pg = GraphretPropertyGraphStore(MemoryStore(), mentions=mentions)
+        pg.upsert_nodes(
+            [
+                ChunkNode(text="Ada met Charles.", id_="c1"),
+                EntityNode(name="Ada", properties={"triplet_source_id": "c1"}),
+                EntityNode(name="Charles", properties={"triplet_source_id": "gone"}),
+            ]
+        )
+        relation = Relation(label="MET", source_id="Ada", target_id="Charles", properties={"triplet_source_id": "c1"})
+        assert pg.store.count() == (3, int(mentions))
+        pg.upsert_relations([relation])
+        found = [(e.source, e.relation, e.target) for block in pg.store.edges() for e in block]
+        said = [("c1", "MENTIONS", "Ada"), ("c1", "MENTIONS", "Charles")] if mentions else []
+        assert found == [("Ada", "MET", "Charles"), *said]
+        assert triples(pg.get_rel_map(pg.get(ids=["Ada"]))) == [("Ada", "MET", "Charles")]
+
+
 # -- reading
 
 
@@ -361,7 +380,8 @@ def store_of(index: PropertyGraphIndex) -> MemoryStore:
 def test_an_index_is_built_over_a_graphret_store(index: PropertyGraphIndex) -> None:
     store = store_of(index)
     nodes = [node for block in store.nodes() for node in block]
-    edges = [edge for block in store.edges() for edge in block]
+    every = [edge for block in store.edges() for edge in block]
+    edges = [edge for edge in every if edge.relation != "MENTIONS"]
     assert {n.name for n in nodes if n.label == "Thing"} == {
         *("Ada lovelace", "Analytical engine", "Charles babbage", "London", "Thames")
     }
@@ -373,6 +393,19 @@ def test_an_index_is_built_over_a_graphret_store(index: PropertyGraphIndex) -> N
     chunks = index.property_graph_store.get_llama_nodes([n.id for n in nodes if n.text])
     assert {c.ref_doc_id: c.get_content() for c in chunks} == TEXTS
     assert all(c.metadata == {"kind": "history"} and isinstance(c, TextNode) for c in chunks)
+    said = {c.node_id: {name for fact in FACTS[c.ref_doc_id or ""] for name in fact[::2]} for c in chunks}
+    found: dict[str, set[str]] = {}
+    for edge in every:
+        if edge.relation == "MENTIONS":
+            found.setdefault(edge.source, set()).add(edge.target)
+    assert found == said
+    assert "MENTIONS" not in {
+        r.label for _, r, _ in index.property_graph_store.get_rel_map(index.property_graph_store.get())
+    }
+    schema = index.property_graph_store.get_schema_str()
+    assert "Thing" in schema
+    assert "_node_content" not in schema
+    assert "embedding" not in schema
 
 
 @pytest.mark.parametrize("use_async", [False, True])
@@ -399,8 +432,9 @@ def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
         index.insert(Document(text="The Thames flows into the North Sea.", doc_id="d4"))
     finally:
         del FACTS["d4"]
-    assert triples(pg.get_triplets(ids=["North sea"])) == [("Thames", "FLOWS_INTO", "North sea")]
     (chunk,) = pg.get(properties={"ref_doc_id": "d4"})
+    found = [("Thames", "FLOWS_INTO", "North sea"), (chunk.id, "MENTIONS", "North sea")]
+    assert sorted(triples(pg.get_triplets(ids=["North sea"]))) == sorted(found)
     assert triples(pg.get_triplets(ids=["Thames"], relation_names=["LIES_ON"])) == [("London", "LIES_ON", "Thames")]
     index.delete_nodes([chunk.id])
     assert pg.get(properties={"ref_doc_id": "d4"}) == []
