@@ -12,6 +12,7 @@ from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph, saving
 from graphret.stores import MemoryStore, open_store
+from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.stores.opening import GRAPH_KINDS, is_address, neo4j_login
 from graphret.types import Edge, Node
@@ -130,6 +131,16 @@ def test_user_and_password_come_from_the_address_or_the_environment(
 ) -> None:
     assert is_address(address)
     assert neo4j_login(address, environment) == expected
+
+
+def test_a_ladybug_file_by_its_first_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "graph of any name"
+    with LadybugStore(path) as made:
+        made.upsert([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
+    with open_store(path, read_only=True) as store:  # type: ignore[attr-defined]
+        assert isinstance(store, LadybugStore)
+        assert store.get(["a"]) == STORE.get(["a"])
+        assert store.neighbors(["a"]) == STORE.neighbors(["a"])
 
 
 def test_a_neo4j_by_its_address(
