@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
+from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, TextIndex, min_max
 from graphret.stores.base import GraphStore
@@ -72,12 +73,19 @@ def reach(
     there = set(table.ids)
     graph = Graph(table, EdgeTable.of(table, (e for e in found if e.source in there and e.target in there)))
     if not isinstance(index, HybridIndex):
-        return Reached(graph, HybridIndex(BM25Index.build(table)), _asked(index, query, table.ids.tolist()))
+        around = BM25Index.build(table, text=_own_text(index))
+        return Reached(graph, HybridIndex(around), _asked(index, query, table.ids.tolist()))
     lexical = index.lexical
     return Reached(
         graph,
         HybridIndex(BM25Index.build(table, text=lexical.text, analyzer=lexical.analyzer, settings=lexical.settings)),
     )
+
+
+def _own_text(index: TextIndex) -> NodeText:
+    """How an index elsewhere reads nodes, without the names of neighbours: each would lead to more nodes to read."""
+    text = getattr(index, "text", None)
+    return replace(text, neighbors=0) if type(text) is NodeText else NodeText()
 
 
 def _others(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
