@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphret._current import CURRENT
 from graphret.errors import InvalidInput
 from graphret.graphs.columns import Columns
 from graphret.graphs.metaqa import FILE as METAQA_FILE
 from graphret.graphs.metaqa import read_metaqa
+from graphret.graphs.opening import FOLDER, kind_of
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.rows import SUFFIXES
 from graphret.graphs.stark import INFO as STARK_FILE
@@ -34,7 +35,6 @@ FORMATS = {
 }
 ALIASES = {"tsv": "csv", "nt": "ntriples", "rdf": "ntriples", "neo4j": STORE, "ladybug": STORE, "memory": STORE}
 _SUFFIXES = {"csv": (".csv", ".tsv"), "jsonl": (".jsonl",), "parquet": (".parquet",), "tables": SUFFIXES}
-_ADDRESS = re.compile(r"[a-z0-9+]+://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,10 @@ def format_of(name: str | None, sources: Sequence[str]) -> str:
 
 
 def _format_of_source(source: str) -> str | None:
-    if _ADDRESS.match(source) or source.startswith("ladybug:"):
-        return STORE
     path = Path(source)
+    if kind_of(source) != FOLDER or (path / CURRENT).is_file():
+        return STORE
     if path.is_dir():
-        if (path / "CURRENT").is_file():
-            return STORE
         if (path / STARK_FILE).is_file():
             return "stark"
         if (path / METAQA_FILE).is_file():

@@ -15,7 +15,7 @@ from graphret.errors import InvalidInput
 from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
 from graphret.graphs.journal import Journal, fingerprint
 from graphret.graphs.loading import Loaded, copy, load_tables, memory_store
-from graphret.graphs.opening import FOLDER, NEO4J, kind_of, opened, place_of
+from graphret.graphs.opening import FOLDER, kind_of, opened, place_of
 from graphret.graphs.parquet_files import read_layout
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
@@ -84,8 +84,8 @@ def import_graph(
         How the sources are read. Of a database that something else wrote, the columns of the id, the name and the text
         are the properties that hold them.
     nested
-        What becomes of maps and mixed lists in a Neo4j, which cannot hold them: ``refuse`` or ``json``; see
-        `Neo4jStore`. Other stores keep them as they are.
+        What becomes of maps and mixed lists in a database, which cannot hold them as such: ``refuse``, or ``json``:
+        stored as text, read back as they were. A folder keeps them as they are.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _fields(source: str, options: ReadOptions) -> dict[str, Any]:
 
 def _target(where: str, nested: str) -> AbstractContextManager[GraphStore]:
     """Open a database to write to."""
-    return opened(where, create=True, **({"nested": nested} if kind_of(where) == NEO4J else {}))
+    return opened(where, create=True, nested=nested)
 
 
 def _copied_to(store: GraphStore, where: str, loaded: Loaded) -> Imported:

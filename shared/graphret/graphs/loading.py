@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from graphret.graphs.writing import Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Node
+
+if TYPE_CHECKING:
+    from graphret.stores.ladybug import LadybugStore
 
 #: How many nodes, and how many edges, are written in one transaction.
 NODE_BATCH, EDGE_BATCH = 10_000, 20_000
@@ -42,8 +45,8 @@ def load_tables(
     tables
         The graph.
     store
-        Where to. A `MemoryStore` takes it in one step; any other in transactions of `NODE_BATCH` nodes, then of
-        `EDGE_BATCH` edges.
+        Where to. A `MemoryStore`, and an empty `LadybugStore`, take it in one step; any other in transactions
+        of `NODE_BATCH` nodes, then of `EDGE_BATCH` edges.
     journal
         Remembers the batches that are in the store. With one, a second call after an interruption goes on behind them,
         if the last nodes that it has are there.
@@ -55,6 +58,9 @@ def load_tables(
     """
     if isinstance(store, MemoryStore):
         store.upsert(chain.from_iterable(tables.nodes(NODE_BATCH)), chain.from_iterable(tables.edges(EDGE_BATCH)))
+        return Loaded(*tables.count())
+    if _loads_whole(store):
+        store.load(memory_store(tables))
         return Loaded(*tables.count())
     return _write(
         store,
@@ -86,6 +92,9 @@ def copy(
     if isinstance(target, MemoryStore):
         target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
         return Loaded(*source.count())
+    if isinstance(source, MemoryStore) and _loads_whole(target):
+        target.load(source)
+        return Loaded(*source.count())
     return _write(
         target,
         source.count(),
@@ -94,6 +103,13 @@ def copy(
         journal,
         progress,
     )
+
+
+def _loads_whole(store: GraphStore) -> TypeGuard[LadybugStore]:
+    """Whether a store takes a whole graph in one step and one transaction."""
+    from graphret.stores.ladybug import LadybugStore
+
+    return isinstance(store, LadybugStore) and store.count() == (0, 0)
 
 
 def _write(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret._current import CURRENT
+from graphret._files import storing
 from graphret.errors import InvalidInput, NotAnIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.opening import is_address, is_ladybug, neo4j_login, open_store
@@ -61,7 +62,7 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     where
         See `kind_of`.
     create
-        Make a Ladybug database that is not there.
+        Make a Ladybug database that is not there; it is taken away again where nothing was written.
     options
         What the store's own constructor takes.
 
@@ -70,17 +71,27 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     NotAnIndex, StorageError, StoreError, MissingDependency
         See `graphret.stores.open_store`.
     """
-    if kind_of(where) == LADYBUG and create and not path_of(where).exists():
+    path = path_of(where)
+    fresh = kind_of(where) == LADYBUG and create and not path.exists()
+    if fresh:
         from graphret.stores.ladybug import LadybugStore
 
-        store: GraphStore = LadybugStore(path_of(where), **options)
-    elif where.startswith(_PREFIX) and not path_of(where).exists():
-        raise NotAnIndex(f"{path_of(where)}: no such file")
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        store: GraphStore = LadybugStore(path, **options)
+    elif where.startswith(_PREFIX) and not path.exists():
+        raise NotAnIndex(f"{path}: no such file")
     else:
         store = open_store(where.removeprefix(_PREFIX), **options)
+    stays = False
     try:
         yield store
+        stays = True
     finally:
+        stays = stays or not fresh or store.count() != (0, 0)
         close = getattr(store, "close", None)
         if close is not None:
             close()
+        if not stays:
+            for file in (path, *path.parent.glob(f"{path.name}.*")):
+                file.unlink(missing_ok=True)

@@ -1,0 +1,273 @@
+"""Graphs go into every store whole or in batches; an import that is interrupted or killed goes on where it was."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
+from graphret.graphs import copy, import_graph, load_tables, memory_store, read_metaqa
+from graphret.graphs import loading as loading_module
+from graphret.graphs.example import KB
+from graphret.graphs.journal import Journal, fingerprint
+from graphret.graphs.opening import kind_of, opened, place_of
+from graphret.stores import MemoryStore, open_store
+from graphret.testing.graphs import EDGES, NODES, random_graph
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPHRET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "imports"
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading_module, "NODE_BATCH", 50)
+    monkeypatch.setattr(loading_module, "EDGE_BATCH", 100)
+
+
+def contents(store: Any) -> tuple[list[Node], list[Edge]]:
+    return [n for block in store.nodes() for n in block], sorted((e for block in store.edges() for e in block), key=str)
+
+
+class Counted:
+    """A store whose writes are counted, and that loses its connection before the one of a number."""
+
+    def __init__(self, inner: MemoryStore, fails_at: int | None = None) -> None:
+        self.inner, self.fails_at, self.writes = inner, fails_at, 0
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        if self.writes == self.fails_at:
+            raise StoreUnavailable("the connection was lost")
+        self.writes += 1
+        self.inner.upsert(nodes, edges)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_columns_make_the_same_store_as_objects() -> None:
+    tables = read_metaqa(KB)
+    by_columns, by_objects = memory_store(tables), MemoryStore()
+    load_tables(tables, by_objects)
+    assert contents(by_columns) == contents(by_objects)
+    assert by_columns.count() == tables.count() == (398, 549)
+
+
+def test_an_interrupted_load_goes_on_behind_the_last_batch(small_batches: None) -> None:
+    tables, inner = read_metaqa(KB), MemoryStore()
+    whole = memory_store(tables)
+    journal = Journal("some load")
+    n_batches = 8 + 6
+    for fails_at in (3, 4, 5):
+        with pytest.raises(StoreUnavailable):
+            load_tables(tables, Counted(inner, fails_at), journal=journal)  # type: ignore[arg-type]
+    assert journal.read() == (398, 4 * 100)
+    last = Counted(inner)
+    done = load_tables(tables, last, journal=journal)  # type: ignore[arg-type]
+    assert (done.nodes, done.edges, done.resumed_nodes, done.resumed_edges) == (398, 549, 398, 400)
+    assert last.writes == n_batches - 3 - 4 - 5
+    assert contents(inner) == contents(whole)
+    assert not journal.path.exists()
+    again = load_tables(tables, Counted(inner), journal=journal)  # type: ignore[arg-type]
+    assert (again.resumed_nodes, again.resumed_edges) == (0, 0)
+
+
+def test_a_journal_is_not_believed_over_the_store(small_batches: None) -> None:
+    tables, journal = read_metaqa(KB), Journal("some load")
+    for n, m in ((100, 0), (398, 200), (10**6, 0), (398, 10**6)):
+        journal.write(n, m)
+        store = Counted(MemoryStore())  # emptied since
+        done = load_tables(tables, store, journal=journal)  # type: ignore[arg-type]
+        assert (done.resumed_nodes, done.resumed_edges, store.writes) == (0, 0, 14)
+    journal.write(100, 0)
+    other = MemoryStore.of(Node(f"other-{i}") for i in range(500))  # as large, and another graph
+    assert load_tables(tables, Counted(other), journal=journal).resumed_nodes == 0  # type: ignore[arg-type]
+    assert other.count() == (898, 549)
+
+
+def test_journals_tell_sources_apart_and_survive_nonsense(tmp_path: Path) -> None:
+    path = tmp_path / "kb.txt"
+    path.write_text("a|has_tags|b\n")
+    one = Journal([fingerprint([path]), "there"])
+    one.write(5, 7)
+    assert Journal([fingerprint([path]), "there"]).read() == (5, 7)
+    assert Journal([fingerprint([path]), "elsewhere"]).read() == (0, 0)
+    path.write_text("a|has_tags|c and more\n")
+    assert Journal([fingerprint([path]), "there"]).read() == (0, 0)
+    for nonsense in ("", "[]", '{"nodes": "x"}', '{"nodes": -3, "edges": null}'):
+        one.path.write_text(nonsense)
+        assert one.read() == (0, 0)
+    unwritable = Journal("x", folder=path)  # a file, where the folder should be
+    unwritable.write(1, 1)
+    assert unwritable.read() == (0, 0)
+    unwritable.close()
+
+
+def test_copy_goes_on_too(small_batches: None) -> None:
+    nodes, edges = random_graph(5)
+    source = MemoryStore.of([*nodes, *(Node(f"x{i}") for i in range(200))], edges)
+    inner, journal = MemoryStore(), Journal("copy")
+    with pytest.raises(StoreUnavailable):
+        copy(source, Counted(inner, 3), journal=journal)  # type: ignore[arg-type]
+    assert journal.read() == (150, 0)
+    done = copy(source, Counted(inner), journal=journal)  # type: ignore[arg-type]
+    assert (done.resumed_nodes, done.nodes, done.edges) == (150, *source.count())
+    assert contents(inner) == contents(source)
+
+
+# Places
+
+
+def test_places_are_told_apart(tmp_path: Path) -> None:
+    import_graph(KB, tmp_path / "odd.lbug.d")
+    assert [kind_of(one) for one in ("neo4j+s://h", "BOLT://h", "ladybug:x", "x.LBUG", "x.lbdb", "x", "x.txt")] == [
+        *("neo4j", "neo4j", "ladybug", "ladybug", "ladybug", "folder", "folder"),
+    ]
+    assert kind_of(str(tmp_path / "odd.lbug.d")) == "folder"
+    assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
+    assert place_of("ladybug:x.db") == place_of("./x.db")
+    for wrong in ("", "ladybug:", "http://h"):
+        with pytest.raises(InvalidInput):
+            kind_of(wrong)
+    for missing in ("ladybug:none", str(tmp_path / "none.lbug"), str(tmp_path / "none")):
+        with pytest.raises(NotAnIndex, match="no such"), opened(missing):
+            pass
+
+
+# A Ladybug file
+
+
+def test_a_ladybug_file_is_made_and_copied_back(tmp_path: Path) -> None:
+    file, folder = tmp_path / "deep" / "movies.lbug", tmp_path / "movies"
+    done = import_graph(KB, file)
+    assert (done.nodes, done.edges, done.labels["Movie"]) == (398, 549, 44)
+    back = import_graph(file, folder)
+    assert (back.format, back.nodes, back.edges) == ("store", 398, 549)
+    assert contents(open_store(folder)) == contents(memory_store(read_metaqa(KB)))
+    assert import_graph(KB, f"ladybug:{tmp_path / 'other'}").nodes == 398
+    assert import_graph(folder, tmp_path / "again.ladybug").edges == 549
+    assert import_graph(KB, file).nodes == 398  # over what is there
+    with opened(str(file)) as store:
+        assert store.count() == (398, 549)
+
+
+def test_a_refused_import_leaves_no_ladybug_file(tmp_path: Path) -> None:
+    nodes = tmp_path / "n.jsonl"
+    nodes.write_text('{"id": "a", "deep": {"b": [1]}}\n')
+    with pytest.raises(InvalidInput, match="deep"):
+        import_graph(nodes, tmp_path / "g.lbug")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.jsonl"]
+    import_graph(nodes, tmp_path / "g.lbug", nested="json")
+    with opened(str(tmp_path / "g.lbug")) as store:
+        (node,) = store.get(["a"])
+    assert node is not None
+    assert node.properties == {"deep": {"b": [1]}}
+
+
+# Neo4j
+
+
+@pytest.fixture
+def server(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The address of an empty Neo4j."""
+    for name, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    return neo4j_uri
+
+
+def test_neo4j_takes_a_graph_and_gives_it_back(server: str, tmp_path: Path) -> None:
+    MemoryStore.of(NODES, EDGES).save(tmp_path / "small")
+    assert import_graph(tmp_path / "small", server).nodes == len(NODES)
+    assert import_graph(server, tmp_path / "back").edges == len(EDGES)
+    assert contents(open_store(tmp_path / "back")) == contents(MemoryStore.of(NODES, EDGES))
+    assert import_graph(server, tmp_path / "copy.lbug", format="neo4j").edges == len(EDGES)
+
+
+def test_a_graph_of_others_is_copied_by_its_own_properties(
+    server: str, neo4j_empty: neo4j.Driver, tmp_path: Path
+) -> None:
+    from graphret.graphs import Columns, ReadOptions
+
+    neo4j_empty.execute_query(
+        "CREATE (:Film {key: 'f1', title: 'Dawn', plot: 'A film.', year: 1999})<-[:MADE {role: 'all'}]-"
+        "(:Person:Author {key: 'p1', title: 'Ann'})"
+    )
+    options = ReadOptions(Columns(id="key", name="title", text="plot"))
+    import_graph(server, tmp_path / "films", options=options)
+    nodes, edges = contents(open_store(tmp_path / "films"))
+    assert [(n.id, set(n.labels), n.name, n.text, n.properties.get("year")) for n in nodes] == [
+        ("f1", {"Film"}, "Dawn", "A film.", 1999),
+        ("p1", {"Person", "Author"}, "Ann", "", None),
+    ]
+    assert edges == [Edge("p1", "MADE", "f1", 1.0, {"role": "all"})]
+    with pytest.raises(InvalidInput, match="name no columns"):
+        import_graph(tmp_path / "films", tmp_path / "other", options=options)
+
+
+KILLED = """
+import sys
+from graphret.graphs import import_graph, loading
+loading.NODE_BATCH, loading.EDGE_BATCH = 20, 20
+print("ready", flush=True)
+import_graph(sys.argv[1], sys.argv[2], progress=lambda stage, done, total: print(stage, done, flush=True))
+"""
+
+
+def test_an_import_that_is_killed_goes_on_when_it_is_run_again(
+    server: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stage in ("nodes 60", "edges 100"):
+        child = subprocess.Popen([sys.executable, "-c", KILLED, str(KB), server], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        with child.stdout as lines:
+            assert any(line.strip() == stage for line in lines)
+            child.send_signal(signal.SIGKILL)
+        child.wait()
+        assert len(list(cache.glob("*.json"))) == 1
+    monkeypatch.setattr(loading_module, "NODE_BATCH", 20)
+    monkeypatch.setattr(loading_module, "EDGE_BATCH", 20)
+    deadline = time.monotonic() + 30  # until the server has given up on the killed one's transaction
+    with opened(server) as store:
+        while store.count()[1] < 100 and time.monotonic() < deadline:
+            time.sleep(0.1)
+    done = import_graph(KB, server)
+    assert (done.nodes, done.edges, done.resumed_nodes) == (398, 549, 398)
+    assert 100 <= done.resumed_edges < 549
+    with opened(server) as store:
+        assert contents(store) == contents(memory_store(read_metaqa(KB)))
+    assert not list(cache.glob("*.json"))
+
+
+# A folder
+
+
+def test_a_killed_import_into_a_folder_leaves_the_graph_that_was_there(tmp_path: Path) -> None:
+    MemoryStore.of(NODES, EDGES).save(tmp_path / "graph")
+    program = (
+        "import os, sys\n"
+        "from graphret import storage\n"
+        "from graphret.graphs import import_graph\n"
+        "storage.swap = lambda *given: os.kill(os.getpid(), 9)\n"
+        "import_graph(sys.argv[1], sys.argv[2])\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program, str(KB), str(tmp_path / "graph")], check=False)
+    assert child.returncode == -signal.SIGKILL
+    assert contents(open_store(tmp_path / "graph")) == contents(MemoryStore.of(NODES, EDGES))
+    assert import_graph(KB, tmp_path / "graph").nodes == 398
+    assert open_store(tmp_path / "graph").count() == (398, 549)
+    assert len(list((tmp_path / "graph").glob("gen-*"))) == 1
