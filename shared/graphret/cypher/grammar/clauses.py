@@ -161,12 +161,14 @@ class Clauses(Expressions):
         distinct = (self._is_word("DISTINCT") and self._now(1).operator not in (",", ".")) or None
         if distinct:
             self._i += 1
-        items = self._list(self._item)
+        items = [self._item(first=True)]
+        while self._take(","):
+            items.append(self._item())
         return {"expressions": items, "distinct": distinct, **self._pages()}
 
-    def _item(self) -> AstNode:
+    def _item(self, first: bool = False) -> AstNode:
         start = self._i
-        if self._is("*"):
+        if first and self._is("*"):
             self._i += 1
             return self._mark(ast.Star(), start)
         expression = self.parse_expression()
@@ -264,7 +266,7 @@ class Clauses(Expressions):
             self._need(")")
         first = self._i
         if self._take_word("YIELD"):
-            items = [self._item()] if self._is("*") else self._list(self._yielded)
+            items = [self._item(first=True)] if self._is("*") else self._list(self._yielded)
             call.set("yield_", self._mark(ast.Yield(expressions=items), first))
             call.set("where", self._where())
         return call

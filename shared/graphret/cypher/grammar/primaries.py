@@ -26,6 +26,9 @@ class Primaries(Brackets):
         if kind is TokenKind.INTEGER or kind is TokenKind.FLOAT:
             self._i += 1
             whole = kind is TokenKind.INTEGER
+            if whole and int(token.text, 0) == 2**63 and not (start and self.placed[start - 1].operator == "-"):
+                self._i -= 1
+                raise self._err("the integer is too large", code="CG1004")
             node: AstNode = ast.Integer(this=int(token.text, 0)) if whole else ast.Float(this=float(token.text))
             return self._mark(node, start)
         if kind is TokenKind.STRING:
