@@ -93,7 +93,7 @@ class _Loader:
         small = codes.astype(np.uint16) if not len(codes) or codes.max() < 2**16 else codes
         order = np.argsort(small, kind="stable")
         pairs, starts = np.unique(codes[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
+        ends = [*starts[1:].tolist(), len(order)][: len(starts)]  # none where there are no edges
 
         def names(code: int) -> tuple[str, str, str]:
             relation, source, target = code // (n * n), code // n % n, code % n
