@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from graphret.gazetteer import Gazetteer
+from graphret.gazetteer import Gazetteer, Match
 from graphret.text import short_names, words
 from graphret.types import Node
 
@@ -27,12 +27,12 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
 class NameBook:
     """The names, aliases and short names of nodes, normalised; changed in place, in time linear in the change.
 
-    A million names take about 0.5 GB. Several threads may read and change it at once.
+    A million names take about 0.25 GB. Several threads may read and change it at once.
     """
 
     def __init__(self, called: Iterable[tuple[str, str, Any]] = ()) -> None:
         self._gazetteer = Gazetteer()
-        self._bearers: dict[int, str | tuple[str, ...]] = {}  # most names have one bearer
+        self._bearers: dict[int, str | set[str]] = {}  # most names have one bearer
         self._lock = threading.Lock()
         for node_id, name, aliases in called:
             for _, variant in variants(name, aliases):
@@ -48,10 +48,15 @@ class NameBook:
             position = self._gazetteer.position(name)
             return () if position is None else self._listed(position)
 
-    def find_every(self, run: Sequence[str]) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Return every name in normalised words: its first word, the word behind it, and the ids of its bearers."""
+    def find_every(self, run: Sequence[str]) -> list[Match]:
+        """Return every name in normalised words, its places those of words; see `Gazetteer.find_every`."""
         with self._lock:
-            return [(start, end, self._listed(i)) for i, start, end in self._gazetteer.find_every(run)]
+            return self._gazetteer.find_every(run)
+
+    def bearers_at(self, position: int) -> tuple[str, ...]:
+        """Return the ids of the nodes that bear the name of a match, in order; none if it is gone meanwhile."""
+        with self._lock:
+            return self._listed(position)
 
     def staged(self, old: Collection[Node], new: Collection[Node]) -> Callable[[], None]:
         """Return what takes nodes away and adds others, in that order."""
@@ -68,7 +73,7 @@ class NameBook:
         return apply
 
     def _listed(self, position: int) -> tuple[str, ...]:
-        held = self._bearers[position]
+        held = self._bearers.get(position, ())
         return (held,) if isinstance(held, str) else tuple(sorted(held))
 
     def _add(self, name: str, node_id: str) -> None:
@@ -78,19 +83,18 @@ class NameBook:
         held = self._bearers.setdefault(position, node_id)
         if isinstance(held, str):
             if held != node_id:
-                self._bearers[position] = (held, node_id)
-        elif node_id not in held:
-            self._bearers[position] = (*held, node_id)
+                self._bearers[position] = {held, node_id}
+        else:
+            held.add(node_id)
 
     def _remove(self, name: str, node_id: str) -> None:
         position = self._gazetteer.position(name)
         if position is None:
             return
         held = self._bearers[position]
-        left = tuple(one for one in ((held,) if isinstance(held, str) else held) if one != node_id)
-        if left:
-            self._bearers[position] = left[0] if len(left) == 1 else left
-        else:
+        if isinstance(held, set):
+            held.discard(node_id)
+        if held in (node_id, set()):
             del self._bearers[position]
             self._gazetteer.discard(name)
 

@@ -43,9 +43,10 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    name: int
     first: int
     last: int
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] | None  # looked up at the end where no filter asks for them before
     marked: bool
     content: int  # words that are no function words
     drags: bool  # whether it begins with a small letter before a word in capitals, as "the" in "the Killer Joe"
@@ -81,14 +82,14 @@ def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[
     capitals = _capitals(question, tokens)
     sure: list[_Found] = []
     doubtful: dict[str, list[_Found]] = {"common": [], "function": []}
-    for first, last, bearers in book.find_every(run):
-        ids = bearers if keep is None else keep(bearers)
-        if not ids:
+    for name, first, last in book.find_every(run):
+        ids = None if keep is None else keep(book.bearers_at(name))
+        if ids == ():
             continue
         content = sum(word not in FUNCTION_WORDS for word in run[first:last])
         shown = [capital for capital in capitals[first:last] if capital is not None]
         drags = any(shown) and first > 0 and capitals[first] is False
-        one = _Found(first, last, ids, (first, last) in spans, content, drags)
+        one = _Found(name, first, last, ids, (first, last) in spans, content, drags)
         kind = _everyday(run[first:last])
         if not kind or one.marked or (shown and all(shown)):
             sure.append(one)
@@ -98,9 +99,10 @@ def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[
     if not sure:
         chosen, score = _longest(doubtful["common"]) or _last(doubtful["function"]), DOUBTFUL
     return [
-        Spot(start, end, question[start:end], one.ids, score)
+        Spot(start, end, question[start:end], ids, score)
         for one in _apart(chosen)
         for start, end in [(tokens[one.first][1], tokens[one.last - 1][2])]
+        if (ids := book.bearers_at(one.name) if one.ids is None else one.ids)
     ]
 
 

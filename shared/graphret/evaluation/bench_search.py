@@ -1,0 +1,190 @@
+"""How fast nodes are found by their text and names, next to libraries that do nothing else, in the same run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.corpus import Document
+from graphret.evaluation import synthetic
+from graphret.evaluation.figures import Figure, Report
+from graphret.evaluation.runner import OneText
+from graphret.linking import NameBook
+from graphret.linking.spotting import spot
+from graphret.nodes import NodeTable
+from graphret.search import BM25Index, DenseIndex, HnswSettings
+from graphret.search.vectors import normalize
+from graphret.types import Node
+
+K = 20
+N_LEXICAL, N_DENSE, DIMENSION, INTRINSIC = 100_000, 30_000, 384, 24
+FEW_NAMES, MANY_NAMES = 40_000, 1_000_000
+_QUESTIONS = 60
+
+
+def lexical(report: Report, n: int = N_LEXICAL) -> None:
+    """One BM25 search over 100,000 nodes next to bm25s and rank_bm25 alone, and scoring given nodes next to it."""
+    import bm25s
+    from rank_bm25 import BM25Okapi
+
+    made = synthetic.items(n * 16 // 15)
+    documents = [item for item in made if isinstance(item, Document)][:n]
+    nodes = NodeTable.of(Node(item.id, ("Document",), item.title, item.text) for item in documents)
+    asked = synthetic.questions(made, _QUESTIONS)
+    del made, documents
+    ours = BM25Index.build(nodes, text=OneText())
+    terms = [ours.analyzer(str(OneText().fields(node).get("text", ""))) for node in nodes]
+    theirs = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    theirs.index(terms, show_progress=False)
+    okapi = BM25Okapi(terms)
+    names = np.asarray(nodes.ids.tolist())
+    given = nodes.ids.take(np.random.default_rng(0).choice(len(nodes), size=1_000, replace=False))
+    for _ in range(20):  # what is remembered of ids is remembered by then
+        ours.score("warm", given)
+
+    def search(question: str) -> object:
+        ours.forget()
+        return ours.search(question, K)
+
+    def score(question: str) -> object:
+        ours.forget()
+        return ours.score(question, given)
+
+    def bm25s_search(question: str) -> object:
+        return theirs.retrieve([ours.analyzer(question)], corpus=names, k=K, show_progress=False)
+
+    found = _medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
+    found |= _medians({"rank_bm25": lambda question: okapi.get_top_n(ours.analyzer(question), names, K)}, asked[:6])
+    report.seconds |= {f"search/{name}": value for name, value in found.items()}
+    report.counts |= {"search/nodes": len(nodes), "search/questions": len(asked), "search/given nodes": len(given)}
+    what = f"BM25 search over {n:,} nodes: its speed against rank_bm25's"
+    _figure(report, "search rank_bm25", what, found["rank_bm25"] / found["search"], target=50.0, at_least=True)
+    what = "the same against bm25s alone"
+    _figure(report, "search bm25s", what, found["bm25s"] / found["search"], target=0.9, at_least=True)
+    what = "the time to score 1,000 given nodes against that of a search"
+    _figure(report, "search score", what, found["score"] / found["search"], target=1.0)
+
+
+def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
+    """HNSW at M = 64 next to hnswlib at the same settings: recall against exact search, and speed.
+
+    The vectors have the width of a sentence encoder's and, as such vectors do, vary in far fewer directions.
+    """
+    import hnswlib  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    rng = np.random.default_rng(0)
+    plane = rng.standard_normal((INTRINSIC, DIMENSION))
+
+    def vectors(count: int) -> NDArray[np.float32]:
+        flat = rng.standard_normal((count, INTRINSIC)) @ plane
+        return normalize((flat + 0.5 * rng.standard_normal((count, DIMENSION))).astype(np.float32))
+
+    rows, asked = vectors(n), vectors(200)
+    nodes = NodeTable.of(Node(f"n{i:07d}") for i in range(n))
+    settings = HnswSettings(above=0)
+    exact = DenseIndex.build(nodes, None, vectors=rows, hnsw=HnswSettings(above=n))
+    ours = DenseIndex.build(nodes, None, vectors=rows, hnsw=settings)
+    queries = [f"q{i}" for i in range(len(asked))]
+    for query, vector in zip(queries, asked, strict=True):
+        exact.remember(query, vector)
+        ours.remember(query, vector)
+    building = {"ours": _seconds(lambda: ours.search(queries[0], k))}
+    theirs = hnswlib.Index(space="ip", dim=DIMENSION)
+    theirs.init_index(max_elements=n, M=settings.m, ef_construction=settings.expansion_add, random_seed=0)
+    building["hnswlib"] = _seconds(lambda: theirs.add_items(rows, np.arange(n)))
+    theirs.set_ef(settings.expansion_search)
+    theirs.set_num_threads(1)
+    place = {query: row for row, query in enumerate(queries)}
+
+    def theirs_once(query: str) -> object:
+        return theirs.knn_query(asked[place[query]], k=k)
+
+    right = [set(nodes.find(exact.search(query, k).ids).tolist()) for query in queries]
+    hits = [len(r & set(nodes.find(ours.search(q, k).ids).tolist())) for q, r in zip(queries, right, strict=True)]
+    other = [len(r & set(theirs.knn_query(v, k=k)[0][0].tolist())) for v, r in zip(asked, right, strict=True)]
+    taken = _medians(
+        {"ours": lambda query: ours.search(query, k), "hnswlib": theirs_once, "exact": lambda q: _exactly(exact, q, k)},
+        queries,
+    )
+    report.seconds |= {f"hnsw/{name}": value for name, value in taken.items()}
+    report.seconds |= {f"hnsw/{name}, built": value for name, value in building.items()}
+    report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(asked)}
+    what = f"recall@{k} of HNSW at M = {settings.m} over {n:,} nodes against exact search"
+    _figure(report, "hnsw recall", what, sum(hits) / (k * len(hits)), unit="", target=0.98, at_least=True)
+    what = "the same of hnswlib at the same settings"
+    _figure(report, "hnsw recall of hnswlib", what, sum(other) / (k * len(other)), unit="")
+    what = "its time for a search against hnswlib's"
+    _figure(report, "hnsw hnswlib", what, taken["ours"] / taken["hnswlib"])
+    _figure(report, "hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
+
+
+def spotting(report: Report) -> None:
+    """Known names in a question: among 40,000, and among a million."""
+    for n in (FEW_NAMES, MANY_NAMES):
+        names = invented_names(n)
+        before = _resident()
+        start = time.perf_counter()
+        book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
+        building = time.perf_counter() - start
+        memory = _resident() - before
+        rng = np.random.default_rng(1)
+        chosen = rng.choice(n, size=(500, 2), replace=False).tolist()
+        asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
+        taken = _medians({"spot": lambda question, b=book: spot(question, b)}, asked)["spot"]  # type: ignore[misc]
+        report.counts |= {f"spot/names, {n:,}": len(book)}
+        report.seconds |= {f"spot/{n:,} names": taken, f"spot/{n:,} names, built": building}
+        what = f"names spotted in a question, {n:,} known"
+        _figure(report, f"spot {n}", what, 1000 * taken, unit="ms", target=1.0)
+        _figure(report, f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
+        if memory > 0:
+            _figure(report, f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
+        del names, book
+
+
+def invented_names(n: int) -> list[str]:
+    """Return names of one to four invented words, few of them alike."""
+    rng = np.random.default_rng(0)
+    lexicon = synthetic.words()
+    lengths = rng.choice([1, 2, 3, 4], size=n, p=[0.1, 0.6, 0.2, 0.1]).tolist()
+    ranks = iter((len(lexicon) ** rng.random(sum(lengths))).astype(int).tolist())  # Zipf's law, with an end
+    return [" ".join(lexicon[next(ranks) - 1] for _ in range(length)).title() for length in lengths]
+
+
+def _exactly(index: DenseIndex, query: str, k: int) -> object:
+    index.forget()
+    return index.search(query, k)
+
+
+def _resident() -> int:
+    """Bytes of this process in memory, 0 where that cannot be told."""
+    try:
+        import psutil  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        return 0
+    return int(psutil.Process().memory_info().rss)
+
+
+def _figure(report: Report, name: str, what: str, value: float, **more: Any) -> None:
+    report.figures[name] = Figure(what, float(value), **more)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _medians(contestants: dict[str, Callable[[str], object]], asked: Sequence[str]) -> dict[str, float]:
+    """Put each question to each contestant in turn, so that all meet the machine as it is, and return the medians."""
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    for nth, question in enumerate(asked):
+        for name, work in contestants.items():
+            seconds = _seconds(lambda w=work, q=question: w(q))  # type: ignore[misc]
+            if nth:
+                taken[name].append(seconds)
+    return {name: statistics.median(values) for name, values in taken.items()}
