@@ -143,3 +143,25 @@ def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(field: st
     missing = Where.parse({f"properties.{field}": {"$exists": False}})
     assert missing is not None
     assert missing.matches(other)
+
+
+@pytest.mark.parametrize(
+    ("value", "condition", "expected"),
+    [
+        ({"inner": 1}, {"$gt": 0}, False),
+        ({"inner": 1}, {"$lte": "z"}, False),
+        ([True], {"$eq": [1]}, False),
+        ([1, [2]], {"$eq": [1.0, [2.0]]}, True),
+        ([[True]], {"$contains": [1]}, False),
+    ],
+)
+def test_maps_have_no_order_and_truth_is_no_number_inside_of_lists(value: Any, condition: Any, expected: bool) -> None:
+    where = Where.parse({"a": condition})
+    assert where is not None
+    assert where.matches(Node("n", properties={"a": value})) is expected
+
+
+def test_conditions_on_true_and_on_one_are_not_mistaken_for_each_other() -> None:
+    table = NodeTable.of([Node("a", properties={"x": True}), Node("b", properties={"x": 1})])
+    masks = [table.mask(Where.parse({"x": value})) for value in (True, 1)]
+    assert [mask.tolist() for mask in masks if mask is not None] == [[True, False], [False, True]]

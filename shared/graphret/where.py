@@ -60,6 +60,15 @@ class Where:
             return None
         return parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Where) and self._told() == other._told()
+
+    def __hash__(self) -> int:
+        return hash(self._told())
+
+    def _told(self) -> tuple[Any, ...]:
+        return self.operator, self.field, repr(self.value), self.children  # true and 1 are equal, their texts are not
+
     def __and__(self, other: Where | None) -> Where:
         return self if other is None else Where("$and", children=(self, other))
 
@@ -176,6 +185,8 @@ def _matches_label(op: str, operand: Any, labels: tuple[str, ...]) -> bool:
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) != isinstance(right, bool):  # JSON's true is not 1
         return False
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
     return bool(left == right)
 
 
@@ -198,6 +209,8 @@ def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
             return isinstance(operand, str) and operand in actual
         return isinstance(actual, tuple) and any(_same(v, operand) for v in actual)
     comparable = isinstance(actual, str) == isinstance(operand, str)
-    if not comparable or isinstance(actual, (bool, tuple)) or isinstance(operand, (bool, tuple)) or operand is None:
+    if not comparable or isinstance(operand, (bool, tuple)) or operand is None:
+        return False
+    if not isinstance(actual, (str, int, float)) or isinstance(actual, bool):
         return False
     return _ORDER[op](actual, operand)
