@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import csv
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.cypher import check
+from graphret.cypher.edits import (
+    Edit,
+    apply,
+    labels,
+    limit,
+    properties,
+    relation_types,
+    relationships,
+    rename,
+    returns,
+    turn,
+)
+from graphret.cypher.parsing import parse
+from graphret.errors import InvalidInput
+
+QUERY = (
+    "MATCH (a:A)<-[r:`x``y`|Z {w: 1}]-(b)--(c:B|C)-[*1..2]->(d)\n"
+    "WHERE a.name = 1 AND EXISTS { (a)-->(b) } // kept\n"
+    "RETURN a{.x}, b.`q z` ORDER BY b.x /* tail */"
+)
+VERDICTS = Path(__file__).parent / "guard" / "neo4j_verdicts.tsv"
+
+
+def accepted() -> list[str]:
+    with VERDICTS.open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [row[1] for row in rows if row[0] == "accepted"]
+
+
+def test_relationships_and_their_arrows() -> None:
+    found = relationships(parse(QUERY).tree)
+    assert [QUERY[r.start : r.end] for r in found] == ["<-[r:`x``y`|Z {w: 1}]-", "--", "-[*1..2]->", "-->"]
+    assert [r.direction for r in found] == ["in", "both", "out", "out"]
+    assert [(QUERY[slice(*r.left)], QUERY[slice(*r.right)]) for r in found] == [
+        ("<", ""),
+        ("", ""),
+        ("", ">"),
+        ("", ">"),
+    ]
+    assert [r.ends for r in found] == [("a", "b"), ("b", "c"), ("c", "d"), ("a", "b")]
+    assert found[0].variable == "r"
+    assert [t.name for t in found[0].types] == ["x`y", "Z"]
+
+
+def test_names_and_where_they_stand() -> None:
+    tree = parse(QUERY).tree
+    assert [QUERY[p.start : p.end] for p in labels(tree)] == ["A", "B", "C"]
+    assert [QUERY[p.start : p.end] for p in relation_types(tree)] == ["`x``y`", "Z"]
+    assert [p.name for p in properties(tree)] == ["w", "name", "x", "q z", "x"]
+
+
+def test_edits_leave_all_else_as_it_was_written() -> None:
+    tree = parse(QUERY).tree
+    edits = [*turn(relationships(tree)[0]), *limit(tree, 5), rename(labels(tree)[0], "New Label")]
+    assert apply(QUERY, edits) == (
+        "MATCH (a:`New Label`)-[r:`x``y`|Z {w: 1}]->(b)--(c:B|C)-[*1..2]->(d)\n"
+        "WHERE a.name = 1 AND EXISTS { (a)-->(b) } // kept\n"
+        "RETURN a{.x}, b.`q z` ORDER BY b.x LIMIT 5 /* tail */"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "limited"),
+    [
+        ("MATCH (n) RETURN n", "MATCH (n) RETURN n LIMIT 5"),
+        ("MATCH (n) RETURN n;", "MATCH (n) RETURN n LIMIT 5;"),
+        ("MATCH (n) RETURN n LIMIT 3", "MATCH (n) RETURN n LIMIT 3"),
+        ("MATCH (n) RETURN n SKIP 1 LIMIT 300", "MATCH (n) RETURN n SKIP 1 LIMIT 5"),
+        ("MATCH (n) RETURN n LIMIT $k", "MATCH (n) RETURN n LIMIT 5"),
+        ("RETURN 1 AS a UNION RETURN 2 AS a", "RETURN 1 AS a LIMIT 5 UNION RETURN 2 AS a LIMIT 5"),
+        ("CALL { MATCH (n) RETURN n } RETURN n", "CALL { MATCH (n) RETURN n } RETURN n LIMIT 5"),
+        ("MATCH (n) FINISH", "MATCH (n) FINISH"),
+    ],
+)
+def test_limit(query: str, limited: str) -> None:
+    assert apply(query, limit(parse(query).tree, 5)) == limited
+
+
+def test_places_are_those_of_the_text_with_its_escapes() -> None:
+    query = r"MATCH (a)-[:R {x: '\u0041'}]->(b:\u0042C) RETURN a"
+    tree = parse(query).tree
+    assert apply(query, turn(relationships(tree)[0])) == r"MATCH (a)<-[:R {x: '\u0041'}]-(b:\u0042C) RETURN a"
+    assert [(p.name, query[p.start : p.end]) for p in labels(tree)] == [("BC", r"\u0042C")]
+
+
+def test_turning_twice_gives_every_query_back() -> None:
+    flipped = {"out": "in", "in": "out", "both": "both"}
+    for query in accepted():
+        steps = relationships(parse(query).tree)
+        for step in steps:
+            assert query[step.start : step.end].lstrip("<⟨")[0] in "-–", query
+            assert query[step.start : step.end].rstrip(">⟩")[-1] in "-–", query
+        once = apply(query, itertools.chain.from_iterable(turn(step) for step in steps))
+        turned = relationships(parse(once).tree)
+        assert [step.direction for step in turned] == [flipped[step.direction] for step in steps], query
+        assert apply(once, itertools.chain.from_iterable(turn(step) for step in turned)) == query
+
+
+def test_every_query_still_parses_when_limited() -> None:
+    for query in accepted():
+        limited = parse(apply(query, limit(parse(query).tree, 7)))
+        assert limited.error is None, query
+        assert all(clause.limit is not None for clause in returns(limited.tree)), query
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_any_name_may_be_put_in(name: str) -> None:
+    query = "MATCH (n:A) RETURN n"
+    changed = apply(query, [rename(labels(parse(query).tree)[0], name)])
+    assert [p.name for p in labels(parse(changed).tree)] == [name]
+
+
+def test_what_cannot_be_edited() -> None:
+    with pytest.raises(InvalidInput, match="overlaps"):
+        apply("RETURN 1", [Edit(0, 4, ""), Edit(2, 6, "")])
+    with pytest.raises(InvalidInput, match="outside"):
+        apply("RETURN 1", [Edit(0, 40, "")])
+    with pytest.raises(InvalidInput, match="empty"):
+        rename(labels(parse("MATCH (n:A) RETURN n").tree)[0], "")
+    with pytest.raises(InvalidInput, match="negative"):
+        limit(parse("RETURN 1").tree, -1)
+
+
+def test_the_report_keeps_the_tree() -> None:
+    assert len(relationships(check(QUERY).tree)) == 4

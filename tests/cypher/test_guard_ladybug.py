@@ -1,0 +1,67 @@
+"""The guard's second dialect against Ladybug itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.cypher import check
+from graphret.cypher.kinds import NOT_ALLOWED
+from graphret.schema import GraphSchema, PropertySchema
+
+ladybug = pytest.importorskip("ladybug")
+
+QUERIES = (Path(__file__).parent / "guard" / "ladybug_queries.txt").read_text(encoding="utf-8").splitlines()
+TABLES = (
+    "CREATE NODE TABLE A(id STRING PRIMARY KEY, x INT64, l INT64[])",
+    "CREATE NODE TABLE B(id STRING PRIMARY KEY, y INT64)",
+    "CREATE REL TABLE R(FROM A TO A, w DOUBLE)",
+)
+SCHEMA = GraphSchema(
+    {"A": 1, "B": 1},
+    {("A", "R", "A"): 1},
+    {
+        "A": {"id": PropertySchema("STRING"), "x": PropertySchema("INTEGER"), "l": PropertySchema("LIST OF INTEGER")},
+        "B": {"id": PropertySchema("STRING"), "y": PropertySchema("INTEGER")},
+    },
+    {"R": {"w": PropertySchema("FLOAT")}},
+)
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    database = ladybug.Database(str(tmp_path_factory.mktemp("guard") / "graph"))
+    connection = ladybug.Connection(database)
+    for table in TABLES:
+        connection.execute(table)
+    yield connection
+    connection.close()
+    database.close()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_guard_agrees_with_ladybug(connection: Any, query: str) -> None:
+    try:
+        connection.execute(f"EXPLAIN {query}")
+        accepted = True
+    except RuntimeError:
+        accepted = False
+    report = check(query, SCHEMA, dialect="ladybug")
+    if accepted:
+        assert [str(f) for f in report.errors if f.kind != NOT_ALLOWED] == []
+    else:
+        assert not report.ok
+
+
+def test_what_ladybug_lacks_has_a_way_round() -> None:
+    (error,) = [f for f in check("MATCH ()-[r]->() RETURN type(r)", dialect="ladybug").errors if f.kind != NOT_ALLOWED]
+    assert error.suggestions == ("label",)
+
+
+def test_a_relation_between_the_wrong_tables_is_an_error_though_ladybug_runs_it(connection: Any) -> None:
+    query = "MATCH (n:B)-[:R]->(m:A) RETURN m LIMIT 1"
+    connection.execute(query)
+    assert not check(query, SCHEMA, dialect="ladybug").ok

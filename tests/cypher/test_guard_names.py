@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from graphret.cypher import check, kinds
+from graphret.cypher.report import Finding
+from graphret.cypher.suggestions import nearest
+from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema
+
+SCHEMA = GraphSchema.from_structured(
+    {
+        "node_props": {
+            "Person": [{"property": "name", "type": "STRING"}, {"property": "born", "type": "INTEGER"}],
+            "Movie": [
+                {"property": "title", "type": "STRING"},
+                {"property": "releaseDate", "type": "DATE"},
+                {"property": "tags", "type": "LIST"},
+            ],
+            "Genre": [{"property": "name", "type": "STRING"}],
+        },
+        "rel_props": {"ACTED_IN": [{"property": "role", "type": "STRING"}], "FOLLOWS": []},
+        "relationships": [
+            {"start": "Person", "type": "ACTED_IN", "end": "Movie"},
+            {"start": "Person", "type": "DIRECTED", "end": "Movie"},
+            {"start": "Movie", "type": "IN_GENRE", "end": "Genre"},
+            {"start": "Person", "type": "FOLLOWS", "end": "Person"},
+        ],
+    }
+)
+
+
+def findings(query: str, schema: GraphSchema = SCHEMA, dialect: str = "neo4j") -> list[Finding]:
+    report = check(query, schema, dialect=dialect)
+    return [f for f in report.findings if f.kind in kinds.UNKNOWN_NAMES | kinds.MISPLACED_NAMES]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (p:Person)-[:ACTED_IN]->(m:Movie) WHERE m.title = 'x' RETURN p.name, p{.born, x: m.title}",
+        "MATCH (m:Movie)<-[r:ACTED_IN|DIRECTED]-(p) RETURN r.role, p.born",
+        "MATCH (p:Person)-[:ACTED_IN]-(m) RETURN m.title",
+        "MATCH (p:Person)--(x) RETURN x.name, x.title",
+        "MATCH (p:Person)-[:FOLLOWS*1..3]->(q:Person) RETURN q.name",
+        "MATCH (p:Person)-[:ACTED_IN|IN_GENRE*2]->(g:Genre) RETURN g.name",
+        "MATCH (p:Person)-[:FOLLOWS*0..1]->()-[:ACTED_IN]->(m) RETURN m.title",
+        "MATCH (n) WHERE n:Movie AND n.title = 'x' RETURN n",
+        "MATCH (n:Person|Movie) RETURN n.title, n.name",
+        "MATCH (n:!Movie) RETURN n.name",
+        "MATCH (m:Movie) RETURN m.releaseDate.year, m.tags[0]",
+        "MATCH (p:Person) WITH p AS q, {titel: 1} AS m RETURN q.name, m.titel",
+        "MATCH (p:Person) WITH collect(p) AS ps UNWIND ps AS q RETURN q.born, ps[0].name, head(ps).name",
+        "MATCH (m:Movie) WHERE EXISTS { (m)<-[:DIRECTED]-(p) WHERE p.born > 1950 } RETURN m",
+        "MATCH (m:Movie) RETURN [(m)<-[:DIRECTED]-(p:Person) | p.name]",
+        "UNWIND $rows AS row MATCH (p:Person {name: row.anything}) RETURN row.other",
+        "RETURN date().year, duration('P1D').days",
+        "MATCH (n) RETURN n.name, n[$key]",
+        "MATCH (p:Person) ((a)-[:FOLLOWS]->(b)){1,3} (q:Person) RETURN [x IN a | x.name]",
+        "MATCH (n:$($label)) RETURN n.title",
+    ],
+)
+def test_what_the_schema_has_is_not_complained_of(query: str) -> None:
+    assert findings(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "part", "suggestion"),
+    [
+        ("MATCH (p:person) RETURN p", kinds.UNKNOWN_LABEL, "person", "Person"),
+        ("MATCH (p) WHERE p:Movi RETURN p", kinds.UNKNOWN_LABEL, "Movi", "Movie"),
+        ("MATCH (p:Person|Gennre) RETURN p", kinds.UNKNOWN_LABEL, "Gennre", "Genre"),
+        ("MATCH ()-[:ACTED]->() RETURN 1", kinds.UNKNOWN_RELATION, "ACTED", "ACTED_IN"),
+        ("MATCH ()-[:actedIn]->() RETURN 1", kinds.UNKNOWN_RELATION, "actedIn", "ACTED_IN"),
+        ("MATCH ()-[r]->() WHERE r:DIRECTS RETURN r", kinds.UNKNOWN_RELATION, "DIRECTS", "DIRECTED"),
+        ("MATCH (m:Movie) RETURN m.release_date", kinds.UNKNOWN_PROPERTY, "release_date", "releaseDate"),
+        ("MATCH (m:Movie {titel: 1}) RETURN m", kinds.UNKNOWN_PROPERTY, "titel", "title"),
+        ("MATCH (m:Movie) RETURN m{.titel}", kinds.UNKNOWN_PROPERTY, "titel", "title"),
+        ("MATCH ()-[r:ACTED_IN {rol: 1}]->() RETURN r", kinds.UNKNOWN_PROPERTY, "rol", "role"),
+    ],
+)
+def test_unknown_names(query: str, kind: str, part: str, suggestion: str) -> None:
+    (finding,) = findings(query)
+    assert (finding.kind, query[finding.start : finding.end]) == (kind, part)
+    assert finding.suggestions[0] == suggestion
+    assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "part"),
+    [
+        ("MATCH (p:Person) RETURN p.title", kinds.MISPLACED_PROPERTY, "title"),
+        ("MATCH (p:Person {title: 1}) RETURN p", kinds.MISPLACED_PROPERTY, "title"),
+        ("MATCH (p)-[:DIRECTED]->(m) RETURN p.title", kinds.MISPLACED_PROPERTY, "title"),
+        ("MATCH (:Person)-[r:ACTED_IN]->() RETURN r.name", kinds.MISPLACED_PROPERTY, "name"),
+        ("MATCH (p:Person) WITH collect(p) AS ps UNWIND ps AS q RETURN q.title", kinds.MISPLACED_PROPERTY, "title"),
+        (
+            "MATCH (m:Movie) WHERE EXISTS { (m)<-[:DIRECTED]-(p) WHERE p.title = 1 } RETURN m",
+            "misplaced-property",
+            "title",
+        ),
+        ("MATCH (p:Person)<-[:ACTED_IN]-(m:Movie) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
+        ("MATCH (m:Movie)-[:ACTED_IN]->(p) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
+        ("MATCH (m:Movie)-[:ACTED_IN|DIRECTED]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
+        ("MATCH (m:Movie)-[:ACTED_IN*1..2]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
+        ("MATCH (m:Movie)-[r]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "-[r]->"),
+        ("MATCH (p:Person)-[:DIRECTED]->(m)-[:ACTED_IN]->(q) RETURN q", kinds.WRONG_DIRECTION, "ACTED_IN"),
+        ("MATCH (p:Person)-[:IN_GENRE]->(g:Genre) RETURN p", kinds.WRONG_ENDS, "IN_GENRE"),
+        ("MATCH (p:Person)-[:IN_GENRE]-(m) RETURN p", kinds.WRONG_ENDS, "IN_GENRE"),
+        ("MATCH (p:Person)--(g:Genre) RETURN p", kinds.WRONG_ENDS, "--"),
+        ("MATCH (m:Movie) WHERE NOT (m)-[:DIRECTED]->(:Person) RETURN m", kinds.WRONG_DIRECTION, "DIRECTED"),
+    ],
+)
+def test_names_in_the_wrong_place(query: str, kind: str, part: str) -> None:
+    (finding,) = findings(query)
+    assert (finding.kind, query[finding.start : finding.end]) == (kind, part)
+    assert finding.severity == "error"
+    (sampled,) = findings(query, replace(SCHEMA, sampled=True))
+    assert (sampled.kind, sampled.severity) == (kind, "warning")
+
+
+def test_an_unknown_name_is_an_error_in_a_sampled_schema_too() -> None:
+    (finding,) = findings("MATCH (n:Person) RETURN n.nmae", replace(SCHEMA, sampled=True))
+    assert finding.severity == "error"
+
+
+def test_the_triple_that_fits_is_proposed() -> None:
+    (turned,) = findings("MATCH (m:Movie)-[:DIRECTED]->(p:Person) RETURN p")
+    assert turned.suggestions == ("(Person)-[:DIRECTED]->(Movie)",)
+    (ends,) = findings("MATCH (p:Person)-[:IN_GENRE]->(m:Movie) RETURN p")
+    assert set(ends.suggestions) == {"ACTED_IN", "DIRECTED"}
+
+
+def test_each_use_of_a_name_is_reported_at_its_place() -> None:
+    query = "MATCH (m:Movie) WHERE m.titel = 1 RETURN m.titel"
+    assert [query[f.start - 2 : f.end] for f in findings(query)] == ["m.titel", "m.titel"]
+
+
+def test_ladybug_does_not_tell_letters_apart() -> None:
+    assert findings("MATCH (P:person)-[:acted_in]->(m:MOVIE) RETURN p.NAME", dialect="ladybug") == []
+    (finding,) = findings("MATCH (m:movie)-[:acted_in]->(p:person) RETURN p", dialect="ladybug")
+    assert finding.suggestions == ("(Person)-[:ACTED_IN]->(Movie)",)
+
+
+def test_nearest_puts_the_same_name_in_other_letters_first() -> None:
+    assert nearest("release_date", ["releases", "ReleaseDate", "release"])[0] == "ReleaseDate"
+    assert nearest("ACTED", ["ACTED_IN", "ADDED", "DIRECTED"])[0] == "ACTED_IN"
+    assert nearest("xyz", ["name", "title"]) == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"relationships": [{"start": "A", "type": "R"}]},
+        {"node_props": {"A": [{"type": "STRING"}]}},
+        {"node_props": ["A"]},
+        [],
+    ],
+)
+def test_a_malformed_structured_schema_is_invalid(values: object) -> None:
+    with pytest.raises(InvalidInput, match="schema"):
+        GraphSchema.from_structured(values)  # type: ignore[arg-type]
