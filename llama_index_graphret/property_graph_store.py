@@ -19,10 +19,11 @@ from llama_index.core.vector_stores.types import VectorStoreQuery
 
 from graphret.corpus.items import checked_metadata
 from graphret.cypher.running import run_checked
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.search.dense import DenseIndex
 from graphret.stores.base import CypherStore, GraphStore, Rows
+from graphret.stores.cutting import delete_edges, identity
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
@@ -169,7 +170,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             if missing <= 0 or not frontier:
                 break
             for edge in around(self.store, frontier, ignored, missing + len(found)):
-                found.setdefault(_identity(edge), edge)
+                found.setdefault(identity(edge), edge)
             ends = dict.fromkeys(end for edge in found.values() for end in (edge.source, edge.target))
             frontier = [end for end in ends if end not in seen]
             seen.update(frontier)
@@ -231,7 +232,8 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         if properties:
             gone.update(node.id for node in self._nodes(properties, None))
         if relation_names:
-            self._delete_relations(relation_names)
+            edges = (edge for block in self.store.edges(relations=relation_names) for edge in block)
+            delete_edges(self.store, edges)
         if gone:
             self.store.delete(sorted(gone))
             if self.index is not None:
@@ -370,12 +372,6 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         there = {node.id for node in self.store.get(absent) if node is not None} if absent else set()
         return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there or chunk in fresh]
 
-    def _delete_relations(self, names: Collection[str]) -> None:
-        cut = getattr(self.store, "delete_edges", None)
-        if cut is None:
-            raise StoreError(f"{type(self.store).__name__} deletes nodes, and edges with them, but no edges alone")
-        cut([edge for block in self.store.edges(relations=names) for edge in block])
-
     def _ends(self, edges: Iterable[Edge]) -> dict[str, Node]:
         ids = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target)))
         return {node.id: node for node in self.store.get(ids) if node is not None} if ids else {}
@@ -391,8 +387,3 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
 
 def _run(store: CypherStore, query: str, parameters: Mapping[str, Any], *, timeout: float, max_rows: int) -> Rows:
     return store.query(query, parameters, timeout=timeout, max_rows=max_rows)
-
-
-def _identity(edge: Edge) -> tuple[Any, ...]:
-    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
-    return edge.source, edge.relation, edge.target, *rows

@@ -227,6 +227,9 @@ def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> Non
     pg.delete()
     pg.delete(ids=[], entity_names=[], properties={})
     assert pg.store.count() == (4, 4)
+    pg.delete(relation_names=["WROTE", "NOTHING"])
+    assert pg.store.count() == (4, 3)
+    assert pg.get_triplets(relation_names=["WROTE"]) == []
     pg.delete(entity_names=["Ada Lovelace"])
     assert triples(pg.get_triplets(ids=["babbage", "notes"])) == [
         ("babbage", "DESIGNED", "engine"),

@@ -16,6 +16,7 @@ from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, TextIndex, min_max
 from graphret.stores.base import GraphStore
+from graphret.stores.cutting import identity
 from graphret.stores.memory import Graph
 from graphret.types import Edge
 
@@ -60,11 +61,11 @@ def reach(
         At most this many edges of a node are read, the heaviest first.
     """
     held = [node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None]
-    edges = {_key(edge): edge for edge in store.neighbors(held, limit=links)} if held else {}
+    edges = {identity(edge): edge for edge in store.neighbors(held, limit=links)} if held else {}
     near = _others(edges.values(), held)
     onward = near if len(near) <= ONWARD else _best(index, query, near)
     if onward:
-        edges.update({_key(edge): edge for edge in store.neighbors(onward, limit=links)})
+        edges.update({identity(edge): edge for edge in store.neighbors(onward, limit=links)})
     found = list(edges.values())
     ids = [*held, *_others(found, held)]
     if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():
@@ -111,8 +112,3 @@ def _asked(index: TextIndex, query: str, ids: list[str]) -> NDArray[np.float32] 
         return min_max(np.asarray(index.score(query, ids), dtype=np.float32))
     except InvalidInput:
         return None
-
-
-def _key(edge: Edge) -> tuple[object, ...]:
-    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
-    return edge.source, edge.relation, edge.target, *rows

@@ -18,6 +18,7 @@ from graphret.search.hybrid import HybridIndex
 from graphret.search.resolve import named_encoder, resolve_encoder
 from graphret.search.vectors import check_vectors
 from graphret.stores.base import GraphStore
+from graphret.stores.cutting import delete_edges, identity
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
 
@@ -68,19 +69,15 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     gone = held.keys() - fresh.keys()
     if gone:
         store.delete(sorted(gone))
-    known = {_identity(edge): edge for block in _edges(store, name) for edge in block}
-    wanted = {_identity(edge): edge for edge in map(_edge_out, graph.edges.edges(graph.nodes.ids))}
-    stale = [edge for identity, edge in known.items() if identity not in wanted]
-    outside, cut = _cut(store, stale, fresh.keys())
-    changed = [node for node_id, node in fresh.items() if node_id in cut or held.get(node_id) != node]
-    links = [
-        edge
-        for identity, edge in wanted.items()
-        if edge.source in cut or edge.target in cut or known.get(identity) != edge
-    ]
+    known = {identity(edge): edge for block in _edges(store, name) for edge in block}
+    wanted = {identity(edge): edge for edge in map(_edge_out, graph.edges.edges(graph.nodes.ids))}
+    stale = [edge for key, edge in known.items() if key not in wanted]
+    delete_edges(store, stale)
+    changed = [node for node_id, node in fresh.items() if held.get(node_id) != node]
+    links = [edge for key, edge in wanted.items() if known.get(key) != edge]
     for block in _blocks(changed, _NODES):
         store.upsert(block)
-    for links_block in _blocks([*links, *outside], _EDGES):
+    for links_block in _blocks(links, _EDGES):
         store.upsert(edges=links_block)
     return Written(len(changed), len(links), len(gone), len(stale))
 
@@ -202,11 +199,6 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, float, bool))
 
 
-def _identity(edge: Edge) -> tuple[Any, ...]:
-    rows = (edge.properties.get(key) for key in ("source_row", "target_row"))
-    return edge.source, edge.relation, edge.target, *rows
-
-
 # -- what a store holds
 
 
@@ -223,23 +215,6 @@ def _require_ours(store: GraphStore, ids: Iterable[str]) -> None:
         for node in store.get(block):
             if node is not None:
                 raise InvalidInput(f"node {node.id!r}: the store holds a node of this id that is not the graph's")
-
-
-def _cut(store: GraphStore, stale: Sequence[Edge], ours: Iterable[str]) -> tuple[list[Edge], set[str]]:
-    """Take stale edges away, with the nodes that they leave, and return what else is to be written again.
-
-    Returns
-    -------
-    tuple
-        Edges between those nodes and nodes that are not the graph's, and the ids of those nodes.
-    """
-    cut = {edge.source for edge in stale}
-    if not cut:
-        return [], cut
-    own = set(ours)
-    touching = store.neighbors(sorted(cut))
-    store.delete(sorted(cut))
-    return [edge for edge in touching if edge.source not in own or edge.target not in own], cut
 
 
 def _blocks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
