@@ -157,6 +157,8 @@ def _readable(values: dict[str, Any], hidden: Sequence[str] = ()) -> dict[str, A
 def _native(value: Any) -> Any:
     if hasattr(value, "srid"):
         return {"srid": value.srid}
-    if isinstance(value, list):
+    if isinstance(value, list):  # a duration is a tuple
         return [_native(v) for v in value]
-    return value.to_native() if hasattr(value, "to_native") else value
+    if hasattr(value, "to_native"):
+        return value.to_native()
+    return str(value) if isinstance(value, tuple) else value

@@ -181,7 +181,9 @@ def json_value(value: Any) -> Any:
     """Return a value of the driver as a JSON value; what conditions say of dates holds for these texts."""
     if value is None or isinstance(value, _SCALARS):
         return value
-    if hasattr(value, "srid"):  # a point is a tuple
+    if hasattr(value, "iso_format"):  # a duration is a tuple too
+        return _temporal(value)
+    if hasattr(value, "srid"):  # as is a point
         return {"srid": value.srid, **dict(zip("xyz", map(float, value), strict=False))}
     if isinstance(value, (list, tuple)):
         return [json_value(v) for v in value]
@@ -189,7 +191,7 @@ def json_value(value: Any) -> Any:
         return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
-    return _temporal(value) if hasattr(value, "iso_format") else str(value)
+    return str(value)
 
 
 def _temporal(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.neo4j.layout import AT, IN, JSON, Layout
-from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.names import quotable
 from graphret.stores.neo4j.values import canonical
 from graphret.where import Where
 
@@ -117,23 +117,26 @@ class Neo4jWhere(WhereCypher):
             return self.layout.id_of(self.variable), None, True
         if field in ("name", "text"):
             return self.layout.text_of(self.variable, getattr(self.layout, field)), None, True
-        names = [field]
-        if (own := field.removeprefix(_PREFIX)) not in ("", field):
-            names.append(own)
-        values = [part for name in names for part in self._property(name)]
-        if not self.layout.own:
-            return _first_of(values), None, False
-        inner = [f"{self.variable}.{name}" for name in quotable([IN + name for name in names])]
-        return _first_of(values), _first_of(inner), False
+        value, items = self._property(field, paths=True)
+        own = field.removeprefix(_PREFIX)
+        if own in ("", field):
+            return value, items, False
+        plain, listed = self._property(own, paths=False)
+        return f"coalesce({value}, {plain})", f"coalesce({items}, {listed})" if items else None, False
 
-    def _property(self, name: str) -> list[str]:
+    def _property(self, name: str, *, paths: bool) -> tuple[str, str | None]:
+        """Expressions for the property of this name, or where `paths` for what the name leads to inside of another."""
         key = self.layout.key(name)
         names = quotable([key]) if key else []
+        value = f"{self.variable}.{names[0]}" if names else "null"
         if not self.layout.own:
-            return [self._readable(f"{self.variable}.{quoted}") for quoted in names]
-        inner = [f"{self.variable}.{quoted}" for quoted in quotable([AT + name])]
+            return (self._readable(value) if names else value), None
+        inside = [f"{self.variable}.{inner}" for inner in quotable([AT + name, IN + name])]
+        at, items = inside if len(inside) == 2 else ("null", "null")
         is_text = f"coalesce({self.parameter(name)} IN {self.variable}.{JSON}, false)"
-        return [f"CASE WHEN NOT {is_text} THEN {self.variable}.{quoted} END" for quoted in names] + inner
+        if paths:
+            return f"coalesce(CASE WHEN NOT {is_text} THEN {value} END, {at})", items
+        return f"CASE WHEN {is_text} THEN {at} ELSE {value} END", f"CASE WHEN {is_text} THEN {items} END"
 
     def _readable(self, value: str) -> str:
         """Dates and durations are read as texts, and compared as such."""
@@ -184,10 +187,3 @@ def _encodes(text: str) -> bool:
 
 def _any_of(parts: list[str]) -> str:
     return f"({' OR '.join(parts)})" if parts else "false"
-
-
-def _first_of(parts: list[str]) -> str:
-    return f"coalesce({', '.join(parts)})" if len(parts) > 1 else parts[0] if parts else "null"
-
-
-__all__ = ["Neo4jWhere", "bears", "quote", "relation_types", "scope_of"]

@@ -1,0 +1,183 @@
+"""Conditions mean in Neo4j what `Where.matches` says of the node as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j import FOREIGN, OWN, Layout, Neo4jStore, Neo4jWhere
+from graphret.types import Node
+from graphret.where import Where
+
+if TYPE_CHECKING:
+    import neo4j
+
+#: Values that lie near each other: of other types, at the ends of 64 bits, where floating-point numbers thin out.
+SCALARS: list[Any] = [
+    *(0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0.0, 1.0, 0.5, -1.5, 1e16, 9.3e18, 1e300),
+    *(
+        True,
+        False,
+        "",
+        "a",
+        "A",
+        "ab",
+        "b",
+        "1",
+        "true",
+        "é",
+        "e\u0301",
+        "\ue000",
+        "\U0001f3ac",
+        "it's",
+        '"',
+        "\\u0041",
+    ),
+]
+LISTS: list[Any] = [[], ["a"], ["a", "b"], ["b", "a"], [1], [1, 2], [1.0], [True], [True, False], ["1"]]
+NESTED: list[Any] = [
+    {"b": 1},
+    {"b": {"c": "a"}},
+    {"b": ["a", "b"]},
+    {"b": [1, "a"]},
+    {"b": None},
+    {},
+    [1, "a"],
+    [1, 2.5],
+    [None, 1],
+    [[1], [2]],
+    [{"b": 1}],
+    [True, 1],
+]
+BEYOND = [2**63, -(2**63) - 1, 2**64, 10**30, 10**400]
+FIELDS = ["a", "b", "a.b", "a.b.c", "properties.a", "properties.name", "properties.a.b", "odd key", "missing"]
+OWN_FIELDS = ["id", "name", "text"]
+
+
+def nodes() -> list[Node]:
+    values = [*SCALARS, *LISTS, *NESTED, None]
+    found = [
+        Node(f"n{i:02}", [("A",), ("A", "B"), ("B", "A"), ()][i % 4], "name"[: i % 5], "a" * (i % 3), {"a": value})
+        for i, value in enumerate(values)
+    ]
+    more = [
+        {"a.b": 1, "a": {"b": 2}},
+        {"a.b": "a"},
+        {"name": "inner", "id": 7, "text": ["a"]},
+        {"properties.name": "a", "name": "b"},
+        {"properties.a": "a"},
+        {"odd key": 1, "b": 2},
+        {"graphret_json": "a", "b": {"name": 1}},
+        {},
+    ]
+    return [*found, *(Node(f"m{i}", ("B",), "m", "", properties) for i, properties in enumerate(more))]
+
+
+operands = st.sampled_from([*SCALARS, *BEYOND, None])
+with_lists = st.one_of(operands, st.sampled_from([*LISTS, [1, "a"], [1, 2.5], [None, 1], [[1], [2]]]))
+
+
+def leaves() -> st.SearchStrategy[dict[str, Any]]:
+    field = st.sampled_from(FIELDS * 3 + OWN_FIELDS)
+    one = st.tuples(st.sampled_from(["$eq", "$ne", "$contains", "$gt", "$gte", "$lt", "$lte"]), with_lists)
+    many = st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(with_lists, max_size=3))
+    there = st.tuples(st.just("$exists"), st.booleans())
+    label = st.tuples(
+        st.just("label"),
+        st.one_of(
+            st.tuples(st.sampled_from(["$eq", "$ne", "$contains"]), st.sampled_from(["A", "B", "C", 1])),
+            st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(st.sampled_from(["A", "B", "C"]), max_size=2)),
+            there,
+        ),
+    )
+    return st.one_of(st.tuples(field, st.one_of(one, many, there)), label).map(lambda leaf: {leaf[0]: dict([leaf[1]])})
+
+
+conditions = st.recursive(
+    leaves(),
+    lambda inner: st.one_of(
+        inner.map(lambda c: {"$not": c}),
+        st.lists(inner, min_size=1, max_size=3).map(lambda cs: {"$and": cs}),
+        st.lists(inner, min_size=1, max_size=3).map(lambda cs: {"$or": cs}),
+    ),
+    max_leaves=3,
+)
+
+
+def verdicts(driver: neo4j.Driver, layout: Layout, wheres: list[Where]) -> dict[str, list[bool]]:
+    """What the server says of each condition for each node, in one query."""
+    columns, parameters = [], {}
+    for i, where in enumerate(wheres):
+        writer = Neo4jWhere(layout, "n", f"w{i}_")
+        columns.append(writer.write(where))
+        parameters |= writer.parameters
+    text = f"MATCH {layout.node('n')} RETURN {layout.id_of('n')} AS id, [{', '.join(columns)}] AS verdicts"
+    return {row["id"]: row["verdicts"] for row in driver.execute_query(text, parameters).records}
+
+
+def compare(driver: neo4j.Driver, layout: Layout, nodes: list[Node], asked: list[dict[str, Any]]) -> None:
+    wheres = [where for condition in asked if (where := Where.parse(condition)) is not None]
+    found = verdicts(driver, layout, wheres)
+    wrong = [
+        (where.to_dict(), node.properties, node.labels, found[node.id][i])
+        for i, where in enumerate(wheres)
+        for node in nodes
+        if where.matches(node) is not found[node.id][i]
+    ]
+    assert not wrong, "\n".join(map(str, wrong[:10]))
+
+
+@pytest.fixture(scope="module")
+def filled(neo4j_module: neo4j.Driver) -> tuple[neo4j.Driver, list[Node]]:
+    store = Neo4jStore.from_driver(neo4j_module, nested="json")
+    store.upsert(nodes())
+    return neo4j_module, nodes()
+
+
+def test_what_is_nested_comes_back_exactly(filled: tuple[neo4j.Driver, list[Node]]) -> None:
+    driver, written = filled
+    read = Neo4jStore.from_driver(driver).get([node.id for node in written])
+    assert read == written
+    assert [typed(node.properties) for node in read if node] == [typed(node.properties) for node in written]
+
+
+def typed(properties: Mapping[str, Any]) -> list[str]:
+    """The properties with 1, 1.0 and true apart."""
+    return sorted(map(repr, properties.items()))
+
+
+#: Sixty conditions in one query each time; a smaller query would show no more, and take as long.
+@settings(max_examples=6, phases=[Phase.generate], suppress_health_check=[HealthCheck.large_base_example])
+@given(asked=st.lists(conditions, min_size=60, max_size=60))
+def test_conditions_mean_what_they_say(filled: tuple[neo4j.Driver, list[Node]], asked: list[dict[str, Any]]) -> None:
+    compare(filled[0], OWN, filled[1], asked)
+
+
+def test_conditions_on_what_others_wrote(neo4j_empty: neo4j.Driver) -> None:
+    """Dates, times and durations are read as texts, and conditions take them for these texts."""
+    neo4j_empty.execute_query(
+        """CREATE (:A {a: date('2020-02-01')}), (:A:B {a: datetime('2020-02-01T10:00:00.120+01:00[Europe/Paris]')}),
+        (:A {a: duration('P1Y2M3DT4.5S')}), (:B {a: localtime('10:00')}), (:B {a: time('10:00:00.5Z')}),
+        (:B {a: localdatetime('2020-01-01T00:00:01.000000001')}), (:C {a: '2020-02-01', name: 'a'}), (:C {a: 2020}),
+        (:C {a: ['2020-02-01'], title: 'b', name: 7}), (:D {b: 1})"""
+    )
+    read = [node for block in Neo4jStore.from_driver(neo4j_empty).nodes() for node in block]
+    assert len({node.id for node in read}) == 10
+    texts = ["2020-02-01", "2020-01-01T00:00:01.000000001", "10:00:00.5Z", "P1Y2M3DT4.5S", "", "z", "7", 2020]
+    operators = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains"]
+    asked: list[dict[str, Any]] = [{"a": {op: text}} for op in operators for text in texts]
+    asked += [{"name": "a"}, {"name": "7"}, {"text": ""}, {"a": {"$in": texts[:2]}}, {"id": {"$ne": read[0].id}}]
+    asked += [{"title": "b"}, {"properties.name": 7}, {"b": 1}, {"b": True}, {"label": "B"}, {"a": {"$exists": False}}]
+    compare(neo4j_empty, FOREIGN, read, asked)
+
+
+@pytest.mark.parametrize("op", ["$gt", "$lte"])
+def test_labels_have_no_order(op: str) -> None:
+    where = Where.parse({"label": {op: "A"}})
+    with pytest.raises(InvalidInput, match="label"):
+        Neo4jWhere(OWN, "n").write(where)
