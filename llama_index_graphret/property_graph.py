@@ -61,6 +61,8 @@ def from_property_graph_store(
     if options:
         raise InvalidInput(f"{next(iter(options))}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
+        if name_property is not None or text_property is not None:
+            raise InvalidInput("name_property, text_property: the nodes of a graphret store have name and text already")
         return store.store
     return PropertyGraphStoreAdapter(store, name_property=name_property, text_property=text_property)
 

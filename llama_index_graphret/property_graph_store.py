@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.graph_stores.types import (
@@ -82,6 +83,8 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     ) -> None:
         if not isinstance(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
+        if iscoroutinefunction(store.get):
+            raise InvalidInput(f"store: a {type(store).__name__} is awaited; LlamaIndex needs one that is not")
         self.store = store
         self.index = index
         self.embedding = embedding

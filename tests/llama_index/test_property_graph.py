@@ -185,6 +185,18 @@ def test_a_property_graph_that_does_not_replace_is_found_out() -> None:
 def test_a_graphret_store_comes_back_as_it_is() -> None:
     store = MemoryStore()
     assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store
+    with pytest.raises(InvalidInput, match="name_property"):
+        from_property_graph_store(GraphretPropertyGraphStore(store), name_property="title")
+    with pytest.raises(InvalidInput, match="nested"):
+        from_property_graph_store(SimplePropertyGraphStore(), nested="json")
+
+
+def test_a_store_that_is_awaited_is_refused() -> None:
+    class Awaited(MemoryStore):
+        async def get(self, ids: Any) -> Any: ...
+
+    with pytest.raises(InvalidInput, match="Awaited"):
+        GraphretPropertyGraphStore(Awaited())
 
 
 @pytest.mark.parametrize("other", [None, MemoryStore(), object()], ids=lambda other: type(other).__name__)

@@ -29,6 +29,7 @@ from llama_index_graphret import (
     evidence_of,
     from_property_graph_store,
 )
+from llama_index_graphret.labelled import to_relation
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -181,6 +182,9 @@ def test_a_neo4j_store_under_llama_index(ours: GraphretPropertyGraphStore) -> No
     (beagle,) = ours.get(ids=["Beagle"])
     assert (beagle.embedding, beagle.properties) == ([0.1, 0.2], {"a": {"b": 1}})
     assert "Ship" in ours.get_schema_str()
+    ours.delete(relation_names=["WROTE"])
+    assert ours.store.count() == (len(NODES) + 1, len(EDGES) - 1)
+    ours.upsert_relations([to_relation(EDGES[0])])
     ours.delete(ids=["Beagle"])
     assert all_nodes(ours.store) == sorted(NODES, key=lambda node: node.id)
     assert all_edges(ours.store) == sorted(EDGES, key=edge_key)
