@@ -12,7 +12,7 @@ from graphret.storage import Records, Strings
 from graphret.stores.ladybug.catalog import Catalog, NodeTable
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, literal, quoted, require_name
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, literal, quoted, require_table_name
 from graphret.stores.ladybug.values import arrow_array
 from graphret.stores.memory import Graph
 
@@ -152,7 +152,7 @@ class _Loader:
             self.session.do(statement)
 
     def _require(self, name: str, what: str, *, relation: bool) -> None:
-        require_name(name, f"{what}, {'relation' if relation else 'label'}")
+        require_table_name(name, f"{what}, {'relation' if relation else 'label'}")
         for catalog in (self.catalog, self.made):
             catalog.require_free(name, what, relation=relation)
         (self.made.relations if relation else self.made.nodes)[name] = None  # type: ignore[assignment]

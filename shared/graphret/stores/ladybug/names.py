@@ -59,6 +59,13 @@ def require_name(name: str, what: str) -> str:
     return name
 
 
+def require_table_name(name: str, what: str) -> str:
+    """Return a name that a table can have; besides the others, the database takes what is before a dot for another."""
+    if "." in name:
+        raise InvalidInput(f"{what}: {name[:80]!r} has a dot, which no table of a Ladybug database can have")
+    return require_name(name, what)
+
+
 def is_text(value: str) -> bool:
     """Whether a string can be written as utf-8."""
     try:

@@ -118,12 +118,14 @@ class EdgeReader:
             found.update({row: values[row] for row in ("source_row", "target_row") if values.get(row) is not None})
             if table.overflows and values.get(OVERFLOW):
                 found.update(json.loads(values[OVERFLOW]))
-        weight = None if "weight" in table.properties else values.get("weight")
+        weight = values.get("weight") if table.native or "weight" not in table.properties else None
         return Edge(source, relation, target, 1.0 if weight is None else float(weight), found)
 
 
 def edge_key(edge: Edge) -> EdgeKey:
     """Return what an edge is identified and ordered by."""
+    if not edge.properties:
+        return edge.source, edge.target, edge.relation, -1, -1
     source_row, target_row = (edge.properties.get(row, -1) for row in ("source_row", "target_row"))
     return (
         edge.source,

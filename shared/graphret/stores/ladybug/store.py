@@ -16,6 +16,7 @@ from graphret.stores.ladybug.columns import require_nested
 from graphret.stores.ladybug.engine import Engine, Session, failed, refused
 from graphret.stores.ladybug.loading import load_graph
 from graphret.stores.ladybug.reading import Reader
+from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.results import Values, plain
 from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_nodes, require_ends
 from graphret.stores.memory import MemoryStore
@@ -178,25 +179,22 @@ class LadybugStore(Reader, Following):
             plan = self._planned(fresh, linked)
             self._write(plan.run, plan.alone, stage)
 
-    def _planned(self, nodes: dict[str, Node], edges: dict[Any, Edge]) -> Plan:
+    def _planned(self, nodes: dict[str, Node], edges: dict[EdgeKey, Edge]) -> Plan:
         ends = {end for edge in edges.values() for end in (edge.source, edge.target)}
         with self._opened() as (session, catalog):
             located = self.locate(session, catalog, sorted({*nodes, *ends}))
         require_ends(edges.values(), nodes.keys() | located.keys())
         tables = located | {node.id: catalog.table_of(node.label) for node in nodes.values()}
         moved = [i for i in nodes if i in located and located[i] != tables[i]]
-        kept = self.neighbors(moved) if moved else []
+        kept = {edge_key(edge): edge for edge in self.neighbors(moved)} if moved else {}
         with self._opened() as (session, catalog):
-            for edge in kept:
-                for end in (edge.source, edge.target):
-                    if end not in tables:
-                        tables.update(self.locate(session, catalog, [e for k in kept for e in (k.source, k.target)]))
-                        tables.update({node.id: catalog.table_of(node.label) for node in nodes.values()})
+            others = {end for edge in kept.values() for end in (edge.source, edge.target)} - tables.keys()
+            tables |= self.locate(session, catalog, sorted(others))
             plan = Plan(catalog, located, self.nested)
             for node in nodes.values():
                 plan.add_node(session, node)
-            for edge in (*kept, *edges.values()):  # the last of an identity counts
-                plan.add_edge(session, edge, tables)
+            for key, edge in (kept | edges).items():
+                plan.add_edge(session, key, edge, tables)
         return plan
 
     def delete(self, ids: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.ladybug.catalog import Catalog
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, is_text, literal, quoted, require_name
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, is_text, literal, quoted, require_table_name
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.values import arrow_array
 from graphret.types import Edge, Node, require_id
@@ -69,7 +69,7 @@ class Plan:
         self._require_distinct(table, what, self.nodes)
         known = self.catalog.nodes.get(table)
         if known is None:
-            require_name(table, f"{what}, label")
+            require_table_name(table, f"{what}, label")
             return Columns(None, NODE_COLUMNS, self.nested)
         if not known.native:
             raise StoreMismatch(
@@ -78,30 +78,29 @@ class Plan:
             )
         return Columns(f"(x:{quoted(table)})", known.columns, self.nested)
 
-    def add_edge(self, session: Session, edge: Edge, tables: Mapping[str, str]) -> None:
+    def add_edge(self, session: Session, key: EdgeKey, edge: Edge, tables: Mapping[str, str]) -> None:
         """Plan to write an edge between nodes of which the tables are given."""
-        what = f"edge {edge.source!r} to {edge.target!r}"
         columns = self.relations.get(edge.relation)
         if columns is None:
-            columns = self.relations[edge.relation] = self._relation_columns(edge.relation, what)
-        rows = {row: edge.properties[row] for row in _ROWS if edge.properties.get(row) is not None}
-        for row, value in rows.items():
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-                raise InvalidInput(f"{what}: {row} must be a whole number from 0, not {value!r}")
-        others = {name: value for name, value in edge.properties.items() if name not in _ROWS}
-        placed = {"weight": float(edge.weight), **rows, **columns.place(session, what, others)}
+            columns = self.relations[edge.relation] = self._relation_columns(edge.relation, _what(edge))
+        placed: dict[str, Any] = {"weight": float(edge.weight)}
+        if edge.properties:
+            placed |= _rows_of(edge)
+            others = {name: value for name, value in edge.properties.items() if name not in _ROWS}
+            placed |= columns.place(session, _what(edge), others)
         pair = edge.relation, tables[edge.source], tables[edge.target]
-        pairs = self.pairs.setdefault(edge.relation, [])
-        if pair[1:] not in pairs:
-            pairs.append(pair[1:])
-        self.edges.setdefault(pair, {})[edge_key(edge)] = placed
+        edges = self.edges.get(pair)
+        if edges is None:
+            edges = self.edges[pair] = {}
+            self.pairs.setdefault(edge.relation, []).append(pair[1:])
+        edges[key] = placed
 
     def _relation_columns(self, relation: str, what: str) -> Columns:
         self.catalog.require_free(relation, what, relation=True)
         self._require_distinct(relation, what, self.relations)
         known = self.catalog.relations.get(relation)
         if known is None:
-            require_name(relation, f"{what}, relation")
+            require_table_name(relation, f"{what}, relation")
             return Columns(None, EDGE_COLUMNS, self.nested)
         if not known.native:
             raise StoreMismatch(f"{what}: the relation {relation!r} was made by something else")
@@ -188,16 +187,27 @@ def checked_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
     found: dict[EdgeKey, Edge] = {}
     for edge in edges:
-        what = f"edge {edge.source!r} to {edge.target!r}"
         if not isinstance(edge.relation, str) or not edge.relation:
-            raise InvalidInput(f"{what}: the relation must be a non-empty string")
+            raise InvalidInput(f"{_what(edge)}: the relation must be a non-empty string")
         weight = edge.weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
-            raise InvalidInput(f"{what}: the weight must be a finite number")
+            raise InvalidInput(f"{_what(edge)}: the weight must be a finite number")
         if not isinstance(edge.properties, Mapping):
-            raise InvalidInput(f"{what}: the properties must be a mapping")
+            raise InvalidInput(f"{_what(edge)}: the properties must be a mapping")
         found[edge_key(edge)] = edge
     return found
+
+
+def _what(edge: Edge) -> str:
+    return f"edge {edge.source!r} to {edge.target!r}"
+
+
+def _rows_of(edge: Edge) -> dict[str, int]:
+    rows = {row: edge.properties[row] for row in _ROWS if edge.properties.get(row) is not None}
+    for row, value in rows.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+            raise InvalidInput(f"{_what(edge)}: {row} must be a whole number from 0, not {value!r}")
+    return rows
 
 
 def require_ends(edges: Iterable[Edge], there: Collection[str]) -> None:
@@ -205,7 +215,7 @@ def require_ends(edges: Iterable[Edge], there: Collection[str]) -> None:
     for edge in edges:
         for end in (edge.source, edge.target):
             if end not in there:
-                raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: there is no node {end!r}")
+                raise InvalidInput(f"{_what(edge)}: there is no node {end!r}")
 
 
 def delete_nodes(session: Session, table: str, ids: Sequence[str]) -> None:

@@ -1,0 +1,207 @@
+"""Files of Ladybug databases: reopened, shared, killed in mid-write, made by others, broken."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from graphret.errors import GraphretError, StoreError, StoreMismatch, StoreUnavailable
+from graphret.stores.ladybug import LadybugStore
+from graphret.testing.graphs import EDGES, NODES
+from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.types import Edge, Node
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "graph.lbug"
+
+
+def test_a_closed_database_opens_again_as_it_was(path: Path) -> None:
+    with LadybugStore(path) as store:
+        store.upsert(NODES, EDGES)
+        schema = store.schema()
+    store.close()
+    for read_only in (False, True):
+        with LadybugStore(path, read_only=read_only) as store:
+            assert all_nodes(store) == sorted(NODES, key=lambda node: node.id)
+            assert all_edges(store) == sorted(EDGES, key=edge_key)
+            assert store.schema() == schema
+    with LadybugStore(path, read_only=True) as store:
+        for write in (
+            lambda: store.upsert(NODES),
+            lambda: store.delete(["ada"]),
+            lambda: store.query("MATCH (n) DELETE n"),
+        ):
+            with pytest.raises(StoreError):
+                write()
+
+
+def test_one_store_has_a_database_open(path: Path) -> None:
+    with LadybugStore(path) as store:
+        store.upsert(NODES)
+        for read_only in (False, True):
+            with pytest.raises(StoreUnavailable, match=r"graph\.lbug"):
+                LadybugStore(path, read_only=read_only)
+        code = f"from graphret.stores.ladybug import LadybugStore\nLadybugStore({str(path)!r})"
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "StoreUnavailable" in other.stderr
+        assert "graph.lbug" in other.stderr.splitlines()[-1]
+        store.upsert([Node("still", ("Writable",))])
+    with LadybugStore(path) as store:
+        assert store.count()[0] == len(NODES) + 1
+
+
+_WRITER = """
+import sys
+from graphret.stores.ladybug import LadybugStore
+from graphret.types import Edge, Node
+store = LadybugStore(sys.argv[1])
+print("open", flush=True)
+for k in range(10_000):
+    n = (50, 3000)[k % 2]
+    nodes = [Node(f"{k}-{i}", ("Item", f"L{k}"), properties={f"p{k % 5}": i}) for i in range(n)]
+    store.upsert(nodes, [Edge(f"{k}-{i}", "NEXT", f"{k}-{(i * 3) % n}") for i in range(n)])
+    print(k, flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.4, 0.9])
+def test_a_killed_writer_leaves_whole_batches(path: Path, delay: float) -> None:
+    command = [sys.executable, "-c", _WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        done = 0
+        while done < 3:
+            done += process.stdout.readline().strip().isdigit()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        done += sum(line.strip().isdigit() for line in process.stdout)
+    with LadybugStore(path) as store:
+        sizes: dict[str, int] = {}
+        for node in all_nodes(store):
+            sizes[node.id.split("-")[0]] = sizes.get(node.id.split("-")[0], 0) + 1
+        assert {int(k): n for k, n in sizes.items()} == {k: (50, 3000)[k % 2] for k in range(len(sizes))}
+        assert done <= len(sizes) <= done + 1
+        assert store.count() == (sum(sizes.values()), sum(sizes.values()))
+        store.upsert([Node("after", ("Item",))])
+
+
+def test_a_failed_write_leaves_nothing_and_readers_go_on(path: Path) -> None:
+    class Failing:
+        def upsert(self, nodes: object) -> None:
+            raise OSError("no room")
+
+        def delete(self, ids: object) -> None:
+            pass
+
+    many = [Node(f"new{i}", ("Fresh",), properties={"x": i}) for i in range(3000)]
+    with LadybugStore(path) as store:
+        store.upsert(NODES, EDGES)
+        stop, counts, errors = threading.Event(), set(), []
+
+        def read() -> None:
+            while not stop.is_set():
+                try:
+                    counts.add(store.count())
+                    store.neighbors(["ada", "new1"])
+                    store.query("MATCH (n:Person) RETURN n.name, n.born")
+                except Exception as error:
+                    errors.append(error)
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        store.attach(Failing())
+        for _ in range(5):
+            with pytest.raises(OSError, match="no room"):
+                store.upsert(many, [Edge("new1", "KNEW", "ada")])
+        store._followers = ()
+        for k in range(5):
+            store.upsert([Node(f"s{k}", (f"Label{k}",), properties={f"p{k}": 1})], [Edge(f"s{k}", f"R{k}", "ada")])
+        store.upsert(many)
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert not errors
+        assert all(nodes <= len(NODES) + 5 or nodes == len(NODES) + 5 + len(many) for nodes, _ in counts)
+        assert store.count() == (len(NODES) + 5 + len(many), len(EDGES) + 5)
+
+
+def _foreign(path: Path) -> None:
+    import ladybug
+
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for statement in (
+            "CREATE NODE TABLE City(code INT64 PRIMARY KEY, title STRING, founded DATE, tags STRING[])",
+            "CREATE NODE TABLE Person(email STRING PRIMARY KEY, title STRING, code INT64, born TIMESTAMP)",
+            "CREATE REL TABLE LIVES_IN(FROM Person TO City, since INT64)",
+            "CREATE (:City {code: 9, title: 'Ghent', founded: date('0650-01-02'), tags: ['old']})",
+            "CREATE (:City {code: 10, title: 'Oslo', founded: date('1048-01-02')})",
+            "CREATE (:Person {email: 'ann@x', title: 'Ann', code: 77})",
+            "MATCH (p:Person), (c:City) CREATE (p)-[:LIVES_IN {since: c.code}]->(c)",
+        ):
+            connection.execute(statement)
+
+
+def test_a_database_that_something_else_wrote_is_read(path: Path) -> None:
+    _foreign(path)
+    with LadybugStore(path, id_property="code", name_property="title") as store:
+        ghent = Node("9", ("City",), "Ghent", "", {"founded": "0650-01-02", "tags": ["old"]})
+        assert store.get(["9", "77", "8"])[0] == ghent
+        assert store.count() == (3, 2)
+        assert [n.id for n in all_nodes(store)] == ["10", "77", "9"]
+        assert store.neighbors(["9"]) == [Edge("77", "LIVES_IN", "9", 1.0, {"since": 9})]
+        assert store.neighbors(["77"], where={"founded": {"$gt": "1000-01-01"}})[0].target == "10"
+        assert store.neighbors(["77"], where={"id": "9"}, limit=1)[0].target == "9"
+        assert [n.id for n in all_nodes(store, where={"tags": {"$contains": "old"}})] == ["9"]
+        assert [n.id for n in all_nodes(store, labels=["City"], where={"name": {"$gt": "H"}})] == ["10"]
+        assert store.query("MATCH (c:City {title: 'Ghent'}) RETURN c").rows == [(ghent,)]
+        assert store.schema().relations == {("Person", "LIVES_IN", "City"): 2}
+        assert store.schema().properties["City"]["founded"].coverage == 1.0
+        with pytest.raises(StoreMismatch, match="City"):
+            store.upsert([Node("1", ("City",))])
+        with pytest.raises(StoreError, match="City"):
+            store.delete(["9"])
+    with LadybugStore(path) as store:
+        ids = [node.id for node in all_nodes(store)]
+        assert len(set(ids)) == 3
+        assert [node and node.id for node in store.get(ids)] == ids
+        assert len(store.neighbors(ids)) == 2
+        assert store.get(["0:99", "x", "0:-1", "7"]) == [None] * 4
+        store.upsert([Node("1", ("Mine",))])
+        assert store.get(["1"]) == [Node("1", ("Mine",))]
+
+
+def test_what_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+    with LadybugStore(tmp_path / "whole") as store:
+        store.upsert([Node(f"n{i}") for i in range(5000)])
+    content = (tmp_path / "whole").read_bytes()
+    (tmp_path / "text").write_text("hello " * 1000)
+    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
+    (tmp_path / "folder").mkdir()
+    for name in ("text", "cut", "folder", "absent/x"):
+        with pytest.raises((StoreMismatch, StoreUnavailable), match=name):
+            LadybugStore(tmp_path / name)
+    with pytest.raises(StoreUnavailable, match="nothing"):
+        LadybugStore(tmp_path / "nothing", read_only=True)
+    with LadybugStore(tmp_path / "whole") as store:
+        assert store.count() == (5000, 0)
+
+
+def test_a_temporary_database_is_gone_after_closing() -> None:
+    store = LadybugStore(":memory:")
+    store.upsert(NODES, EDGES)
+    folder = store.path.parent
+    assert folder.exists()
+    store.close()
+    assert not os.path.exists(folder)
+    with pytest.raises(GraphretError):
+        store.get(["ada"])

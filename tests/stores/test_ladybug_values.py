@@ -1,0 +1,212 @@
+"""What a Ladybug database holds of names and values, exactly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.memory import MemoryStore
+from graphret.testing.graphs import HOSTILE, random_graph
+from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.types import Edge, Node
+
+
+@pytest.fixture
+def store() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:") as store:
+        yield store
+
+
+@pytest.fixture
+def keeping() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:", nested="json") as store:
+        yield store
+
+
+def test_every_hostile_name_works_as_label_relation_and_property(store: LadybugStore) -> None:
+    names = [name for name in HOSTILE if "." not in name]
+    nodes = [Node(f"n{i}", (name,), properties={f"p.{name}": i}) for i, name in enumerate(names)]
+    edges = [Edge(f"n{i}", f"to {name}", "n0", 1.0, {f"{name}.": i}) for i, name in enumerate(names)]
+    store.upsert(nodes, edges)
+    assert store.get([node.id for node in nodes]) == nodes
+    for i, name in enumerate(names):
+        assert all_nodes(store, labels=[name]) == [nodes[i]]
+        assert all_nodes(store, where={f"p.{name}": i}) == [nodes[i]]
+        assert store.neighbors([f"n{i}"], relations=[f"to {name}"], direction="out") == [edges[i]]
+    store.upsert([Node("n0", ("moved",))])
+    assert all_edges(store) == sorted(edges, key=edge_key)
+
+
+@pytest.mark.parametrize("name", ["", "nul\0l", "\ud800", "dot.ted"], ids=ascii)
+def test_names_that_cannot_be_are_refused(store: LadybugStore, name: str) -> None:
+    store.upsert([Node("a")])
+    for node in (Node("b", (name,)), Node("b", properties={name: 1})):
+        if node.labels != ("",) and "dot.ted" not in node.properties:  # no label; a property may have a dot
+            with pytest.raises(InvalidInput, match="'b'"):
+                store.upsert([node])
+    with pytest.raises(InvalidInput):
+        store.upsert([], [Edge("a", name, "a")])
+    assert store.count() == (1, 0)
+
+
+def test_names_that_differ_only_in_case_are_refused_by_name(store: LadybugStore, keeping: LadybugStore) -> None:
+    store.upsert([Node("a", ("Film",), properties={"year": 1})], [Edge("a", "NEXT", "a")])
+    refused: list[tuple[list[Node], list[Edge]]] = [
+        ([Node("b", ("film",))], []),
+        ([Node("b", ("Next",))], []),
+        ([Node("b", ("X",)), Node("c", ("x",))], []),
+        ([], [Edge("a", "next", "a")]),
+        ([], [Edge("a", "FILM", "a")]),
+        ([Node("b", ("Film",), properties={"Year": 2})], []),
+    ]
+    for nodes, edges in refused:
+        with pytest.raises(InvalidInput, match="case"):
+            store.upsert(nodes, edges)
+    assert store.count() == (1, 1)
+    node = Node("b", ("Film",), properties={"Year": 2, "year": 1, "YEAR": "x"})
+    keeping.upsert([node])
+    assert keeping.get(["b"]) == [node]
+    assert [n.id for n in all_nodes(keeping, where={"YEAR": "x"})] == ["b"]
+
+
+def test_properties_named_like_columns_are_kept(store: LadybugStore) -> None:
+    properties = {"id": 7, "name": "x", "TEXT": "y", "labels": "z", "properties": 1, "properties.id": 2, "weight": 3}
+    node = Node("a", ("A", "B"), "own", "text", properties)
+    edge = Edge("a", "R", "a", 2.0, {"weight": 5, "id": 6, "source_row": 0, "from": "x", "to": "y"})
+    store.upsert([node], [edge])
+    assert store.get(["a"]) == [node]
+    assert all_edges(store) == [edge]
+    assert store.query("MATCH (n)-[r]->(m) RETURN n, r").rows == [(node, edge)]
+
+
+def test_integers_and_floats_share_a_column_where_all_are_exact(store: LadybugStore) -> None:
+    store.upsert([Node("a", properties={"x": 1, "l": [1]})])
+    store.upsert([Node("b", properties={"x": 0.5, "l": [0.5]}), Node("c", properties={"x": 2, "l": []})])
+    found = store.get(["a", "b", "c"])
+    assert [n and dict(n.properties) for n in found] == [{"x": 1, "l": [1]}, {"x": 0.5, "l": [0.5]}, {"x": 2, "l": []}]
+    with pytest.raises(InvalidInput, match=r"'d'.*'x'.*nested='json'"):
+        store.upsert([Node("d", properties={"x": 2**53 + 1})])
+    store.upsert([Node("e", ("Other",), properties={"x": 2**53 + 1})])
+    for nodes in ([Node("f", ("Other",), properties={"x": 0.5})], [Node("g", ("New",), properties={"x": 2**60 + 1})]):
+        with pytest.raises(InvalidInput, match="x"):
+            store.upsert([*nodes, Node("h", nodes[0].labels, properties={"x": 0.5})])
+    assert store.count() == (4, 0)
+
+
+@pytest.mark.parametrize("value", ["one", True, [1], {"a": 1}, 2**64, [1, "a"], [[1]], [None], {1: 2}, float("nan")])
+def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keeping: LadybugStore, value: Any) -> None:
+    first, odd = Node("a", properties={"x": 1}), Node("b", properties={"x": value, "y": 2})
+    edge = Edge("a", "R", "b", 1.0, {"z": value})
+    store.upsert([first])
+    with pytest.raises(InvalidInput, match=r"(?s)'b'.*'x'"):
+        store.upsert([Node("c"), odd])
+    assert store.count() == (1, 0)
+    if value in ({1: 2},) or value != value:
+        with pytest.raises(InvalidInput, match=r"'b'.*'x'.*JSON"):
+            keeping.upsert([first, odd])
+        return
+    keeping.upsert([first, Node("e", properties={"z": 1})], [Edge("a", "R", "e", 1.0, {"z": "first"})])
+    keeping.upsert([odd], [edge])
+    assert keeping.get(["a", "b"]) == [first, odd]
+    assert keeping.neighbors(["b"]) == [edge]
+    assert type(keeping.get(["b"])[0].properties["x"]) is type(value)  # type: ignore[union-attr]
+
+
+def test_a_column_without_values_takes_another_type(store: LadybugStore) -> None:
+    store.upsert([Node("a", properties={"x": 1, "l": []})])
+    store.upsert([Node("a", properties={"l": []})])
+    store.upsert([Node("b", properties={"x": "text", "l": [1, 2]})])
+    assert [n and dict(n.properties) for n in store.get(["a", "b"])] == [{"l": []}, {"x": "text", "l": [1, 2]}]
+
+
+def test_absent_and_null_are_the_same(store: LadybugStore) -> None:
+    store.upsert([Node("a", properties={"x": None, "y": 1})])
+    assert store.get(["a"]) == [Node("a", properties={"y": 1})]
+
+
+def test_queries_return_nodes_edges_and_paths_whatever_types_other_tables_have(store: LadybugStore) -> None:
+    """Read together with a table where the column has another type, the database gives something else."""
+    a, b = (
+        Node("a", ("A",), properties={"x": 12345, "big": 1.5}),
+        Node("b", ("B",), properties={"x": "text", "big": [1]}),
+    )
+    edges = [Edge("a", "R", "b", 1.0, {"p": 77}), Edge("b", "S", "a", 2.0, {"p": "seven"})]
+    store.upsert([a, b], edges)
+    assert set(map(repr, store.query("MATCH (n) RETURN n").rows)) == {repr((a,)), repr((b,))}
+    assert store.query("MATCH (n:A)-[r]->(m) RETURN r, n, m").rows == [(edges[0], a, b)]
+    assert store.query("MATCH p = (n:A)-[r]->(m) RETURN p").rows == [([a, edges[0], b],)]
+    assert store.query("MATCH p = (n:A)-[*2..2]->(m) RETURN p").rows == [([a, edges[0], b, edges[1], a],)]
+    assert store.query("MATCH (n)-[r:S]->(m) RETURN collect(r) AS found, {node: n} AS s").rows == [
+        ([edges[1]], {"node": b})
+    ]
+    assert store.query("OPTIONAL MATCH (n:A {id: 'none'}) RETURN n").rows == [(None,)]
+
+
+def test_one_text_is_one_statement(store: LadybugStore) -> None:
+    store.upsert([Node("a")])
+    for text in ("COMMIT; CREATE (:Node {id: 'eve'})", "RETURN 1; MATCH (n) DETACH DELETE n", "", "ROLLBACK; RETURN 1"):
+        with pytest.raises(QueryRefused):
+            store.query(text)
+        with pytest.raises(QueryRefused):
+            store.query(text, {"x": 1})
+        with pytest.raises(QueryRefused):
+            store.explain(text)
+    assert [node.id for node in all_nodes(store)] == ["a"]
+    assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",)]
+
+
+def test_a_memory_store_is_loaded_by_columns(keeping: LadybugStore) -> None:
+    nodes, edges = random_graph(5)
+    nodes += [Node("none", ()), Node("deep", ("Film",), "é", "t", {"a": {"b": [1, None]}, "age": "old", "l": []})]
+    edges += [Edge("none", "LIKES", "deep", 0.5, {"since": "ever", "target_row": 4}), Edge("deep", "ALONE", "deep")]
+    memory = MemoryStore.of(nodes, edges)
+    keeping.load(memory)
+    assert all_nodes(keeping) == all_nodes(memory)
+    assert all_edges(keeping) == all_edges(memory)
+    assert keeping.schema().relations == memory.schema().relations
+    assert keeping.schema().labels == memory.schema().labels
+    with pytest.raises(InvalidInput, match="empty"):
+        keeping.load(memory)
+    keeping.delete([node.id for node in nodes])
+    keeping.load(memory)
+    assert all_edges(keeping) == all_edges(memory)
+
+
+def test_a_load_that_fails_leaves_nothing(store: LadybugStore) -> None:
+    memory = MemoryStore.of(
+        [Node("a", ("A",)), Node("z", ("Z",), properties={"deep": {"x": 1}})], [Edge("a", "R", "z")]
+    )
+    with pytest.raises(InvalidInput, match=r"'z'.*'deep'"):
+        store.load(memory)
+    assert store.count() == (0, 0)
+    assert store.schema().labels == {}
+    store.upsert([Node("a", ("A",))])
+
+
+def test_large_batches_are_copied_and_replaced(store: LadybugStore) -> None:
+    nodes = [Node(f"n{i:05}", ("Item",), properties={"x": i}) for i in range(3000)]
+    edges = [Edge(nodes[i].id, "NEXT", nodes[(i * 7) % 3000].id, 1.0, {"source_row": i % 3}) for i in range(3000)]
+    store.upsert(nodes, edges)
+    changed = [Edge(e.source, e.relation, e.target, 2.0, e.properties) for e in edges]
+    store.upsert(nodes[:2500], changed)
+    assert all_edges(store) == sorted(changed, key=edge_key)
+    assert store.neighbors([nodes[7].id], limit=1) == store.neighbors([nodes[7].id])[:1]
+    with pytest.raises(InvalidInput, match="nowhere"):
+        store.upsert([Node(f"m{i}", ("Item",)) for i in range(3000)], [Edge("m1", "NEXT", "nowhere")])
+    assert store.count() == (3000, 3000)
+
+
+def test_bad_options_and_rows_are_refused(store: LadybugStore) -> None:
+    with pytest.raises(InvalidInput, match="nested"):
+        LadybugStore(":memory:", nested="maybe")
+    store.upsert([Node("a")])
+    for row in ("x", 1.5, -2, True):
+        with pytest.raises(InvalidInput, match="source_row"):
+            store.upsert([], [Edge("a", "R", "a", 1.0, {"source_row": row})])
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.count()

@@ -1,0 +1,113 @@
+"""Conditions in Ladybug's Cypher mean what `Where.matches` does, on every way to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.memory import MemoryStore
+from graphret.types import Edge, Node
+from graphret.where import Where
+
+_LARGE = 2**53
+
+#: By property, values that one column holds together.
+KINDS: dict[str, list[Any]] = {
+    "whole": [0, 1, -1, 7, _LARGE + 1, -(2**63), 2**63 - 1],
+    "real": [0.0, 1.0, 0.5, -2.5, 1e300, 5e-324, float(_LARGE)],
+    "text": ["", "a", "A", "ab", "é", "東京", "1", "'\"`\\"],
+    "flag": [True, False],
+    "texts": [[], ["a"], ["a", "b"], ["b", "a"], [""]],
+    "wholes": [[], [1], [0, 1], [_LARGE + 1]],
+    "reals": [[], [1.0], [0.5, 1.0]],
+    "flags": [[True], [True, False], []],
+    "mixed": [1, "one", [1, "one"], {"a": {"b": 1}}, {"a": "x"}, [[1]], 2**70, True],
+    "properties.name": ["inner", "outer"],
+    "a.b": [1, 2],
+}
+FIELDS = [*KINDS, "absent", "id", "name", "label", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed"]
+OPERANDS: list[Any] = [
+    *(value for values in KINDS.values() for value in values if not isinstance(value, dict) and value != [[1]]),
+    None,
+    1.5,
+    -0.0,
+    float(2**63),
+    _LARGE,
+    -(2**63) - 1,
+    1e400,
+    [1, True],
+    [True],
+    ["a", 1],
+    "n1",
+    "Odd",
+]
+
+
+def nodes() -> st.SearchStrategy[list[Node]]:
+    def made(rows: list[tuple[dict[str, Any], tuple[str, ...], str]]) -> list[Node]:
+        return [Node(f"n{i}", labels, name, "", values) for i, (values, labels, name) in enumerate(rows)]
+
+    values = st.fixed_dictionaries({}, optional={name: st.sampled_from(found) for name, found in KINDS.items()})
+    labels = st.sampled_from([("Odd",), ("Even",), ("Odd", "Even"), ("Even", "Odd", "Both"), ()])
+    return st.lists(st.tuples(values, labels, st.sampled_from(["", "a", "Odd"])), min_size=1, max_size=6).map(made)
+
+
+def leaves() -> st.SearchStrategy[dict[str, Any]]:
+    operand = st.sampled_from(OPERANDS)
+    compared = st.one_of(
+        st.tuples(st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains"]), operand),
+        st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(operand, max_size=3)),
+        st.tuples(st.just("$exists"), st.booleans()),
+    )
+
+    def fits(field: str, op: str) -> bool:
+        return field != "label" or not op.startswith(("$gt", "$lt"))
+
+    return st.tuples(st.sampled_from(FIELDS), compared).map(
+        lambda item: {item[0]: {item[1][0]: item[1][1]}} if fits(item[0], item[1][0]) else {item[0]: "Odd"}
+    )
+
+
+def conditions() -> st.SearchStrategy[dict[str, Any]]:
+    return st.recursive(
+        leaves(),
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=1, max_size=3).map(lambda found: {"$and": found}),
+            st.lists(inner, min_size=1, max_size=3).map(lambda found: {"$or": found}),
+            inner.map(lambda one: {"$not": one}),
+        ),
+        max_leaves=4,
+    )
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:", nested="json") as store:
+        yield store
+
+
+@settings(max_examples=40)
+@given(nodes=nodes(), wanted=st.lists(conditions(), min_size=1, max_size=4))
+def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], wanted: list[dict[str, Any]]) -> None:
+    store.delete([node.id for block in store.nodes() for node in block])
+    edges = [Edge(nodes[0].id, "TO", node.id) for node in nodes] + [Edge(n.id, "BACK", nodes[0].id) for n in nodes]
+    store.upsert(nodes, edges)
+    memory = MemoryStore.of(nodes, edges)
+    for condition in wanted:
+        where = Where.parse(condition)
+        assert where is not None
+        expected = {node.id for node in nodes if where.matches(node)}
+        assert {n.id for block in store.nodes(where=condition) for n in block} == expected, condition
+        view = store.view(condition)
+        ids = [node.id for node in nodes]
+        assert view.get(ids) == [node if node.id in expected else None for node in nodes], condition
+        assert view.count() == memory.view(condition).count(), condition
+        assert view.neighbors(ids) == memory.view(condition).neighbors(ids), condition
+        for direction in ("both", "out", "in"):
+            options: dict[str, Any] = {"where": condition, "direction": direction, "labels": ["Odd"]}
+            assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
