@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.output import print_json, remark, stdout
+from graphret.cli.output import print_json, stdout
 from graphret.cli.running import writing_to
 from graphret.errors import InvalidInput
 
@@ -101,19 +101,16 @@ def _plot(report: Any, path: Path) -> None:
 
 def _inspect_database(where: str, json: bool) -> None:
     from graphret.cli.moving import summary
+    from graphret.graphs.counting import relation_counts
     from graphret.graphs.opening import opened
 
     with opened(where) as store:
         nodes, edges = store.count()
         found = store.schema()
-    relations: dict[str, int] = dict.fromkeys(found.relation_names, 0)
-    for (_, relation, _), n in found.relations.items():
-        relations[relation] += n
-    labels = dict(found.labels)
+        relations = relation_counts(store)
+    labels = {label: n for label, n in found.labels.items() if n}
     if json:
         counts = {"nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
-        print_json({"where": where, **counts, "sampled": found.sampled})
+        print_json({"where": where, **counts})
         return
     stdout().print(summary(nodes, edges, labels, relations))
-    if found.sampled:
-        remark("the counts of relations are of a sample")

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphret import storage
 from graphret.errors import InvalidInput
+from graphret.graphs.counting import relation_counts
 from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
 from graphret.graphs.journal import Journal, fingerprint
 from graphret.graphs.loading import Loaded, copy, load_tables, memory_store
@@ -123,7 +122,6 @@ def _from_layout(
     store: MemoryStore, n_edges: int, source: str, where: str, nested: str, progress: Progress
 ) -> Imported:
     """Write what was read from the Parquet layout as a store already."""
-    nodes, edges = store.graph.nodes, store.graph.edges
     loaded = Loaded(*store.count())
     if kind_of(where) == FOLDER:
         store.save(where)
@@ -131,14 +129,13 @@ def _from_layout(
         key = ["parquet", fingerprint([Path(source)]), nested, place_of(where)]
         with _target(where, nested) as database:
             loaded = copy(store, database, journal=Journal(key), progress=progress)
-    counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
     return Imported(
         where,
         "parquet",
         *store.count(),
-        dict(sorted(nodes.label_counts().items())),
-        {name: n for name, n in zip(edges.relations, counts, strict=True) if n},
-        n_edges - len(edges),
+        dict(sorted(store.graph.nodes.label_counts().items())),
+        relation_counts(store),
+        n_edges - store.count()[1],
         loaded.resumed_nodes,
         loaded.resumed_edges,
     )
@@ -177,17 +174,13 @@ def _target(where: str, nested: str) -> AbstractContextManager[GraphStore]:
 
 
 def _copied_to(store: GraphStore, where: str, loaded: Loaded) -> Imported:
-    schema = store.schema()
-    relations: dict[str, int] = {}
-    for (_, relation, _), n in schema.relations.items():
-        relations[relation] = relations.get(relation, 0) + n
     return Imported(
         where,
         STORE,
         loaded.nodes,
         loaded.edges,
-        dict(schema.labels),
-        dict(sorted(relations.items())),
+        {label: n for label, n in sorted(store.schema().labels.items()) if n},
+        relation_counts(store),
         resumed_nodes=loaded.resumed_nodes,
         resumed_edges=loaded.resumed_edges,
     )
