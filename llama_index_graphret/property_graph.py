@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from itertools import groupby
 from typing import Any
@@ -14,6 +15,7 @@ from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.base import GraphStore, require_direction, require_limit, require_names
+from graphret.stores.following import Following
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
@@ -67,7 +69,7 @@ def from_property_graph_store(
     return PropertyGraphStoreAdapter(store, name_property=name_property, text_property=text_property)
 
 
-class PropertyGraphStoreAdapter:
+class PropertyGraphStoreAdapter(Following):
     """A LlamaIndex property graph behind the contract of `GraphStore`.
 
     What LlamaIndex's model has no place for (several labels, a name that is not the id, a name beside a text, weights,
@@ -189,9 +191,9 @@ class PropertyGraphStoreAdapter:
             MemoryStore.of([*fresh, *present], links)  # refuses what is malformed
             relations, replaced = self._relations(links)
             known = self._source.nodes([node.id for node in fresh]) if fresh else []
-            self._source.write(
-                _with_embeddings([encoded(node) for node in fresh], fresh, self._nodes(known), known), relations
-            )
+            made = _with_embeddings([encoded(node) for node in fresh], fresh, self._nodes(known), known)
+            with self._step(nodes=fresh, edges=links):
+                self._source.write(made, relations)
             self._require_kept(fresh, [node_id for node_id, _ in known], links, replaced)
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -200,7 +202,29 @@ class PropertyGraphStoreAdapter:
         with self._writing:
             gone = list(dict.fromkeys(ids))
             if gone:
-                self._source.delete(gone)
+                with self._step(deletes=gone):
+                    self._source.delete(gone)
+
+    def attach(self, index: Any) -> None:
+        """Keep an index in step with this store; see `Following.attach`. Writes by others do not reach it.
+
+        Raises
+        ------
+        StoreError
+            When the property graph is none in memory: a write of another cannot be undone where the index fails.
+        """
+        self._require_writable()
+        with self._source.restoring():
+            super().attach(index)
+
+    @contextmanager
+    def _step(self, **written: Any) -> Iterator[None]:
+        if not self._followers:
+            yield
+            return
+        with self.followed(**written) as stage, self._source.restoring():
+            yield
+            stage(self)
 
     def _require_writable(self) -> None:
         if self._where is not None:

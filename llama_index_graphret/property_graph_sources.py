@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
@@ -14,7 +15,7 @@ from llama_index.core.graph_stores.types import (
     Relation,
 )
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreError
 from llama_index_graphret.labelled import MENTIONS
 
 BLOCK = 1000
@@ -37,6 +38,10 @@ class Source(Protocol):
     def write(self, nodes: list[LabelledNode], relations: list[Relation]) -> None: ...
 
     def delete(self, ids: list[str]) -> None: ...
+
+    def restoring(self) -> AbstractContextManager[None]:
+        """Undo what is written inside where an error leaves."""
+        ...
 
 
 class Methods:
@@ -66,6 +71,9 @@ class Methods:
     def delete(self, ids: list[str]) -> None:
         for block in _blocks(ids):
             self.store.delete(ids=block)
+
+    def restoring(self) -> AbstractContextManager[None]:
+        raise StoreError(f"{type(self.store).__name__} cannot undo a write, so that no index can be attached to it")
 
 
 class Simple:
@@ -142,6 +150,16 @@ class Simple:
         graph.triplets.difference_update(cut)
         for node_id in gone:
             graph.nodes.pop(node_id, None)
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        graph = self.graph
+        before = dict(graph.nodes), dict(graph.relations), set(graph.triplets)
+        try:
+            yield
+        except BaseException:
+            graph.nodes, graph.relations, graph.triplets = before
+            raise
 
 
 def _blocks(ids: list[str]) -> Iterator[list[str]]:

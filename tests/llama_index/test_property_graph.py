@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from graphret import Expand
 from graphret.errors import InvalidInput, StoreError
-from graphret.search import BM25Index
+from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.testing.graphs import EDGES, NODES, random_graph
@@ -180,6 +180,37 @@ def test_a_property_graph_that_does_not_replace_is_found_out() -> None:
         store.upsert([Node("ada", ("Person", "Author"), "Ada Lovelace", "", {"died": 1852})])
     with pytest.raises(StoreError, match=r"babbage.*engine.*Merging did not replace"):
         store.upsert(edges=[Edge("babbage", "DESIGNED", "engine", 3.0)])
+
+
+def test_an_index_is_kept_in_step_or_nothing_is_written(simple: SimplePropertyGraphStore) -> None:
+    store = from_property_graph_store(simple)
+    assert isinstance(store, PropertyGraphStoreAdapter)
+    index = BM25Index.of_store(store, text=NodeText.documents(neighbors=2))
+    store.attach(index)
+    store.upsert([Node("m", ("Ship",), "Beagle")], [Edge("m", "CARRIED", "Ada Lovelace")])
+    assert index.search("Beagle", 2).ids == ["m", "Ada Lovelace"]  # the latter names its neighbour
+    store.delete(["m"])
+    assert float(index.search("Beagle", 1).scores[0]) == 0
+
+    class Broken:
+        def upsert(self, nodes: Any) -> None:
+            raise ConnectionError("the encoder is down")
+
+        def delete(self, ids: Any) -> None:
+            raise ConnectionError("the encoder is down")
+
+    before = simple.graph.model_copy(deep=True)
+    store.attach(Broken())
+    with pytest.raises(ConnectionError):
+        store.upsert([Node("x"), Node("c1", text="changed")], [Edge("x", "R", "c1")])
+    with pytest.raises(ConnectionError):
+        store.delete(["c1"])
+    assert simple.graph == before
+    assert "x" not in index.table
+    with pytest.raises(StoreError, match="undo"):
+        PropertyGraphStoreAdapter(GraphretPropertyGraphStore(MemoryStore())).attach(index)
+    with pytest.raises(StoreError, match="view"):
+        store.view({"label": "Ship"}).attach(index)  # type: ignore[attr-defined]
 
 
 def test_a_graphret_store_comes_back_as_it_is() -> None:
