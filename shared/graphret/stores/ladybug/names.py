@@ -16,7 +16,7 @@ UNLABELLED = "_unlabelled"
 
 _PREFIX = "properties."
 _RESERVED = frozenset(
-    {*NODE_COLUMNS, *EDGE_COLUMNS, OVERFLOW, "_id", "_label", "_src", "_dst", "_nodes", "_rels", "from", "to"}
+    {*NODE_COLUMNS, *EDGE_COLUMNS, OVERFLOW, "_id", "_label", "_src", "_dst", "_nodes", "_rels", "from", "to", "*"}
 )
 _FOLD = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
