@@ -78,6 +78,10 @@ class Attacked:
         schema = self.store.schema()
         return self.store.count(), nodes, edges, sorted(schema.labels), sorted(schema.relations)
 
+    def may_refuse(self, name: str) -> bool:
+        """Whether the database cannot hold a name: ladybug has no NUL, and no full stop in the name of a table."""
+        return self.store.dialect == "ladybug" and ("." in name or "\0" in name)
+
     def require_unchanged(self) -> None:
         assert self.state() == self.before
 
@@ -227,10 +231,12 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     assert store.neighbors(["ann", "bob"], where={"name": {"$in": looked_for}}) == []
     assert list(store.nodes(labels=looked_for)) == []
     assert list(store.edges(relations=looked_for)) == []
-    for name in looked_for:
+    for i, name in enumerate(looked_for):
         try:
-            assert store.neighbors(["ann", "bob"], where={name: name}) == []
-            assert store.view({name: name}).get(["ann"]) == [None]
+            if i % 2:
+                assert store.neighbors(["ann", "bob"], where={name: name}) == []
+            else:
+                assert store.view({name: name}).get(["ann"]) == [None]
         except InvalidInput:
             continue  # a field may not have every name
     store.delete(looked_for)
@@ -238,29 +244,33 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     attacked.require_unchanged()
 
 
+def _named(i: int, name: str) -> tuple[list[Node], list[Edge]]:
+    """Two nodes and an edge that have a name wherever one can be; not all stores let relation and label share one."""
+    nodes = [Node(f"{i}", (name,), "x", properties={name: 1}), Node(f"{i}'", (name,), "y")]
+    return nodes, [Edge(f"{i}", f"{name} r", f"{i}'", properties={name: 2})]
+
+
 def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary) -> None:
     store = attacked.store
-    taken = []
-    for i, name in enumerate(names(canary)):
-        nodes = [Node(f"{i}", (name,), "x", properties={name: 1}), Node(f"{i}'", (name,), "y")]
-        edge = Edge(f"{i}", name, f"{i}'", properties={name: 2})
-        before = store.count()
-        try:
-            store.upsert(nodes, [edge])
-        except InvalidInput:
+    given = [_named(i, name) for i, name in enumerate(names(canary))]
+    refused = set()
+    for i, (nodes, edges) in enumerate(given):
+        if attacked.may_refuse(nodes[0].labels[0]):
+            before = store.count()
+            with pytest.raises(InvalidInput):
+                store.upsert(nodes, edges)
             assert store.count() == before
-            continue
-        taken.append((nodes, edge))
-    found = store.get([node.id for nodes, _ in taken for node in nodes])
-    assert found == [node for nodes, _ in taken for node in nodes]
-    schema = store.schema()
-    known = {"Person"} | {nodes[0].labels[0] for nodes, _ in taken}
-    assert set(schema.labels) <= known
-    assert schema.labels.keys() & {"Pwned"} == set()
-    for nodes, edge in taken[::7]:
+            refused.add(i)
+    taken = [one for i, one in enumerate(given) if i not in refused]
+    assert len(taken) > 200
+    nodes = [node for nodes, _ in taken for node in nodes]
+    store.upsert(nodes, [edge for _, edges in taken for edge in edges])
+    assert store.get([node.id for node in nodes]) == nodes
+    for nodes, (edge,) in taken[::7]:
         (back,) = store.neighbors([nodes[0].id], relations=[edge.relation], labels=list(nodes[1].labels))
-        assert (back.source, back.relation, back.target) == (edge.source, edge.relation, edge.target)
-    store.delete([node.id for nodes, _ in taken for node in nodes])
+        assert (back.target, back.properties) == (edge.target, edge.properties)
+    assert list(store.nodes(labels=["Pwned"])) == []
+    store.delete([node.id for node in nodes] + [node.id for nodes, _ in taken for node in nodes])
     canary.require_untouched()
     assert store.count() == attacked.before[0]
     assert store.get(["ann", "bob", "cat"]) == attacked.before[1]
