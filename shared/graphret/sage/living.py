@@ -25,8 +25,8 @@ from graphret.types import Edge, Node
 if TYPE_CHECKING:
     from graphret.sage.graph import SageGraph, SageView
 
-#: The properties that a node has in a store besides its own: the graph that it belongs to, the names of those of its
-#: properties that are written as JSON, its embedding, and the encoder that this is from.
+#: The properties that a node has in a store besides its own: the graph that it belongs to, those of its properties that
+#: not every store holds, as JSON, its embedding, and the encoder that this is from.
 MARK, AS_JSON, EMBEDDING, ENCODER = "sage_graph", "sage_json", "embedding", "embedding_model"
 
 _OURS = (MARK, AS_JSON, EMBEDDING, ENCODER)
@@ -47,7 +47,8 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     """Write a graph to a store, or bring it up to date there; only what differs is written.
 
     Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them and
-    the graph's included. Properties that not every store holds, such as the rows of a table, are written as JSON.
+    the graph's included. Properties that not every store holds, such as the rows of a table, are written as one JSON
+    object, ``sage_json``; conditions on them work on the graph that is read back, not in the store.
     Blocks are transactions: a write that was interrupted is completed by another one.
 
     Parameters
@@ -177,17 +178,15 @@ def _edge_in(edge: Edge) -> Edge:
 
 
 def _flat(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties of which every value is one that all stores hold, the others as JSON."""
-    nested = sorted(key for key, value in properties.items() if not _is_plain(value))
-    if not nested:
-        return dict(properties)
-    written = {key: json.dumps(properties[key], ensure_ascii=False) for key in nested}
-    return {**properties, **written, AS_JSON: nested}
+    """Return properties of which every value is one that all stores hold, the others as one JSON object."""
+    plain = {key: value for key, value in properties.items() if _is_plain(value)}
+    nested = {key: value for key, value in properties.items() if key not in plain}
+    return {**plain, AS_JSON: json.dumps(nested, ensure_ascii=False)} if nested else plain
 
 
 def _unflat(properties: Mapping[str, Any]) -> dict[str, Any]:
-    nested = set(properties.get(AS_JSON, ()))
-    return {key: json.loads(value) if key in nested else value for key, value in properties.items() if key != AS_JSON}
+    plain = {key: value for key, value in properties.items() if key != AS_JSON}
+    return plain | json.loads(properties[AS_JSON]) if AS_JSON in properties else plain
 
 
 def _is_plain(value: Any) -> bool:
