@@ -13,5 +13,5 @@ from graphret.stores.ladybug import LadybugStore
 class TestInLadybug(LivingSuite):
     @pytest.fixture
     def store(self) -> Iterator[LadybugStore]:
-        with LadybugStore(":memory:", nested="json") as store:
+        with LadybugStore(":memory:") as store:
             yield store
