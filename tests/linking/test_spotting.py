@@ -84,6 +84,7 @@ def test_names_are_spotted(book: NameBook, question: str, expected: list[str]) -
         ("who directed [up] with tom hanks", ["Up", "Tom Hanks"]),
         ("who directed ‘up’ with tom hanks", ["Up", "Tom Hanks"]),
         ("It was made with Tom Hanks", ["Tom Hanks"]),
+        ("did Tom Hanks make It", ["Tom Hanks", "It"]),
         ("Did She Give It To Tom Hanks", ["Tom Hanks"]),
     ],
 )

@@ -180,10 +180,11 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _medians(contestants: dict[str, Callable[[str], object]], asked: Sequence[str]) -> dict[str, float]:
-    """Put each question to each contestant in turn, so that all meet the machine as it is, and return the medians."""
+    """Put each question to each contestant in turn, who begins too, so that all meet the machine as it is: medians."""
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for nth, question in enumerate(asked):
-        for name, work in contestants.items():
+        order = list(contestants.items())
+        for name, work in order[nth % len(order) :] + order[: nth % len(order)]:
             seconds = _seconds(lambda w=work, q=question: w(q))  # type: ignore[misc]
             if nth:
                 taken[name].append(seconds)

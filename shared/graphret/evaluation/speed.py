@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from graphret.errors import GraphretError, InvalidInput
-from graphret.evaluation import bench_stores, speed_parts
+from graphret.evaluation import bench_search, bench_stores, speed_parts
 from graphret.evaluation.figures import Report
 
 #: The parts of the run, in order; each adds its figures to the report.
@@ -26,6 +26,9 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "build": speed_parts.build,
     "expansion": speed_parts.expansion,
     "lexical": speed_parts.lexical,
+    "search": bench_search.lexical,
+    "hnsw": bench_search.hnsw,
+    "spot": bench_search.spotting,
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
     "stores": bench_stores.stores,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
@@ -79,10 +79,12 @@ def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[
         if match[group] is not None
     }
     spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
-    capitals = _capitals(question, tokens)
+    matches = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
+    named = {place for _, first, last, kind in matches if not kind for place in range(first, last)}
+    capitals = _capitals(question, tokens, named)
     sure: list[_Found] = []
     doubtful: dict[str, list[_Found]] = {"common": [], "function": []}
-    for name, first, last in book.find_every(run):
+    for name, first, last, kind in matches:
         ids = None if keep is None else keep(book.bearers_at(name))
         if ids == ():
             continue
@@ -90,7 +92,6 @@ def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[
         shown = [capital for capital in capitals[first:last] if capital is not None]
         drags = any(shown) and first > 0 and capitals[first] is False
         one = _Found(name, first, last, ids, (first, last) in spans, content, drags)
-        kind = _everyday(run[first:last])
         if not kind or one.marked or (shown and all(shown)):
             sure.append(one)
         else:
@@ -125,13 +126,15 @@ def _everyday(run: Sequence[str]) -> str:
     )
 
 
-def _capitals(question: str, tokens: Sequence[Token]) -> list[bool | None]:
+def _capitals(question: str, tokens: Sequence[Token], named: Collection[int]) -> list[bool | None]:
     """Which words begin with a capital that tells something: not the first, nor any where capitals are the style.
 
-    `None` is for what has no case, such as numbers.
+    They are where, but for the first word and the words of names, capitals are more than small letters. `None` is for
+    what has no case, such as numbers.
     """
     letters = [question[start] for _, start, _ in tokens]
-    telling = sum(letter.islower() for letter in letters) >= sum(letter.isupper() for letter in letters[1:])
+    others = [letter for place, letter in enumerate(letters) if place and place not in named]
+    telling = sum(map(str.islower, others)) >= sum(map(str.isupper, others))
     return [
         (letter.isupper() and telling and place > 0) if letter.isupper() or letter.islower() else None
         for place, letter in enumerate(letters)

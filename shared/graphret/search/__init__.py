@@ -1,5 +1,10 @@
 """Finding nodes by text."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex, HnswSettings
@@ -8,6 +13,9 @@ from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, Matches, TextIndex
 from graphret.search.multi_field import FieldIndex
 from graphret.search.neighborhood import NodeSource
+
+if TYPE_CHECKING:
+    from graphret.search.neo4j_index import Neo4jTextIndex
 
 __all__ = [
     "Analyzer",
@@ -19,7 +27,14 @@ __all__ = [
     "HnswSettings",
     "HybridIndex",
     "Matches",
+    "Neo4jTextIndex",
     "NodeSource",
     "NodeText",
     "TextIndex",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Neo4jTextIndex":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("graphret.search.neo4j_index").Neo4jTextIndex

@@ -23,6 +23,7 @@ from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 _QUERIES_KEPT = 256
+_TIED = 16  # so many more are read where HNSW searches, for those that tie with the last
 _ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
 
 
@@ -216,8 +217,10 @@ class DenseIndex(ArrayIndex):
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Do as `ArrayIndex.ranked`; equal vectors tie, which they may not in a product of matrices."""
-        if self.approximate:
-            near = np.sort(self.top(query, max(k, self.hnsw.expansion_search), mask))
+        if self.approximate and mask is None and k <= self.hnsw.expansion_search:
+            near = self._nearest(self.query_vector(query), k + _TIED)
+        elif self.approximate:
+            near = np.sort(self.top(query, k, mask))
         else:
             scores = self.scores(query)
             near = np.arange(len(scores)) if mask is None else np.flatnonzero(mask)
@@ -237,7 +240,7 @@ class DenseIndex(ArrayIndex):
         return self.cosines(query, positions) if self.approximate else super().score_at(query, positions)
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        found = self._nearest_graph().search(vector, k).keys
+        found = self._nearest_graph().search(vector, k, threads=1).keys
         return np.sort(np.asarray(found, dtype=np.int64))
 
     def _nearest_graph(self) -> Any:

@@ -1,0 +1,227 @@
+"""One question to the indexes of a Neo4j: what is asked of them, and how their scores become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput
+from graphret.search import neo4j_documents as documents
+from graphret.search.bm25 import BM25Index
+from graphret.search.index import Matches
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.values import node_from
+from graphret.stores.neo4j.where import bears
+from graphret.text import words
+from graphret.types import Node
+from graphret.where import Where
+
+TITLE_WEIGHT = 3.0
+#: Hits that are asked of an index at first; where a filter leaves too few of them, all are.
+FIRST = 1_000
+_FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene{options}) YIELD node AS n, score"
+_COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
+
+Scored = list[tuple[str, float]]
+
+
+@dataclass(slots=True)
+class Asking:
+    """A question.
+
+    Parameters
+    ----------
+    query
+        The question.
+    alpha
+        Share of the full text.
+    fulltext, vectors
+        The names of the indexes.
+    vector
+        The question's embedding, `None` where it is not needed or has no direction.
+    visible
+        In a view: the nodes in which words of the question occur, whose scores stand for Lucene's.
+    """
+
+    query: str
+    alpha: float
+    fulltext: str
+    vectors: str | None
+    vector: list[float] | None
+    visible: BM25Index | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the question."""
+        return words(self.query)
+
+    @property
+    def lucene(self) -> str | None:
+        """The question as Lucene reads it, `None` where it has no words or they do not count."""
+        return documents.lucene(self.query, TITLE_WEIGHT) if self.alpha > 0 else None
+
+    def search(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Matches]:
+        """Find the `k` best nodes, those that nothing speaks for last and by id."""
+        if self.alpha == 1:
+            found = yield from self._lexical(graph, k, labels, where)
+        elif self.alpha == 0:
+            found = yield from self._near(graph, k, labels, where)
+        else:
+            pool = max(4 * k, 50)
+            lexical = yield from self._lexical(graph, pool, labels, where)
+            near = yield from self._near(graph, pool, labels, where)
+            ids = sorted({node_id for node_id, _ in (*lexical, *near)})
+            scores = yield from self._combined(graph, ids, dict(lexical), dict(near))
+            found = sorted(zip(ids, scores.tolist(), strict=True), key=_best)[:k]
+        if len(found) < k:
+            found += yield from self._fill(graph, k - len(found), [node_id for node_id, _ in found], labels, where)
+        return Matches([node_id for node_id, _ in found], np.asarray([score for _, score in found], dtype=np.float32))
+
+    def score(self, graph: Graph, ids: Sequence[str]) -> Plan[NDArray[np.float32]]:
+        """Score given nodes."""
+        distinct = list(dict.fromkeys(ids))
+        known = {node.id for node in (yield from graph.get(distinct)) if node is not None}
+        for node_id in ids:
+            if node_id not in known:
+                raise InvalidInput(f"node {node_id!r}: there is no such node")
+        scores = yield from self._combined(graph, distinct, {}, {})
+        by_id = dict(zip(distinct, scores.tolist(), strict=True))
+        return np.asarray([by_id[node_id] for node_id in ids], dtype=np.float32)
+
+    def matching(self, graph: Graph) -> Plan[list[Node]]:
+        """Read the nodes that may be seen in which words of the question occur."""
+        clause, parameters = graph.conditions("n", self._own_label(graph))
+        layout = graph.layout
+        text = (
+            f"{_FULLTEXT.format(options='')} WITH n{clause} "
+            f"RETURN {layout.id_of('n')}, labels(n), {layout.values_of('n')}"
+        )
+        rows = yield Statement(text, parameters | {"index": self.fulltext, "lucene": self.lucene})
+        return [node_from(layout, *row) for row in rows]
+
+    # -- the two kinds of scores
+
+    def _lexical(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
+        """Find the best nodes by full text: those in which a word of the question occurs."""
+        if self.lucene is None:
+            return []
+        if self.visible is not None:
+            found = self.visible.search(self.query, k, labels=labels, where=where)
+            return [(i, s) for i, s in zip(found.ids, found.scores.tolist(), strict=True) if s > 0]
+        clause, parameters = graph.conditions(
+            "n", self._own_label(graph), bears(graph.layout, "n", labels), where=where
+        )
+        parameters |= {"index": self.fulltext, "lucene": self.lucene, "k": k, "first": max(FIRST, 2 * k)}
+        columns = f"{graph.layout.id_of('n')} AS id, score"
+        order = "ORDER BY score DESC, id LIMIT $k"
+        rows = yield Statement(
+            f"{_FULLTEXT.format(options=', {limit: $first}')} WITH collect({{n: n, score: score}}) AS hits "
+            "WITH hits, size(hits) AS total, hits[-1].score AS lowest UNWIND hits AS hit "
+            f"WITH hit.n AS n, hit.score AS score, total, lowest{clause} RETURN {columns}, total, lowest {order}",
+            parameters,
+        )
+        everything = rows and rows[0][2] < parameters["first"]
+        if not everything and (len(rows) < k or rows[-1][1] <= rows[-1][3]):
+            text = f"{_FULLTEXT.format(options='')} WITH n, score{clause} RETURN {columns} {order}"
+            rows = yield Statement(text, parameters)
+        return [(row[0], row[1]) for row in rows]
+
+    def _near(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
+        """Find the nearest nodes: by the index where it gives enough, else by comparing all that qualify."""
+        if self.vector is None:
+            return []
+        bearing = bears(graph.layout, "n", labels)
+        clause, parameters = graph.conditions("n", self._own_label(graph), bearing, where=where)
+        parameters |= {"index": self.vectors, "vector": self.vector, "k": k}
+        tail = (
+            f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score ORDER BY score DESC, id LIMIT $k"
+        )
+        if graph.scope is None:
+            narrowed = where is not None or labels is not None
+            rows = yield Statement(
+                f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {tail}",
+                parameters | {"first": max(FIRST // 2, 4 * k) if narrowed else max(100, k)},
+            )
+            if len(rows) == k:
+                return [tuple(row) for row in rows]
+        clause, more = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL", bearing, where=where)
+        rows = yield Statement(f"MATCH {graph.layout.node('n')}{clause} {tail}", parameters | more)
+        return [tuple(row) for row in rows]
+
+    def _combined(
+        self, graph: Graph, ids: Sequence[str], lexical: Mapping[str, float], near: Mapping[str, float]
+    ) -> Plan[NDArray[np.float32]]:
+        """Score nodes by both kinds, those that are at hand already and the others."""
+        texts = np.zeros(len(ids), dtype=np.float32)
+        if self.lucene is not None:
+            texts = yield from self._known(graph, ids, lexical, self._lexical_of)
+        if self.alpha == 1:
+            return texts
+        cosines = yield from self._known(graph, ids, near, self._cosines_of)
+        if self.alpha == 0:
+            return cosines
+        best_text = (yield from self._lexical(graph, 1, None, None)) or [("", 0.0)]
+        best_near = (yield from self._near(graph, 1, None, None)) or [("", 0.0)]
+        share = texts / max(best_text[0][1], 1e-9)
+        nearness = np.maximum(cosines, 0) / max(best_near[0][1], 1e-9)
+        return np.asarray(self.alpha * share + (1 - self.alpha) * nearness, dtype=np.float32)
+
+    def _known(
+        self, graph: Graph, ids: Sequence[str], known: Mapping[str, float], ask: Any
+    ) -> Plan[NDArray[np.float32]]:
+        missing = [node_id for node_id in ids if node_id not in known]
+        more = (yield from ask(graph, missing)) if missing else {}
+        return np.asarray(
+            [known.get(i, more.get(i, self._nothing if ask == self._cosines_of else 0.0)) for i in ids],
+            dtype=np.float32,
+        )
+
+    def _lexical_of(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
+        if self.visible is not None:
+            here = [node_id for node_id in ids if node_id in self.visible.table]
+            return dict(zip(here, self.visible.score(self.query, here).tolist(), strict=True))
+        parameters: dict[str, Any] = {"index": self.fulltext, "lucene": self.lucene}
+        among = graph.layout.among("n", ids, parameters)
+        clause, more = graph.conditions("n", among)
+        text = f"{_FULLTEXT.format(options='')} WITH n, score{clause} RETURN {graph.layout.id_of('n')}, score"
+        return dict((yield Statement(text, parameters | more)))
+
+    def _cosines_of(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
+        if self.vector is None:
+            return {}
+        parameters: dict[str, Any] = {"vector": self.vector}
+        among = graph.layout.among("n", ids, parameters)
+        clause, more = graph.conditions("n", among, f"n.{documents.VECTOR} IS NOT NULL")
+        text = f"MATCH {graph.layout.node('n')}{clause} RETURN {graph.layout.id_of('n')}, {_COSINE}"
+        return dict((yield Statement(text, parameters | more)))
+
+    def _fill(
+        self, graph: Graph, n: int, found: list[str], labels: list[str] | None, where: Where | None
+    ) -> Plan[Scored]:
+        """Find more nodes by id, which nothing speaks for."""
+        clause, parameters = graph.conditions("n", bears(graph.layout, "n", labels), where=where)
+        node_id = graph.layout.id_of("n")
+        text = (
+            f"MATCH {graph.layout.node('n')}{clause} WITH {node_id} AS id WHERE NOT id IN $found "
+            "RETURN id ORDER BY id LIMIT $n"
+        )
+        rows = yield Statement(text, parameters | {"found": found, "n": n})
+        return [(row[0], self._nothing) for row in rows]
+
+    @property
+    def _nothing(self) -> float:
+        """The score of a node that nothing speaks for."""
+        return 0.0 if self.alpha else -1.0
+
+    def _own_label(self, graph: Graph) -> str:
+        """The condition that a hit of an index is of this graph."""
+        return "true" if graph.layout.label is None else f"n:{documents.quote(graph.layout.label)}"
+
+
+def _best(pair: tuple[str, float]) -> tuple[float, str]:
+    return -pair[1], pair[0]

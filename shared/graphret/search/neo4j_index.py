@@ -1,0 +1,253 @@
+"""`Neo4jTextIndex`: nodes found by the database's own full-text and vector indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import InvalidInput, StoreMismatch
+from graphret.search import neo4j_documents as documents
+from graphret.search.bm25 import BM25Index
+from graphret.search.encoder import Encoder, as_encoder
+from graphret.search.fields import NodeText
+from graphret.search.index import Matches, require_k
+from graphret.search.neo4j_asking import Asking
+from graphret.search.vectors import check_vectors, normalize
+from graphret.stores.base import require_names
+from graphret.stores.neo4j import Neo4jStore
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.statements import Plan, Statement, Work
+from graphret.types import Node
+from graphret.where import Where, WhereLike
+
+
+class Neo4jTextIndex:
+    """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by `create` or `open`.
+
+    The database keeps beside each node its document (``graphret_title`` and ``graphret_text``) and, with an encoder,
+    the vector of its own text (``graphret_embedding``). The index follows the store that it was made with: a write of
+    the store writes these in the same transaction. Writes by others do not; `refresh` makes up for them.
+
+    The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
+    by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
+    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify.
+
+    Lucene's English analyser differs from `Analyzer` in its stemmer (Porter's first) and stop words, and a field's
+    length is kept in one byte: ranks of close scores may differ from those of `BM25Index`. Its statistics count deleted
+    nodes until it merges its files.
+
+    Notes
+    -----
+    A view scores full text by the BM25 of what may be seen, in this process, over the nodes that match, and compares
+    vectors one by one: neither statistics nor names of the other nodes show in what it finds.
+    """
+
+    def __init__(
+        self,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        name: str = "graphret",
+        alpha: float = 0.6,
+    ) -> None:
+        if not 0 <= alpha <= 1:
+            raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+        self.store = store
+        self.text = text or NodeText()
+        self.encoder: Encoder | None = as_encoder(encoder)
+        self.alpha = alpha if self.encoder is not None else 1.0
+        self.fulltext = f"{name}_fulltext"
+        self.vector = f"{name}_vector" if self.encoder is not None else None
+        self._scope: Where | None = None
+
+    @classmethod
+    def create(
+        cls,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        name: str = "graphret",
+        alpha: float = 0.6,
+        timeout: float = 600.0,
+    ) -> Neo4jTextIndex:
+        """Write the documents of all nodes, make the indexes where there are none, and wait until they are ready.
+
+        Parameters
+        ----------
+        store
+            The graph. Where it has no label of its own, each node gets the label ``__GraphretText__``.
+        text
+            How a node becomes text. Neighbours' names are searched for, and not embedded.
+        encoder
+            What embeds nodes and questions; `None` for full text alone.
+        name
+            The indexes are ``<name>_fulltext`` and ``<name>_vector``.
+        alpha
+            The share of full text.
+        timeout
+            Seconds to wait for the database to fill the indexes.
+
+        Raises
+        ------
+        StoreMismatch
+            When the vector index that is there has another dimension, or an index fails.
+        """
+        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
+        layout = store.graph().layout
+        dimension = index.encoder.dimension if index.encoder is not None else None
+        for statements in documents.creating(layout, index.fulltext, index.vector, dimension):
+            documents.first_taken(statements, lambda one: store.run(Work(lambda: documents.only(one), writes=True)))
+        index._check(awake=False)
+        index.refresh()
+        ready = Statement("CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)})
+        store.run(Work(lambda: documents.only(ready), timeout=timeout + 10))
+        store.attach(index)
+        return index
+
+    @classmethod
+    def open(
+        cls,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        name: str = "graphret",
+        alpha: float = 0.6,
+    ) -> Neo4jTextIndex:
+        """Open indexes that `create` made; `text` and `encoder` must be those that they were made with.
+
+        Raises
+        ------
+        StoreMismatch
+            When an index is missing, has failed or is of another dimension than the encoder.
+        """
+        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
+        index._check(awake=True)
+        store.attach(index)
+        return index
+
+    def _check(self, *, awake: bool) -> None:
+        show = Statement("SHOW INDEXES YIELD name, type, state, options RETURN name, type, state, options")
+        rows = self.store.run(Work(lambda: documents.only(show)))
+        wanted: dict[str, tuple[str, int | None]] = {self.fulltext: ("FULLTEXT", None)}
+        if self.vector is not None and self.encoder is not None:
+            wanted[self.vector] = ("VECTOR", self.encoder.dimension)
+        documents.require_indexes(rows, wanted)
+        if awake and (asleep := [name for name, _, state, _ in rows if name in wanted and state != "ONLINE"]):
+            raise StoreMismatch(f"the index {asleep[0]!r} is still being filled; try again when the database is done")
+
+    # -- change
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether the document of a node depends on its neighbours."""
+        return self.text.reads_neighbors
+
+    def refresh(self) -> None:
+        """Write the documents and vectors of all nodes anew."""
+        text = self.text.bound(self.store)
+        for block in self.store.nodes():
+            graph = self.store.graph()
+            placed = self.store.run(Work(partial(located, graph, block)))
+            rows = documents.rows_of(placed, text, self.encoder)
+            self.store.run(Work(partial(documents.documented, graph.layout, rows), writes=True))
+
+    def written(self, graph: Graph, nodes: Sequence[Node], source: Any) -> Plan[None]:
+        """Write the documents of nodes within a transaction; called by the store."""
+        placed = yield from located(graph, nodes)
+        yield from documents.documented(graph.layout, documents.rows_of(placed, self.text.bound(source), self.encoder))
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Write nodes to the store, and their documents with them."""
+        self.store.upsert(nodes)
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away from the store; unknown ids are ignored."""
+        self.store.delete(ids)
+
+    def view(self, where: WhereLike) -> Neo4jTextIndex:
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        condition = Where.parse(where)
+        if condition is None:
+            return self
+        view = Neo4jTextIndex.__new__(type(self))
+        view.__dict__ = dict(self.__dict__)
+        view.store = self.store.view(condition)
+        view._scope = condition if self._scope is None else self._scope & condition
+        return view
+
+    # -- asking
+
+    @overload
+    def search(
+        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches: ...
+    @overload
+    def search(
+        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> list[Matches]: ...
+    def search(
+        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches | list[Matches]:
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
+        wanted, names, condition = require_k(k), require_names("labels", labels), Where.parse(where)
+        if isinstance(query, (list, tuple)):
+            return [self.search(one, k, labels=labels, where=where) for one in query]
+        asking = self._asking(query)
+        graph = self.store.graph()
+        return self.store.run(Work(lambda: asking.search(graph, wanted, names, condition)))
+
+    @overload
+    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
+    @overload
+    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
+    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+        if isinstance(query, (list, tuple)):
+            return [self.score(one, ids) for one in query]
+        asking = self._asking(query)
+        graph, wanted = self.store.graph(), list(ids)
+        return self.store.run(Work(lambda: asking.score(graph, wanted)))
+
+    def _asking(self, query: str) -> Asking:
+        if not isinstance(query, str):
+            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        vector = None
+        if self.encoder is not None:
+            made = self.encoder.encode_queries([query])
+            unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
+            vector = unit.tolist() if unit.any() else None
+        asking = Asking(query, self.alpha, self.fulltext, self.vector, vector)
+        if self._scope is not None and asking.lucene is not None:
+            asking.visible = self._visible(asking)
+        return asking
+
+    def _visible(self, asking: Asking) -> BM25Index:
+        """Index the nodes of the view in which a word of the question occurs, as they are seen through it."""
+        nodes = self.store.run(Work(lambda: asking.matching(self.store.graph())))
+        text = self.text.bound(self.store)
+        asked = set(asking.words)
+        fields = text.all_fields(nodes)
+        kept = [
+            node
+            for node, own in zip(nodes, fields, strict=True)
+            if not asked.isdisjoint(" ".join(documents.document(own)).split())
+        ]
+        return BM25Index.build(kept, text=text)
+
+
+def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]:
+    """Find out where nodes are in the database."""
+    placed: dict[str, str] = {}
+    if nodes:
+        parameters: dict[str, Any] = {}
+        among = graph.layout.among("n", [node.id for node in nodes], parameters)
+        statement = f"MATCH {graph.layout.node('n')} WHERE {among} RETURN {graph.layout.id_of('n')}, elementId(n)"
+        placed = dict((yield Statement(statement, parameters)))
+    return [(placed[node.id], node) for node in nodes if node.id in placed]
