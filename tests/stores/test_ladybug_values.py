@@ -156,7 +156,14 @@ def test_one_text_is_one_statement(store: LadybugStore) -> None:
         with pytest.raises(QueryRefused):
             store.explain(text)
     assert [node.id for node in all_nodes(store)] == ["a"]
-    assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",)]
+    for _ in range(3):  # planned anew, then from the plan that is kept
+        assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",)]
+        assert store.query("MATCH (n:Node {id: $id}) RETURN n.id", {"id": "a"}).rows == [("a",)]
+        with pytest.raises(QueryRefused):
+            store.query("MATCH (n:Node {id: $id}) SET n.name = 'eve'", {"id": "a"})
+    store.upsert([Node("b", properties={"x": 1})])
+    assert store.query("MATCH (n:Node) RETURN n.id, n.x ORDER BY n.id").rows == [("a", None), ("b", 1)]
+    assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",), ("b",)]
 
 
 def test_a_memory_store_is_loaded_by_columns(keeping: LadybugStore) -> None:

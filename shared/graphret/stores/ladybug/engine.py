@@ -80,6 +80,8 @@ class Session:
         self.connection = ladybug.Connection(database)
         self.begin_reading = self.prepared("BEGIN TRANSACTION READ ONLY")
         self.commit = self.prepared("COMMIT")
+        #: Statements that ran in a read transaction and so, whatever the parameters, only read.
+        self.reading: set[str] = set()
         self._timeout = 0
         self._texts: set[str] = set()
         self._plans: dict[str, Any] = {}

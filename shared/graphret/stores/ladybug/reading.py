@@ -189,7 +189,9 @@ class Reader:
                 session.rows(f"MATCH ({c.group.pattern('n')}) WHERE {c.text} RETURN count(*)", c.parameters)[0][0]
                 for c in self._conditions(session, catalog.nodes.values(), self._restriction)
             )
-            return nodes, sum(self._triples(session, catalog).values())
+            if self._restriction is not None or not catalog.relations:
+                return nodes, sum(self._triples(session, catalog).values())
+            return nodes, session.rows("MATCH ()-[r]->() RETURN count(*)")[0][0]
 
     def _triples(self, session: Session, catalog: Catalog) -> Counter[tuple[str, str, str]]:
         """How many edges join the tables."""

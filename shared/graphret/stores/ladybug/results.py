@@ -14,12 +14,14 @@ from graphret.types import Edge, Node
 #: Types of columns whose values may have nodes or edges in them.
 _HOLDERS = ("NODE", "REL", "RECURSIVE_REL", "STRUCT", "MAP", "INTERNAL_ID", "UNION")
 
+_PLAIN = frozenset({"STRING", "INT64", "DOUBLE", "BOOL", "STRING[]"})
+
 Place = tuple[int, int]
 
 
 def plain(types: Sequence[str]) -> bool:
     """Whether columns of these types hold no nodes or edges."""
-    return not any(kind.startswith(_HOLDERS) for kind in types)
+    return all(kind in _PLAIN or not kind.startswith(_HOLDERS) for kind in types)
 
 
 class Values:

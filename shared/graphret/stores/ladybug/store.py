@@ -118,11 +118,12 @@ class LadybugStore(Reader, Following):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         require_limit(max_rows)
-        engine = self._engine
-        with engine.reading() as session:
+        with self._engine.reading() as session:
             try:
                 session.set_timeout(timeout)
-                if not engine.read_only:
+                # A statement that the database let run in a read transaction is one itself from then on.
+                opened = not self._engine.read_only and cypher not in session.reading
+                if opened:
                     session.connection.execute(session.begin_reading)
                 result = session.run(cypher, dict(parameters) if parameters else None)
                 columns = result.get_column_names()
@@ -130,12 +131,14 @@ class LadybugStore(Reader, Following):
                 truncated = max_rows is not None and result.has_next()
                 converted = None if plain(result.get_column_data_types()) else Values(session, self._catalog, rows)
                 result.close()
-                if not engine.read_only:
+                if opened:
                     session.connection.execute(session.commit)
+                    if converted is None:
+                        session.reading.add(cypher)
             except _DRIVER_ERRORS as error:
                 raise refused(error, timeout) from error
         if converted is None:
-            return Rows(columns, [tuple(row) for row in rows], truncated)
+            return Rows(columns, [*map(tuple, rows)], truncated)
         return Rows(columns, [tuple(map(converted, row)) for row in rows], truncated)
 
     def explain(self, cypher: str) -> str | None:
