@@ -42,7 +42,7 @@ def store() -> MemoryStore:
 
 
 def contents(store: Any) -> tuple[list[Node], list[Edge]]:
-    return [n for block in store.nodes() for n in block], [e for block in store.edges() for e in block]
+    return [n for block in store.nodes() for n in block], sorted((e for block in store.edges() for e in block), key=str)
 
 
 # Parquet
