@@ -17,7 +17,7 @@ _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 
 
 class Nested(StrEnum):
-    """What becomes of maps and mixed lists in a Neo4j."""
+    """What becomes of maps and mixed lists in a database."""
 
     refuse = "refuse"
     json = "json"
@@ -80,7 +80,7 @@ def import_(
     ] = False,
     language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
-        Nested, typer.Option(help="What becomes of maps and mixed lists in a Neo4j, which cannot hold them.")
+        Nested, typer.Option(help="Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
     ] = Nested.refuse,
     json: options.JsonFlag = False,
 ) -> None:
