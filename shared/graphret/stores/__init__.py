@@ -1,7 +1,34 @@
-"""Where a graph lives."""
+"""Where a graph lives. Stores in databases are imported when they are first used."""
 
-from graphret.stores.base import GraphStore
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from graphret.stores.base import AsyncGraphStore, CypherStore, GraphStore, Rows
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.stores.opening import open_store
 
-__all__ = ["Graph", "GraphStore", "MemoryStore", "open_store"]
+if TYPE_CHECKING:
+    from graphret.stores.ladybug import LadybugStore
+    from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
+
+__all__ = [
+    "AsyncGraphStore",
+    "AsyncNeo4jStore",
+    "CypherStore",
+    "Graph",
+    "GraphStore",
+    "LadybugStore",
+    "MemoryStore",
+    "Neo4jStore",
+    "Rows",
+    "open_store",
+]
+_LATER = {"AsyncNeo4jStore": "neo4j", "LadybugStore": "ladybug", "Neo4jStore": "neo4j"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"graphret.stores.{_LATER[name]}"), name)

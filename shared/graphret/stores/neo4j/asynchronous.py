@@ -95,7 +95,8 @@ class AsyncNeo4jStore(Connected):
     async def delete(self, ids: Iterable[str]) -> None:
         """See `Neo4jStore.delete`."""
         calls.refuse_on_view(self._scope, "delete")
-        await self._run(calls.delete(await self._graph(), ids))
+        for work in calls.delete(self.options, await self._graph(), ids):
+            await self._run(work)
         self._schema = None
 
     async def query(

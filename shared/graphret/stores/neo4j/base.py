@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
+from graphret.stores.following import Follower
 from graphret.stores.neo4j.connection import Options, driver_options
 from graphret.stores.neo4j.failures import require_driver, sending, translated
+from graphret.stores.neo4j.following import InDatabase
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.writes import Writer
 from graphret.where import Where, WhereLike, both
@@ -135,6 +138,27 @@ class Connected(ABC):
     @abstractmethod
     def _connect(uri: str, settings: dict[str, Any]) -> Any:
         """Make a driver."""
+
+    def attach(self, index: Any) -> None:
+        """Keep an index in step with what this store writes, in the same transaction; see `Following.attach`.
+
+        A `Neo4jTextIndex` lives in the database, any other in this process. What others write does not reach it.
+
+        Raises
+        ------
+        InvalidInput
+            When it cannot be changed in two steps, as an index of `graphret.search` can.
+        """
+        if not isinstance(index, (InDatabase, Follower)):
+            raise InvalidInput(f"index: one of graphret.search is expected, which {type(index).__name__} is not")
+        if not any(known is index for known in self.options.followers):
+            if isinstance(index, Follower):
+                index.bind(self)
+            self.options.followers.append(index)
+
+    def detach(self, index: Any) -> None:
+        """Let an index go; one that is not attached is ignored."""
+        self.options.followers[:] = [known for known in self.options.followers if known is not index]
 
     def view(self, where: WhereLike) -> Self:
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher."""

@@ -11,6 +11,7 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_direction, require_limit, require_names
 from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
+from graphret.stores.neo4j.following import Step
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, MARKER, OWN, Layout
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.reads import Graph
@@ -57,19 +58,24 @@ def count(graph: Graph) -> Work[tuple[int, int]]:
 
 
 def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[Work[None]]:
-    """Write nodes and edges, behind the constraint that finds them by id."""
+    """Write nodes and edges, behind the constraint that finds them by id, and what indexes make of them."""
+    nodes, edges = list(nodes), list(edges)
     change = writes.prepared(layout, nodes, edges, options.nested, options.writers)
     if not options.constrained:
         yield Work(lambda: writes.constrained(layout), writes=True)
         options.constrained = True
-    yield Work(lambda: writes.upsert(layout, change), writes=True)
+    step = Step(Graph(layout), options.followers, nodes, edges)
+    yield Work(lambda: step.plan(writes.upsert(layout, change)), writes=True)
     options.layout, options.settled = layout, True
+    step.adopt()
 
 
-def delete(graph: Graph, ids: Iterable[str]) -> Work[None]:
-    """Take nodes away."""
+def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[None]]:
+    """Take nodes away, from the indexes too."""
     gone = _ids(ids)
-    return Work(lambda: writes.delete(graph.layout, gone), writes=True)
+    step = Step(graph, options.followers, deletes=gone)
+    yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True)
+    step.adopt()
 
 
 def query(

@@ -31,6 +31,8 @@ class Options:
         How the graph lies in the database, `None` while that is not known.
     writers
         What else is written with nodes.
+    followers
+        Indexes that are kept in step.
     """
 
     uri: str
@@ -40,6 +42,7 @@ class Options:
     nested: str = "refuse"
     layout: Layout | None = None
     writers: list[Writer] = field(default_factory=list)
+    followers: list[Any] = field(default_factory=list)
     settled: bool = False
     constrained: bool = False
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.stores.memory import MemoryStore
-from graphret.stores.neo4j.reads import CHUNK, Graph
+from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan
 from graphret.types import Edge, Node
-
-#: What puts a change of an index of this process in force, once the transaction is through.
-Adopt = Callable[[], None]
 
 
 @runtime_checkable
@@ -28,44 +26,59 @@ class InDatabase(Protocol):
         ...
 
 
-def followed(
-    graph: Graph,
-    followers: Sequence[Any],
-    work: Plan[None],
-    nodes: Sequence[Node] = (),
-    edges: Sequence[Edge] = (),
-    deletes: Sequence[str] = (),
-) -> Plan[list[Adopt]]:
-    """Do `work`, and in the same transaction what the indexes make of it.
+@dataclass(slots=True)
+class Step:
+    """A write and what the indexes make of it, in one transaction that may be begun anew.
 
     Parameters
     ----------
+    graph
+        The graph that is written to.
     followers
-        Those that are `InDatabase`, and indexes of this process that stage a change before they adopt it.
+        Indexes that are `InDatabase`, and indexes of this process that stage a change before they adopt it.
     nodes, edges, deletes
-        What `work` writes and takes away.
-
-    Returns
-    -------
-    list of callables
-        To be called when the transaction is through.
+        What is written and taken away.
     """
-    if not followers:
+
+    graph: Graph
+    followers: Sequence[Any]
+    nodes: Sequence[Node] = ()
+    edges: Sequence[Edge] = ()
+    deletes: Sequence[str] = ()
+    _adopt: list[Callable[[], None]] = field(default_factory=list)
+
+    def plan(self, work: Plan[None]) -> Plan[None]:
+        """Do `work`, then write what indexes in the database hold of the nodes, and make the others ready."""
+        self._adopt = []
+        reading = any(one.reads_neighbors for one in self.followers)
+        touched = (yield from self._touched()) if reading else []
         yield from work
-        return []
-    reading = any(one.reads_neighbors for one in followers)
-    touched = (yield from _touched(graph, nodes, edges, deletes)) if reading else []
-    yield from work
-    others = [node for node in (yield from graph.get(touched)) if node is not None]
-    source = (yield from fetched(graph, [*nodes, *others])) if reading else MemoryStore()
-    adopt: list[Adopt] = []
-    for one in followers:
-        chosen = [*nodes, *others] if one.reads_neighbors else list(nodes)
-        if isinstance(one, InDatabase):
-            yield from one.written(graph, chosen, source)
-        elif chosen or deletes:
-            adopt.append(one.staged(chosen, deletes, source))
-    return adopt
+        if not self.followers:
+            return
+        others = [node for node in (yield from self.graph.get(touched)) if node is not None]
+        source = (yield from fetched(self.graph, [*self.nodes, *others])) if reading else MemoryStore()
+        for one in self.followers:
+            chosen = [*self.nodes, *others] if one.reads_neighbors else list(self.nodes)
+            if isinstance(one, InDatabase):
+                yield from one.written(self.graph, chosen, source)
+            elif chosen or self.deletes:
+                self._adopt.append(one.staged(chosen, self.deletes, source))
+
+    def adopt(self) -> None:
+        """Put the changes of indexes of this process in force, now that the transaction is through."""
+        for adopt in self._adopt:
+            adopt()
+
+    def _touched(self) -> Plan[list[str]]:
+        """Find the other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
+        ids = list(dict.fromkeys([*(node.id for node in self.nodes), *self.deletes]))
+        before = {node.id: node.name for node in (yield from self.graph.get(ids)) if node is not None}
+        changed = [node.id for node in self.nodes if before.get(node.id, node.name) != node.name]
+        changed += [node_id for node_id in self.deletes if node_id in before]
+        touched = {end for edge in self.edges for end in (edge.source, edge.target)}
+        for edge in (yield from self.graph.neighbors(changed, None, None, None, "both", None)):
+            touched |= {edge.source, edge.target}
+        return sorted(touched.difference(ids))
 
 
 def fetched(graph: Graph, nodes: Sequence[Node]) -> Plan[MemoryStore]:
@@ -77,20 +90,3 @@ def fetched(graph: Graph, nodes: Sequence[Node]) -> Plan[MemoryStore]:
         if node is not None:
             known[node.id] = node
     return MemoryStore.of(known.values(), edges)
-
-
-def _touched(graph: Graph, nodes: Sequence[Node], edges: Sequence[Edge], deletes: Collection[str]) -> Plan[list[str]]:
-    """Find the other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
-    ids = list(dict.fromkeys([*(node.id for node in nodes), *deletes]))
-    before = {}
-    for start in range(0, len(ids), CHUNK):
-        for node in (yield from graph.get(ids[start : start + CHUNK])):
-            if node is not None:
-                before[node.id] = node.name
-    changed = [node.id for node in nodes if before.get(node.id, node.name) != node.name]
-    changed += [node_id for node_id in deletes if node_id in before]
-    touched = {end for edge in edges for end in (edge.source, edge.target)}
-    if changed:
-        for edge in (yield from graph.neighbors(changed, None, None, None, "both", None)):
-            touched |= {edge.source, edge.target}
-    return sorted(touched.difference(ids))

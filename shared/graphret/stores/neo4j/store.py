@@ -65,12 +65,12 @@ class Neo4jStore(Connected):
             Read it again; the store does so too after it wrote.
         """
         if self._schema is None or refresh:
-            self._schema = self._run(calls.schema(self._graph()))
+            self._schema = self.run(calls.schema(self.graph()))
         return self._schema
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
-        return self._run(calls.get(self._graph(), ids))
+        return self.run(calls.get(self.graph(), ids))
 
     def neighbors(
         self,
@@ -83,11 +83,11 @@ class Neo4jStore(Connected):
         limit: int | None = None,
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        return self._run(calls.neighbors(self._graph(), ids, relations, labels, where, direction, limit))
+        return self.run(calls.neighbors(self.graph(), ids, relations, labels, where, direction, limit))
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        return self._run(calls.count(self._graph()))
+        return self.run(calls.count(self.graph()))
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
@@ -108,13 +108,14 @@ class Neo4jStore(Connected):
         """
         calls.refuse_on_view(self._scope, "upsert")
         for work in calls.upsert(self.options, self._layout(), nodes, edges):
-            self._run(work)
+            self.run(work)
         self._schema = None
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         calls.refuse_on_view(self._scope, "delete")
-        self._run(calls.delete(self._graph(), ids))
+        for work in calls.delete(self.options, self.graph(), ids):
+            self.run(work)
         self._schema = None
 
     # Cypher
@@ -129,19 +130,20 @@ class Neo4jStore(Connected):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         calls.refuse_on_view(self._scope, "query")
-        work = calls.query(self._graph(), cypher, parameters, timeout, max_rows)
+        work = calls.query(self.graph(), cypher, parameters, timeout, max_rows)
         with sending():
-            return self._run(work)
+            return self.run(work)
 
     def explain(self, cypher: str) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; it does not run."""
         calls.refuse_on_view(self._scope, "query")
         self._layout()
-        return self._run(calls.explain(cypher))
+        return self.run(calls.explain(cypher))
 
     # running
 
-    def _graph(self) -> Graph:
+    def graph(self) -> Graph:
+        """How the graph lies in the database, and what of it may be seen."""
         return Graph(self._layout(), self._scope)
 
     def _layout(self) -> Layout:
@@ -153,10 +155,10 @@ class Neo4jStore(Connected):
             require_version(self.driver.get_server_info().agent)
         if options.layout is not None:
             return options.settle((options.layout, True))
-        return options.settle(self._run(calls.detect()))
+        return options.settle(self.run(calls.detect()))
 
-    def _run(self, work: Work[T]) -> T:
-        """Run work in a transaction, again where it fails for a passing reason."""
+    def run(self, work: Work[T]) -> T:
+        """Run work in one transaction, again where it fails for a passing reason."""
         import neo4j
 
         @neo4j.unit_of_work(timeout=work.timeout or self.options.timeout)
@@ -172,7 +174,7 @@ class Neo4jStore(Connected):
     ) -> Iterator[list[T]]:
         import neo4j
 
-        graph = self._graph()
+        graph = self.graph()
         if (statement := ask(graph)) is None:
             return
         session = self.driver.session(**self.options.session(self.driver, writes=False))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.layout import CONSTRAINT, LABELS, LONG_ID, RESERVED, ROWS, Layout, key_of
+from graphret.stores.neo4j.layout import CONSTRAINT, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout, key_of
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import NESTED, edge_key, stored
@@ -139,7 +139,7 @@ def constrained(layout: Layout) -> Plan[None]:
     assert layout.id is not None
     assert layout.label is not None
     yield Statement(
-        f"CREATE CONSTRAINT {CONSTRAINT if layout.own else ''} IF NOT EXISTS "
+        f"CREATE CONSTRAINT {CONSTRAINT if layout.label == MARKER else ''} IF NOT EXISTS "
         f"FOR (n:{quote(layout.label)}) REQUIRE n.{quote(layout.id)} IS UNIQUE"
     )
 

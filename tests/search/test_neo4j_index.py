@@ -1,0 +1,222 @@
+"""`Neo4jTextIndex` on a real server: the contract of text indexes, writes in one transaction, what a view may see."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests_support import HashingEncoder
+
+from graphret.corpus import Document
+from graphret.demo import load_corpus
+from graphret.errors import InvalidInput, StoreMismatch
+from graphret.search import BM25Index, Neo4jTextIndex, NodeText
+from graphret.stores import MemoryStore, Neo4jStore
+from graphret.stores.neo4j.layout import OWN
+from graphret.testing.indexes import NODES, QUERIES, MakeIndex, TextIndexSuite, random_nodes
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
+
+Made = Callable[[Sequence[Node]], Neo4jTextIndex]
+MOVIES = [
+    Node("kong33", ("Movie",), "King Kong", "a film of 1933", {"year": 1933}),
+    Node("kong05", ("Movie",), "King Kong", "a film of 2005", {"year": 2005}),
+    Node("jackson", ("Person",), "Peter Jackson"),
+    Node("cooper", ("Person",), "Merian Cooper"),
+]
+DIRECTED = [Edge("kong05", "directed_by", "jackson"), Edge("kong33", "directed_by", "cooper")]
+
+
+def documents(index: Neo4jTextIndex) -> list[tuple[Any, ...]]:
+    """What the database keeps beside the nodes of an index."""
+    with index.store.driver.session() as session:
+        found = session.run(
+            f"MATCH (n:`{index.store.graph().layout.label}`) "
+            "RETURN n.id, n.graphret_title, n.graphret_text, n.graphret_embedding ORDER BY n.id"
+        )
+        return [tuple(record.values()) for record in found]
+
+
+@pytest.fixture(params=["full text", "hybrid", "dense"])
+def make(request: pytest.FixtureRequest, neo4j_empty: neo4j.Driver) -> Made:
+    """Makes indexes side by side in one database, each on the nodes of a label of its own."""
+    numbers = itertools.count()
+    options: dict[str, Any] = {} if request.param == "full text" else {"encoder": HashingEncoder()}
+    if request.param == "dense":
+        options["alpha"] = 0.0
+
+    def made(nodes: Sequence[Node]) -> Neo4jTextIndex:
+        label = f"Made{next(numbers)}"
+        store = Neo4jStore.from_driver(neo4j_empty, layout=replace(OWN, label=label))
+        store.upsert(nodes)
+        return Neo4jTextIndex.create(store, name=label, **options)
+
+    return made
+
+
+class TestNeo4jTextIndex(TextIndexSuite):
+    """Lucene counts deleted nodes until it merges its files, and a view has scores of its own: two tests differ."""
+
+    @pytest.fixture
+    def make(self, make: Made) -> Made:
+        return make
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_a_changed_index_is_one_built_of_what_is_left(self, make: MakeIndex, seed: int) -> None:
+        nodes = {node.id: node for node in random_nodes(seed)}
+        index = make(list(nodes.values()))
+        gone = sorted(nodes)[::3]
+        fresh = [replace(node, id=f"s{i}") for i, node in enumerate(random_nodes(seed + 5, 6))]
+        fresh += [replace(nodes["r001"], name="quince", text="kiwi"), replace(nodes["r002"], labels=("Dish",))]
+        index.delete([*gone, "nobody"])
+        index.upsert(fresh)
+        left = {i: node for i, node in nodes.items() if i not in gone} | {node.id: node for node in fresh}
+        built = make(list(left.values()))
+        assert isinstance(index, Neo4jTextIndex)
+        assert isinstance(built, Neo4jTextIndex)
+        assert documents(index) == documents(built)
+        for query in QUERIES:
+            found, other = index.search(query, 99), built.search(query, 99)
+            assert set(found.ids) == set(other.ids) == set(left)
+            if index.alpha == 1:
+                found_any, other_any = (
+                    {i for i, s in zip(m.ids, m.scores, strict=True) if s > 0} for m in (found, other)
+                )
+                assert found_any == other_any
+
+    @pytest.mark.parametrize("where", [{"tenant": "a"}, {"$not": {"label": "Dish"}}])
+    def test_a_view_is_an_index_of_its_nodes_alone(self, make: MakeIndex, where: dict[str, object]) -> None:
+        nodes = random_nodes(3, 60)
+        index = make(nodes)
+        view = index.view(where)
+        seen = set(index.search("apple", 99, where=where).ids)
+        assert 0 < len(seen) < len(nodes)
+        before = view.search(QUERIES, 99), view.score(QUERIES, sorted(seen))
+        index.delete([node.id for node in nodes if node.id not in seen])
+        index.upsert([Node("hidden", ("Dish",), "apple apple cherry", "quince " * 50, {"tenant": "b"})])
+        for one, other in zip(before[0], view.search(QUERIES, 99), strict=True):
+            assert one.ids == other.ids
+            np.testing.assert_array_equal(one.scores, other.scores)
+        np.testing.assert_array_equal(before[1], view.score(QUERIES, sorted(seen)))
+
+    def test_a_view_of_nothing_and_of_everything(self, index: Any) -> None:
+        assert index.view({"tenant": "nobody"}).search("apple", 3).ids == []
+        self.assert_same(index.view(None).search("apple", 6), index.search("apple", 6))
+        everything = index.view({"tenant": {"$exists": True}})
+        assert set(everything.search("apple", 6).ids) == {node.id for node in NODES}
+        assert everything.search("quince jelly", 1).ids == ["n5"]
+
+
+@pytest.fixture
+def store(neo4j_empty: neo4j.Driver) -> Iterator[Neo4jStore]:
+    return Neo4jStore.from_driver(neo4j_empty)
+
+
+def test_the_same_questions_give_the_same_top_hits_as_in_memory(store: Neo4jStore) -> None:
+    found = [item for item in load_corpus().items if isinstance(item, Document)]
+    passages = [Node(f"p{i:03d}", ("Passage",), item.title, item.text) for i, item in enumerate(found[:150])]
+    store.upsert(passages)
+    here, there = BM25Index.build(passages), Neo4jTextIndex.create(store)
+    questions = [f"{node.name} {node.text.split('. ')[-1]}" for node in passages[::5]]
+    same = [here.search(q, 1).ids == there.search(q, 1).ids for q in questions]
+    assert np.mean(same) >= 0.9
+    close = [len(set(here.search(q, 5).ids) & set(there.search(q, 5).ids)) / 5 for q in questions]
+    assert np.mean(close) >= 0.6
+
+
+def test_names_of_neighbours_are_searched_and_follow_writes(store: Neo4jStore) -> None:
+    store.upsert(MOVIES, DIRECTED)
+    index = Neo4jTextIndex.create(store, text=NodeText.documents())
+    assert index.search("film directed by Jackson", 2, labels=["Movie"]).ids == ["kong05", "kong33"]
+    store.upsert([Node("jackson", ("Person",), "Zacharias Quill")])
+    assert index.search("Quill film", 1, labels=["Movie"]).ids == ["kong05"]
+    assert index.score("Jackson", ["kong05"]) == [0.0]
+    store.delete(["cooper"])
+    assert index.score("Cooper", ["kong33"]) == [0.0]
+    store.upsert(edges=[Edge("kong33", "directed_by", "jackson")])
+    assert (index.score("Quill", ["kong33", "kong05"]) > 0).all()
+
+
+def test_a_view_does_not_find_by_the_names_of_hidden_neighbours(store: Neo4jStore) -> None:
+    store.upsert(MOVIES, DIRECTED)
+    index = Neo4jTextIndex.create(store, text=NodeText.documents(), encoder=HashingEncoder())
+    view = index.view({"label": "Movie"})
+    before = view.search("Jackson", 2)
+    assert set(before.ids) == {"kong05", "kong33"}
+    store.upsert([Node("jackson", ("Person",), "Somebody Else")])
+    after = view.search("Jackson", 2)
+    assert (before.ids, before.scores.tolist()) == (after.ids, after.scores.tolist())
+
+
+def test_documents_are_written_with_their_nodes_or_not_at_all(store: Neo4jStore) -> None:
+    class Failing(HashingEncoder):
+        broken = False
+
+        def encode_documents(self, texts: Sequence[str], *, progress: Any = None) -> Any:
+            if self.broken:
+                raise RuntimeError("the encoder is down")
+            return super().encode_documents(texts, progress=progress)
+
+    encoder = Failing()
+    store.upsert(MOVIES, DIRECTED)
+    index = Neo4jTextIndex.create(store, encoder=encoder)
+    encoder.broken = True
+    with pytest.raises(RuntimeError, match="down"):
+        store.upsert([Node("new", name="Heavenly Creatures"), Node("kong05", ("Movie",), "Kong")])
+    assert store.get(["new", "kong05"]) == [None, MOVIES[1]]
+    assert set(index.search("Kong", 2, labels=["Movie"]).ids) == {"kong05", "kong33"}
+    encoder.broken = False
+    store.upsert([Node("new", ("Movie",), "Heavenly Creatures")])
+    assert index.search("heavenly creatures", 1).ids == ["new"]
+
+
+def test_an_index_of_this_process_follows_too(store: Neo4jStore) -> None:
+    store.upsert(MOVIES, DIRECTED)
+    index = BM25Index.of_store(store, text=NodeText.documents())
+    store.attach(index)
+    store.upsert([Node("jackson", ("Person",), "Zacharias Quill")], [Edge("kong33", "directed_by", "jackson")])
+    assert set(index.search("Quill", 2, labels=["Movie"]).ids) == {"kong05", "kong33"}
+    with pytest.raises(InvalidInput, match="there is no node"):
+        store.upsert([Node("jackson", ("Person",), "Nobody")], [Edge("jackson", "knows", "nobody")])
+    assert index.search("Quill", 1, labels=["Person"]).ids == ["jackson"]
+    store.delete(["jackson"])
+    assert (index.score("Quill", ["kong05", "kong33"]) == 0).all()
+    assert len(index.table) == 3
+
+
+def test_a_graph_that_something_else_wrote(store: Neo4jStore, neo4j_empty: neo4j.Driver) -> None:
+    with neo4j_empty.session() as session:
+        session.run(
+            "CREATE (:Film {title: 'Brazil', summary: 'a clerk dreams'})-[:BY]->(:Person {name: 'Terry Gilliam'})"
+        )
+    index = Neo4jTextIndex.create(store, encoder=HashingEncoder())
+    (found,) = store.get(index.search("dreaming clerk in Brazil", 1).ids)
+    assert found is not None
+    assert (found.name, found.labels) == ("Brazil", ("Film",))
+    assert set(found.properties) == {"title", "summary"}
+    assert set(store.schema().labels) == {"Film", "Person"}
+
+
+class Narrow(HashingEncoder):
+    dimension = 32
+
+
+def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
+    store.upsert(MOVIES)
+    with pytest.raises(StoreMismatch, match="graphret_fulltext"):
+        Neo4jTextIndex.open(store)
+    Neo4jTextIndex.create(store, encoder=HashingEncoder())
+    assert Neo4jTextIndex.open(store, encoder=HashingEncoder()).search("Peter", 1).ids == ["jackson"]
+    for attempt in (Neo4jTextIndex.open, Neo4jTextIndex.create):
+        with pytest.raises(StoreMismatch, match=r"48.*32"):
+            attempt(store, encoder=Narrow())
+    with pytest.raises(InvalidInput, match="alpha"):
+        Neo4jTextIndex(store, alpha=2.0)
+    with pytest.raises(InvalidInput, match="index"):
+        store.attach(MemoryStore())
