@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.text import Text
 
 _TITLES = {"guard": "against a server's verdicts", "mutations": "seeded mistakes found"}
 _UNSAID = {
@@ -37,19 +38,21 @@ def render_cypher_guard(result: Mapping[str, Any]) -> Group:
     for name, what in _UNSAID.items():
         parts.append(Text(f"accepted queries with {what}: {counts.get(f'accepted/{name}', 0):,} of {of:,}", "bold"))
         for example in result[name]:
-            parts += [Text(f"  {example['message']}", "yellow"), Text(_indented(example["query"]))]
+            parts += _example(example, Text)
     for name, examples in result["missed"].items():
         parts.append(Text(f"{name}: {len(examples)} examples", "bold"))
         for example in examples:
-            parts += [Text(f"  {_short(example['message'])}", "yellow"), Text(_indented(example["query"]))]
+            parts += _example(example, Text)
     seconds = result["seconds"]
     checked = f"a check takes {seconds['check_median'] * 1000:.2f} ms (median), {seconds['check_p99'] * 1000:.2f} (p99)"
     parts.append(Text(f"{counts['queries']:,} queries, {checked}", style="dim"))
     return Group(*parts)
 
 
-def _indented(query: str) -> str:
-    return "\n".join(f"    {line}" for line in query.splitlines())
+def _example(example: Mapping[str, str], text: type[Text]) -> list[Text]:
+    query = "\n".join(f"    {line}" for line in example["query"].splitlines())
+    message = f"  {_short(example['message'])}"
+    return [text(message, "yellow"), text(query)]
 
 
 def _short(text: str) -> str:
