@@ -15,8 +15,8 @@ from graphret.types import Edge, Node
 
 #: Nodes of a label and edges of a relation that are looked at.
 SAMPLE = 1_000
-#: Edges of a relation whose labels are counted one by one.
-COUNTED = 10_000
+#: Edges of a relation whose labels are counted one by one, and of all relations together.
+COUNTED, ALL_COUNTED = 10_000, 500_000
 #: Counts in one statement, and in all for one schema.
 _COUNTS, _MOST_COUNTS = 100, 4_000
 _TEXT_SHOWN = 200
@@ -40,6 +40,7 @@ class Sampler:
         _, whole = yield from self.graph.whole()
         labels = yield from self._labels(whole)
         relations = yield from self._relations(whole)
+        self.counted = max(self.counted, ALL_COUNTED // max(1, len(relations)))
         triples: Counter[tuple[str, str, str]] = Counter()
         builder = SchemaBuilder()
         for label, n in labels.items():

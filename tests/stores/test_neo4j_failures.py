@@ -1,0 +1,152 @@
+"""The server is down, comes back, cuts the line, refuses the password, is too old: errors by name, nothing half done."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from neo4j_faults import CuttingProxy, OldServer
+
+from graphret.errors import AccessDenied, InvalidInput, QueryRefused, QueryTimeout, StoreMismatch, StoreUnavailable
+from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
+from graphret.testing.neo4j_server import Neo4jServer
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
+
+Auth = tuple[str, str] | None
+
+
+def test_a_server_that_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
+    with Neo4jStore(neo4j_spare.uri, auth=neo4j_spare.auth, retry_time=1.0) as store:
+        store.upsert([Node("kept")])
+        neo4j_spare.kill()
+        for call in (lambda: store.get(["kept"]), lambda: store.upsert([Node("lost")]), lambda: list(store.nodes())):
+            with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+                call()
+        neo4j_spare.start()
+        assert store.get(["kept", "lost"]) == [Node("kept"), None]
+        store.upsert([Node("after")])
+        assert store.count()[0] >= 2
+        store.delete(["kept", "after"])
+
+
+def test_the_wrong_password(neo4j_spare: Neo4jServer) -> None:
+    for auth in (("neo4j", "wrong"), None):
+        with Neo4jStore(neo4j_spare.uri, auth=auth) as store, pytest.raises(AccessDenied):
+            store.count()
+
+
+async def test_the_asynchronous_store_says_the_same(neo4j_spare: Neo4jServer) -> None:
+    async with AsyncNeo4jStore(neo4j_spare.uri, auth=("neo4j", "wrong")) as store:
+        with pytest.raises(AccessDenied):
+            await store.count()
+    async with AsyncNeo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store:
+        with pytest.raises(StoreUnavailable):
+            await store.get(["a"])
+
+
+def test_no_server_at_all() -> None:
+    with (
+        Neo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store,
+        pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"),
+    ):
+        store.schema()
+
+
+@pytest.mark.parametrize("agent", ["Neo4j/4.4.9", "Neo4j/4.3.0-drop02", "Neo4j/5.3.0"])
+def test_an_older_server_is_refused_by_its_name(agent: str) -> None:
+    with (
+        OldServer(agent) as server,
+        Neo4jStore(server.uri, retry_time=0.1) as store,
+        pytest.raises(StoreMismatch, match=agent),
+    ):
+        store.count()
+
+
+def test_no_such_database(neo4j_uri: str, neo4j_auth: Auth) -> None:
+    with (
+        Neo4jStore(neo4j_uri, auth=neo4j_auth, database="nowhere") as store,
+        pytest.raises(StoreMismatch, match="nowhere"),
+    ):
+        store.count()
+
+
+@pytest.fixture
+def proxy(neo4j_empty: neo4j.Driver, neo4j_uri: str) -> Iterator[CuttingProxy]:
+    with CuttingProxy(neo4j_uri) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("budget", [2_000, 120_000, 600_000])
+def test_a_line_that_is_cut_in_a_batch_leaves_nothing_half_written(
+    proxy: CuttingProxy, neo4j_auth: Auth, budget: int
+) -> None:
+    nodes = [Node(f"n{i}", ("A",), f"name {i}", "t" * 20) for i in range(12_000)]
+    edges = [Edge(f"n{i}", "R", f"n{i + 1}") for i in range(11_999)]
+    with Neo4jStore(proxy.uri, auth=neo4j_auth, retry_time=0.5) as store:
+        store.upsert([Node("first", ("B",))])
+        proxy.budget = budget
+        with pytest.raises(StoreUnavailable):
+            store.upsert(nodes, edges)
+        assert proxy.cuts
+        proxy.budget = None
+        assert store.count() == (1, 0)
+        store.upsert(nodes[:3], edges[:2])  # the same store works on
+        assert store.count() == (4, 2)
+
+
+def test_a_passing_fault_is_tried_again(proxy: CuttingProxy, neo4j_auth: Auth) -> None:
+    with Neo4jStore(proxy.uri, auth=neo4j_auth, retry_time=30.0) as store:
+        store.upsert([Node("a")])
+        proxy.budget = 0
+
+        def heal() -> None:
+            while not proxy.cuts:
+                time.sleep(0.01)
+            proxy.budget = None
+
+        healer = threading.Thread(target=heal)
+        healer.start()
+        store.upsert([Node("b")])
+        healer.join()
+        assert proxy.cuts
+        assert store.count() == (2, 0)
+
+
+def test_what_a_read_only_query_may_not_do(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    for text in ("CREATE INDEX FOR (n:A) ON (n.b)", "MERGE (n:A)", "CALL apoc.create.node(['A'], {})"):
+        with pytest.raises(QueryRefused):
+            store.query(text)
+    assert store.count() == (0, 0)
+
+
+def test_a_time_out_of_the_store(neo4j_driver: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_driver, timeout=0.3)
+    with pytest.raises(QueryTimeout):
+        store.query("UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a * b AS c RETURN count(c)")
+
+
+@pytest.mark.parametrize("value", [2**70, object(), {1: 2}, "\ud800"], ids=repr)
+def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any) -> None:
+    store = Neo4jStore.from_driver(neo4j_driver)
+    with pytest.raises(InvalidInput):
+        store.query("RETURN $value", {"value": value})
+    assert store.query("RETURN 1").rows == [(1,)]
+
+
+def test_texts_with_half_of_a_surrogate_pair_are_refused(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    for node in (Node("a", text="\ud800"), Node("\ud800"), Node("a", properties={"\ud800": 1})):
+        with pytest.raises(InvalidInput):
+            store.upsert([Node("fine"), node])
+    assert store.count() == (0, 0)

@@ -1,0 +1,264 @@
+"""Graphs in Neo4j that something else wrote, and how graphret's own lie there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
+from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote
+from graphret.stores.neo4j.layout import key_of
+from graphret.testing.graphs import HOSTILE
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
+
+Auth = tuple[str, str] | None
+
+
+@pytest.fixture
+def database(neo4j_empty: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    neo4j_empty.execute_query(
+        """CREATE (a:Person:Author {uuid: 'a', title: 'Dr', name: 'Ada', born: date('1815-12-10'),
+        description: 'text'}), (b:Person {uuid: 'b', name: 'Charles', at: point({x: 1.5, y: 2.0})}), (c:Machine {uuid: 3, title: 'Engine'}),
+        (d {note: 'bears no label'}),
+        (a)-[:KNEW {weight: 2, since: datetime('1833-06-05T20:00Z')}]->(b),
+        (a)-[:KNEW {weight: 'heavy'}]->(b), (b)-[:BUILT {weight: 0.5}]->(c), (c)-[:NEAR]->(d)"""
+    )
+    neo4j_empty.execute_query("CREATE INDEX FOR (n:Unused) ON (n.uuid)")
+    return neo4j_empty
+
+
+def all_of(blocks: Iterator[list[Any]]) -> list[Any]:
+    return [one for block in blocks for one in block]
+
+
+def test_a_foreign_graph_goes_by_element_ids(database: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(database)
+    assert store.count() == (4, 4)
+    by_name = {node.name: node for node in all_of(store.nodes())}
+    ada, charles, engine, other = by_name["Ada"], by_name["Charles"], by_name["Engine"], by_name[""]
+    assert ada.id == database.execute_query("MATCH (n {uuid: 'a'}) RETURN elementId(n) AS id").records[0]["id"]
+    assert ada == Node(
+        ada.id,
+        ("Author", "Person"),
+        "Ada",
+        "text",
+        {"uuid": "a", "title": "Dr", "born": "1815-12-10", "description": "text"},
+    )
+    assert charles.properties["at"] == {"srid": 7203, "x": 1.5, "y": 2.0}
+    assert (engine.properties, other.labels) == ({"uuid": 3, "title": "Engine"}, ())
+    assert store.get([ada.id, "no element id", "a"]) == [ada, None, None]
+    edges = store.neighbors([ada.id])
+    assert sorted((e.weight, e.properties.get("weight"), e.properties.get("since")) for e in edges) == [
+        (1.0, "heavy", None),
+        (2.0, None, "1833-06-05T20:00:00Z"),
+    ]
+    assert [e.weight for e in store.neighbors([ada.id], limit=1)] == [2.0]
+    assert [e.target for e in store.neighbors([engine.id], direction="out")] == [other.id]
+    schema = store.schema()
+    assert {label: n for label, n in schema.labels.items() if n} == {"Author": 1, "Machine": 1, "Person": 2}
+    assert schema.relations["Person", "KNEW", "Person"] == 2
+    assert schema.relations["Machine", "NEAR", ""] == 1
+    assert schema.properties["Author"]["born"].type == "DATE"
+    assert [node.id for node in all_of(store.view({"born": {"$lt": "1900"}}).nodes())] == [ada.id]
+
+
+def test_options_say_which_properties_are_id_name_and_text(database: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(
+        database, id_property="uuid", name_property=["title", "name"], text_property="description"
+    )
+    ada, charles, engine = store.get(["a", "b", "3"])
+    assert ada is not None
+    assert charles is not None
+    assert engine is not None
+    assert (ada.name, ada.text, charles.name, engine.id) == ("Dr", "text", "Charles", "3")
+    leaving = store.neighbors(["3"], direction="out")
+    assert [(e.source, e.relation, e.target) for e in leaving] == [("3", "NEAR", _other(store))]
+    assert store.query("MATCH (p:Author)-[r:KNEW {weight: 2}]->(q) RETURN r").rows[0][0].source == "a"
+    assert [node.id for node in all_of(store.nodes(where={"id": "3"}))] == ["3"]
+    people = Neo4jStore.from_driver(database, id_property="uuid", label="Person")
+    assert people.count() == (2, 2)
+    assert [node.id for node in all_of(people.nodes())] == ["a", "b"]
+    assert [e.relation for e in people.neighbors(["b"])] == ["KNEW", "KNEW"]
+    assert people.get(["3"]) == [None]
+
+
+def _other(store: Neo4jStore) -> str:
+    return next(node.id for node in all_of(store.nodes()) if node.properties.get("note"))
+
+
+def test_a_graph_without_a_property_for_ids_is_not_written_to(database: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(database)
+    with pytest.raises(StoreMismatch, match="id_property"):
+        store.upsert([Node("new")])
+    assert store.count() == (4, 4)
+
+
+def test_a_graph_of_others_with_ids_and_a_label_is_written_to(database: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(database, id_property="uuid", label="Person", name_property="name")
+    store.upsert([Node("new", ("Author",), "New")], [Edge("new", "KNEW", "a", 3.0)])
+    assert store.get(["new"]) == [Node("new", ("Author",), "New", properties={"uuid": "new"})]
+    assert [e.weight for e in store.neighbors(["new"])] == [3.0]
+    assert database.execute_query("MATCH (n:Person:Author {uuid: 'new'}) RETURN count(n) AS n").records[0]["n"] == 1
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_what_llama_index_wrote_is_seen_as_it_is(neo4j_empty: neo4j.Driver, mixed: bool) -> None:
+    neo4j_empty.execute_query("CREATE CONSTRAINT FOR (n:__Node__) REQUIRE n.id IS UNIQUE")
+    neo4j_empty.execute_query(
+        """CREATE (c:__Node__:Chunk {id: 'chunk', text: 'Ada knew Charles', embedding: [0.1, 0.2]}),
+        (a:__Node__:__Entity__:Person {id: 'Ada', name: 'Ada', embedding: [0.1, 0.2], age: 36}),
+        (c)-[:MENTIONS]->(a)"""
+    )
+    if mixed:
+        neo4j_empty.execute_query("CREATE (:City {name: 'London'})")
+    store = Neo4jStore.from_driver(neo4j_empty)
+    assert store.get(["Ada", "chunk"]) == [
+        Node("Ada", ("Person",), "Ada", "", {"age": 36}),
+        Node("chunk", ("Chunk",), "", "Ada knew Charles"),
+    ]
+    assert store.neighbors(["Ada"]) == [Edge("chunk", "MENTIONS", "Ada")]
+    assert {label for label, n in store.schema().labels.items() if n} == {
+        "Chunk",
+        "Person",
+        *(["City"] if mixed else []),
+    }
+    assert store.count() == (2 + mixed, 1)
+    if mixed:
+        (city,) = all_of(store.nodes(labels=["City"]))
+        assert store.get([city.id]) == [city]
+
+
+def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty, nested="json")
+    odd = Node("x" * 9000, ("B", "A"), "n", "t", {"id": 1, "name": None, "graphret_text": "mine", "deep": {"a": [1]}})
+    store.upsert(
+        [odd, Node("y", ())], [Edge(odd.id, "R", "y", 2.0, {"weight": "own", "deep": [[1], None], "no": None})]
+    )
+    again = Neo4jStore.from_driver(neo4j_empty)
+    assert again.get([odd.id, "y"]) == [odd, Node("y", ())]
+    (edge,) = again.neighbors(["y"])
+    assert edge == Edge(odd.id, "R", "y", 2.0, {"weight": "own", "deep": [[1], None], "no": None})
+    assert again.query("MATCH (n:A)-[r]->(m) RETURN n, r, m").rows == [(odd, edge, Node("y", ()))]
+    assert again.query("MATCH (n:A)-[r]->(m) RETURN r, [m], {path: 1}").rows == [(edge, [Node("y", ())], {"path": 1})]
+    assert again.query("MATCH p = (:A)-->() RETURN p").rows == [([odd, edge, Node("y", ())],)]
+    assert set(again.schema().labels) == {"A", "B"}
+    assert not any(name.startswith("graphret_") for name in again.schema().properties["A"])
+    with pytest.raises(InvalidInput, match="__Graphret__"):
+        again.upsert([Node("z", ("__Graphret__",))])
+
+
+def test_ids_that_look_like_digests_are_ids(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    long = "n" * 5000
+    nodes = [Node(long, name="long"), Node(key_of(long), name="looks like it")]
+    store.upsert(nodes)
+    assert store.get([node.id for node in nodes]) == nodes
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"a": 1}, "nested='json'"),
+        ([1, "a"], "nested='json'"),
+        ([None], "nested='json'"),
+        (2**63, "64 bits"),
+        ([-(2**63) - 1], "64 bits"),
+        ({1, 2}, "not a JSON value"),
+        (b"bytes", "not a JSON value"),
+    ],
+    ids=repr,
+)
+def test_values_that_cannot_be_kept_are_refused_by_name(neo4j_empty: neo4j.Driver, value: Any, words: str) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    for nodes, edges in (([Node("fine"), Node("bad", properties={"prop": value})], []), ([Node("bad")], [value])):
+        with pytest.raises(InvalidInput, match=rf"(?s)bad.*prop.*{words}"):
+            store.upsert(nodes, [Edge("bad", "R", "bad", 1.0, {"prop": given}) for given in edges])
+    assert store.count() == (0, 0)
+
+
+def test_writers_write_beside_the_nodes(neo4j_empty: neo4j.Driver) -> None:
+    batches: list[int] = []
+
+    def writer(nodes: Any) -> dict[str, dict[str, Any]]:
+        batches.append(len(nodes))
+        return {node.id: {"graphret_text": node.name.lower()} for node in nodes}
+
+    store = Neo4jStore.from_driver(neo4j_empty, writers=[writer])
+    store.upsert([Node("a", name="Ada"), Node("b", name="Bob")])
+    assert batches == [2]
+    assert store.get(["a"]) == [Node("a", name="Ada")]
+    assert store.query("MATCH (n {id: 'a'}) RETURN n.graphret_text").rows == [("ada",)]
+    store.options.writers[:] = [lambda nodes: {"a": {"text": "not hidden"}}]
+    with pytest.raises(InvalidInput, match="writers"):
+        store.upsert([Node("a")])
+
+
+@pytest.mark.parametrize(
+    "name", [*HOSTILE, "a`" * 3, "\\u005c\\u0060", "\\\\u0060", "`\\u0060`"], ids=lambda n: ascii(n[:20])
+)
+def test_quoted_names_are_read_back(neo4j_driver: neo4j.Driver, name: str) -> None:
+    found = neo4j_driver.execute_query(f"WITH {{{quote(name)}: 1}} AS {quote(name)} RETURN *, keys({quote(name)}) AS k")
+    assert found.records[0]["k"] == [name]
+    assert name in found.keys
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "n" * 20_000, "\ud800", None])
+def test_names_that_cannot_be_quoted_are_refused(name: Any) -> None:
+    with pytest.raises(InvalidInput):
+        quote(name)
+
+
+def test_values_of_a_query_are_json(neo4j_driver: neo4j.Driver) -> None:
+    values = (
+        "date('2020-01-02') AS d, duration('P1Y2M3DT4.5S') AS p, [point({x: 1, y: 2})] AS q, {a: time('10:00Z')} AS t"
+    )
+    assert Neo4jStore.from_driver(neo4j_driver).query(f"RETURN {values}").rows == [
+        ("2020-01-02", "P1Y2M3DT4.5S", [{"srid": 7203, "x": 1.0, "y": 2.0}], {"a": "10:00:00Z"})
+    ]
+
+
+def test_explain_names_the_kind(neo4j_driver: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_driver)
+    texts = ["MATCH (n) RETURN n", "CREATE (n) RETURN n", "CREATE (n)", "CREATE INDEX FOR (n:X) ON (n.y)"]
+    assert [store.explain(text) for text in texts] == ["r", "rw", "w", "s"]
+    with pytest.raises(QueryRefused):
+        store.explain("MATCH (n) RETURN n; MATCH (m) RETURN m")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"layout": "other"}, "layout"),
+        ({"nested": "drop"}, "nested"),
+        ({"id_property": ""}, "id_property"),
+        ({"name_property": []}, "name_property"),
+        ({"layout": "graphret", "label": "A"}, "layout"),
+    ],
+    ids=str,
+)
+def test_malformed_options_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidInput, match=word):
+        Neo4jStore("bolt://127.0.0.1:1", **options)
+
+
+@pytest.mark.parametrize("uri", ["", "127.0.0.1:7687", "http://127.0.0.1"])
+def test_an_address_that_is_none_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidInput):
+        Neo4jStore(uri)
+
+
+def test_many_calls_wait_at_once(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
+    """The asynchronous store waits for nothing but the database: calls overlap on one thread."""
+    Neo4jStore.from_driver(neo4j_empty).upsert([Node(f"n{i}") for i in range(50)])
+
+    async def ask() -> list[list[Node | None]]:
+        async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+            return await asyncio.gather(*(store.get([f"n{i}"]) for i in range(50)))
+
+    assert [found[0].id for found in asyncio.run(ask()) if found[0]] == [f"n{i}" for i in range(50)]
