@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from graphret.cypher.allowed import disallowed
-from graphret.cypher.kinds import SYNTAX
+from graphret.cypher.kinds import NOT_ALLOWED, SYNTAX
 from graphret.cypher.parsing import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
 from graphret.schema import GraphSchema
@@ -55,8 +55,8 @@ def check(
         except RecursionError:
             findings = [Finding(ERROR, SYNTAX, "Nested too deeply to be read", 0, len(query))]
     findings += disallowed(parsed, functions=functions, procedures=procedures)
-    order = {ERROR: 0}
-    findings.sort(key=lambda f: (f.start, order.get(f.severity, 1), f.kind))
+    # What the guard has more to say of comes before the bare list of what may run.
+    findings.sort(key=lambda f: (f.start, f.severity != ERROR, f.kind == NOT_ALLOWED, f.kind))
     return Report(query, dialect, findings, parsed.tree)
 
 

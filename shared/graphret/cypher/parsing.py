@@ -21,7 +21,7 @@ class Parsed:
     dialect
         ``neo4j`` or ``ladybug``.
     tokens
-        All its tokens with their offsets, comments included; the last is of kind ``end``.
+        Its tokens with their offsets, comments included, up to the first of kind ``bad``; the last is of kind ``end``.
     tree
         Its syntax tree (`graphret.cypher.tree`), or None if it does not parse.
     error

@@ -54,6 +54,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _START = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Pc"))
 _PART = _START | {"Nd", "Mn", "Mc", "Sc", "Cf"}
 _LARGEST_INTEGER = 2**63
+_MOST_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Token:
 
 
 def tokenise(query: str) -> list[Token]:
-    """Cut a query into tokens, comments included; the last is always of kind ``end``."""
+    """Cut a query into tokens, comments included, up to the first that is none; the last is of kind ``end``."""
     text, offsets, broken = replace_escapes(query)
     tokens: list[Token] = []
     position, length = 0, len(text)
@@ -105,6 +106,8 @@ def tokenise(query: str) -> list[Token]:
             token = _token(kind, found.group(), position)
             end = position + len(token.text)
             tokens.append(token)
+            if token.kind == BAD:
+                break
         position = end
     tokens.append(Token(END, "", length, length, ""))
     if broken is not None:
@@ -209,8 +212,7 @@ def _wrong_number(text: str) -> str:
     if not _NUMBER.fullmatch(text):
         return "not a number"
     digits = text.replace("_", "").lower()
-    if digits.startswith(("0x", "0o")):
-        return "the integer is too large" if int(digits, 0) > _LARGEST_INTEGER else ""
-    if digits.isdigit():
-        return "the integer is too large" if int(digits) > _LARGEST_INTEGER else ""
+    if digits.isdigit() or digits.startswith(("0x", "0o")):
+        too_large = len(digits) > _MOST_DIGITS or int(digits, 0) > _LARGEST_INTEGER
+        return "the integer is too large" if too_large else ""
     return "the number is too large" if float(digits) == float("inf") else ""

@@ -27,13 +27,11 @@ class Brackets(Patterns):
 
     def parse_list_or_comprehension(self) -> AstNode:
         if self._now(1).named and self._is_word("IN", ahead=2):
-            node = self._attempt(lambda: self._without_bars(self._list_comprehension))
-            node = node or self._attempt(self._list_comprehension)
+            node = self._attempt(self._projected_list) or self._attempt(self._list_comprehension)
             if node is not None:
                 return node
         elif self._is("(", 1) or (self._now(1).named and self._is("=", 2)):
-            pattern = self._attempt(lambda: self._without_bars(self._pattern_comprehension))
-            pattern = pattern or self._attempt(self._pattern_comprehension)
+            pattern = self._attempt(self._projected_pattern) or self._attempt(self._pattern_comprehension)
             if pattern is not None:
                 return pattern
         start = self._i
@@ -43,6 +41,15 @@ class Brackets(Patterns):
         self.bars = bars
         self._need("]")
         return self._mark(ast.List(expressions=items), start)
+
+    def _projected_list(self) -> AstNode:
+        """A comprehension in which the first ``|`` begins the projection, as the server prefers."""
+        node: AstNode = self._without_bars(self._list_comprehension)
+        return node
+
+    def _projected_pattern(self) -> AstNode:
+        node: AstNode = self._without_bars(self._pattern_comprehension)
+        return node
 
     def _list_comprehension(self) -> AstNode:
         start = self._i

@@ -92,6 +92,9 @@ def _place(token: Token) -> Placed:
 class Cursor(Parser):
     """`cypherast`'s parser over tokens that know their places."""
 
+    #: Whether ``|`` may join labels; it may not where it begins the projection of a comprehension.
+    bars = True
+
     def __init__(self, query: str, tokens: list[Token], dialect: str) -> None:
         # Not the library's own start: it would cut the text into tokens by other rules than the server's.
         self.source = query
@@ -100,6 +103,7 @@ class Cursor(Parser):
         self.max_depth = 1000
         self._depth = 0
         self._i = 0
+        self._failed: set[tuple[str, int, bool]] = set()
         self._furthest: tuple[int, ParseError] | None = None
         self.placed = [placed for t in tokens if t.kind != COMMENT for placed in _places(t)]
         self.tokens = list(self.placed)
@@ -176,12 +180,19 @@ class Cursor(Parser):
         return error
 
     def _attempt(self, production: Callable[[], Result]) -> Result | None:
-        """Parse by a production, or return None and stay where we were."""
-        start, depth = self._i, self._depth
+        """Parse by a production, or return None and stay where we were.
+
+        What failed at a place fails there again, so that nesting does not double the work.
+        """
+        start, depth, bars = self._i, self._depth, self.bars
+        key = (production.__name__, start, bars)
+        if key in self._failed:
+            return None
         try:
             return production()
         except ParseError:
-            self._i, self._depth = start, depth
+            self._i, self._depth, self.bars = start, depth, bars
+            self._failed.add(key)
             return None
 
     def _list(self, production: Callable[[], Any]) -> list[Any]:

@@ -114,17 +114,13 @@ class LadybugClauses(Clauses):
             self._i += 1
 
     def _index(self, node: AstNode) -> AstNode:
-        start = self._i
-        found = self._attempt(lambda: self._slice(node))
-        if found is not None:
-            return found
-        self._i = start
-        return super()._index(node)
+        bounds = self._attempt(self._bounds)
+        return super()._index(node) if bounds is None else ast.ListSlice(this=node, start=bounds[0], end=bounds[1])
 
-    def _slice(self, node: AstNode) -> AstNode:
+    def _bounds(self) -> tuple[AstNode | None, AstNode | None]:
         self._need("[")
         low = None if self._is(":") else self.parse_expression()
         self._need(":")
         high = None if self._is("]") else self.parse_expression()
         self._need("]")
-        return ast.ListSlice(this=node, start=low, end=high)
+        return low, high

@@ -18,9 +18,6 @@ _NAME_ENDS = frozenset((")", "]", ":", "{", "*", ",", "=", "", "|"))
 class Patterns(Cursor):
     """The productions of patterns."""
 
-    #: Whether ``|`` may join labels; it may not where it begins the projection of a comprehension.
-    bars = True
-
     def parse_variable(self) -> ast.Identifier:
         start = self._i
         token = self._need_name("a variable")

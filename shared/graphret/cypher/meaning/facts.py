@@ -43,6 +43,7 @@ class Facts:
     labels: list[tuple[AstNode, Entity]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     properties: list[PropertyUse] = field(default_factory=list)
+    _known: set[tuple[int, str, str]] = field(default_factory=set)
     matches: list[tuple[ast.Match, frozenset[str]]] = field(default_factory=list)
 
     def error(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
@@ -58,8 +59,9 @@ class Facts:
     ) -> None:
         """Add a finding, unless the same is known of the same place."""
         start, end = place
-        if any(f.start == start and f.kind == kind and f.message == message for f in self.findings):
+        if (start, kind, message) in self._known:
             return
+        self._known.add((start, kind, message))
         before = self.query[:start]
         line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
         self.findings.append(Finding(severity, kind, message, start, end, line, column, suggestions))
