@@ -19,7 +19,6 @@ from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
 from graphret.corpus.items import checked_metadata
-from graphret.cypher.running import run_checked
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.search.dense import DenseIndex
@@ -260,8 +259,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        run = run_checked if self.checked else _run
-        rows = run(self.store, query, param_map or {}, timeout=self.timeout, max_rows=self.max_rows)
+        rows = self._run(query, param_map or {})
         if rows.truncated:
             _log.warning("structured_query: only the first %s rows were read", self.max_rows)
         return [{name: plain(value, self.embedding) for name, value in row.items()} for row in rows.to_dicts()]
@@ -321,6 +319,14 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         return cls(MemoryStore.load(persist_path), **options)
 
     # -- inside
+
+    def _run(self, query: str, parameters: Mapping[str, Any]) -> Rows:
+        assert isinstance(self.store, CypherStore)
+        if not self.checked:
+            return self.store.query(query, parameters, timeout=self.timeout, max_rows=self.max_rows)
+        from graphret.cypher import run_checked
+
+        return run_checked(self.store, query, parameters, timeout=self.timeout, max_rows=self.max_rows)
 
     def _changed(self) -> None:
         self._schema = None
@@ -386,7 +392,3 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             for edge in edges
             if edge.source in made and edge.target in made
         ]
-
-
-def _run(store: CypherStore, query: str, parameters: Mapping[str, Any], *, timeout: float, max_rows: int) -> Rows:
-    return store.query(query, parameters, timeout=timeout, max_rows=max_rows)

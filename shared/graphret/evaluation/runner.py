@@ -311,7 +311,7 @@ def _searched(retriever: Retriever) -> list[ArrayIndex]:
     index = retriever.index if isinstance(retriever, IndexRetriever) else None
     index = retriever.graph.index if isinstance(retriever, SageRetriever) else index
     inner = [index.lexical, index.dense] if isinstance(index, HybridIndex) else []
-    return [one for one in (index, *inner) if one is not None]
+    return [one for one in (index, *inner) if isinstance(one, ArrayIndex)]
 
 
 def _runs(retriever: Retriever, ks: Sequence[int]) -> list[list[int]]:
