@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 from neo4j_waiting import Waiting
 
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore

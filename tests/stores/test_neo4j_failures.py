@@ -1,20 +1,24 @@
-"""The server is down, comes back, cuts the line, refuses the password, is too old: errors by name, nothing half done."""
+"""A server that is down, comes back, cuts the line, refuses or is too old: errors by name, nothing half done."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 from neo4j_faults import CuttingProxy, OldServer
 
-from graphret.errors import AccessDenied, InvalidInput, QueryRefused, QueryTimeout, StoreMismatch, StoreUnavailable
+from graphret.errors import (
+    AccessDenied,
+    InvalidInput,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
 from graphret.testing.neo4j_server import Neo4jServer
 from graphret.types import Edge, Node
@@ -77,6 +81,24 @@ def test_no_such_database(neo4j_uri: str, neo4j_auth: Auth) -> None:
         Neo4jStore(neo4j_uri, auth=neo4j_auth, database="nowhere") as store,
         pytest.raises(StoreMismatch, match="nowhere"),
     ):
+        store.count()
+
+
+@pytest.mark.parametrize("scheme", ["neo4j", "bolt"])
+def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: Auth, scheme: str) -> None:
+    uri = neo4j_uri.replace("bolt", scheme, 1)
+    with Neo4jStore(uri, auth=neo4j_auth, database="neo4j", pool_size=2, user_agent="test/1", timeout=30.0) as store:
+        assert store.query("RETURN 1 AS one").to_dicts() == [{"one": 1}]
+        assert store.driver.encrypted is False
+    for secured in ("+s", "+ssc"):  # the server of the tests has no certificate: TLS is tried, and fails
+        with Neo4jStore(uri.replace("://", f"{secured}://"), auth=neo4j_auth, retry_time=0.1) as store:
+            assert store.driver.encrypted is True
+            with pytest.raises(StoreUnavailable):
+                store.count()
+
+
+def test_nobody_is_impersonated_without_the_right_to(neo4j_uri: str, neo4j_auth: Auth) -> None:
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth, impersonated_user="somebody") as store, pytest.raises(StoreError):
         store.count()
 
 
