@@ -117,3 +117,13 @@ def test_the_k_best_break_ties_by_position(values: list[float], k: int, mask: li
     expected = sorted(allowed, key=lambda i: (-values[i], i))[:k]
     assert top_k(scores, k, np.asarray(mask[: len(values)])).tolist() == expected
     assert top_k(scores, k).tolist() == sorted(range(len(values)), key=lambda i: (-values[i], i))[:k]
+
+
+@given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([2, 30, 10**6]), st.integers(1, 9000))
+def test_the_k_best_of_many_are_those_of_a_sort(seed: int, k: int, levels: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-levels, levels, n).astype(np.float32)
+    mask = rng.random(n) < 0.7
+    order = np.argsort(-scores, kind="stable")
+    assert top_k(scores, k).tolist() == order[:k].tolist()
+    assert top_k(scores, k, mask).tolist() == order[mask[order]][:k].tolist()

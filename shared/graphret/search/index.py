@@ -22,6 +22,7 @@ from graphret.where import Where, WhereLike
 
 _QUERIES_KEPT = 16
 _PREPARED = 128
+_RUN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +298,13 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     """Return the positions of the `k` highest scores among those in `mask`, best first, ties by position."""
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
+    if _RUN * k < len(values):  # k runs have their highest above this bound, so that the k best are above it too
+        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
+        if k < len(tops):
+            near = np.flatnonzero(values >= np.partition(tops, len(tops) - k)[len(tops) - k])
+            if len(near) < len(values):
+                best = near[top_k(values[near], k)]
+                return np.asarray(best if allowed is None else allowed[best], dtype=np.int64)
     if k < len(values):
         floor = np.partition(values, len(values) - k)[len(values) - k]
         above = np.flatnonzero(values > floor)
