@@ -44,7 +44,6 @@ OPTIONAL = {
         "pyarrow",
         "psutil",
         "rdflib",
-        "cypherast",
     ),
 }
 

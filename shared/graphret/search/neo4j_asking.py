@@ -13,6 +13,7 @@ from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
 from graphret.search.bm25 import BM25Index
 from graphret.search.index import Matches
+from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import node_from
@@ -183,13 +184,15 @@ class Asking:
 
     def _lexical_of(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
         if self.visible is not None:
-            here = [node_id for node_id in ids if node_id in self.visible.table]
+            at = self.visible.table.find(ids)
+            here = [node_id for node_id, position in zip(ids, at.tolist(), strict=True) if position >= 0]
             return dict(zip(here, self.visible.score(self.query, here).tolist(), strict=True))
         parameters: dict[str, Any] = {"index": self.fulltext, "lucene": self.lucene}
         among = graph.layout.among("n", ids, parameters)
         clause, more = graph.conditions("n", among)
         text = f"{_FULLTEXT.format(options='')} WITH n, score{clause} RETURN {graph.layout.id_of('n')}, score"
-        return dict((yield Statement(text, parameters | more)))
+        rows = yield Statement(text, parameters | more)
+        return {row[0]: row[1] for row in rows}
 
     def _cosines_of(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
         if self.vector is None:
@@ -198,7 +201,8 @@ class Asking:
         among = graph.layout.among("n", ids, parameters)
         clause, more = graph.conditions("n", among, f"n.{documents.VECTOR} IS NOT NULL")
         text = f"MATCH {graph.layout.node('n')}{clause} RETURN {graph.layout.id_of('n')}, {_COSINE}"
-        return dict((yield Statement(text, parameters | more)))
+        rows = yield Statement(text, parameters | more)
+        return {row[0]: row[1] for row in rows}
 
     def _fill(
         self, graph: Graph, n: int, found: list[str], labels: list[str] | None, where: Where | None
@@ -220,7 +224,7 @@ class Asking:
 
     def _own_label(self, graph: Graph) -> str:
         """The condition that a hit of an index is of this graph."""
-        return "true" if graph.layout.label is None else f"n:{documents.quote(graph.layout.label)}"
+        return "true" if graph.layout.label is None else f"n:{quote(graph.layout.label)}"
 
 
 def _best(pair: tuple[str, float]) -> tuple[float, str]:

@@ -54,7 +54,8 @@ def own_text(text: NodeText) -> NodeText:
 
 def document(fields: dict[str, Any]) -> tuple[str, str]:
     """Return the title and the rest of a node's fields, word by word."""
-    title, rest = [], []
+    title: list[str] = []
+    rest: list[str] = []
     for name, value in fields.items():
         read = words(value if isinstance(value, str) else " ".join(value))
         (title if name in ("title", "aliases") else rest).extend(read)
