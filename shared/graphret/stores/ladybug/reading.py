@@ -273,7 +273,8 @@ class Reader:
         """Return labels and triples with their counts, and properties with types, coverage and examples.
 
         Counts are exact, an edge counts under the primary labels of its ends. Properties are those of all nodes and
-        edges, or of some thousands of each table where there are more; the schema then says that it is sampled.
+        edges, or of some thousands of each table where there are more; the schema then says that it is sampled. They
+        have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them.
         """
         builder, sampled = SchemaBuilder(), False
         labels: Counter[str] = Counter()
@@ -293,7 +294,7 @@ class Reader:
                         labels[table.name] += n
                     sampled |= n > SAMPLE
                     rows = session.rows(head + f"RETURN {reader.expressions('n')} LIMIT {SAMPLE}", c.parameters)
-                    builder.observe_nodes(reader.node(row) for row in rows)
+                    builder.observe_nodes(reader.in_cypher(reader.node(row)) for row in rows)
             for relation in catalog.relations.values():
                 of_edges = EdgeReader([relation])
                 for source, target in relation.pairs:
@@ -308,7 +309,7 @@ class Reader:
                             f"RETURN {of_edges.expressions('r')} LIMIT {share}",
                             parameters,
                         )
-                        builder.observe_edges(of_edges.edge("", "", row) for row in rows)
+                        builder.observe_edges(of_edges.in_cypher(of_edges.edge("", "", row)) for row in rows)
         counted = {(primary[s], relation, primary[t]): n for (s, relation, t), n in triples.items() if n}
         return builder.build({label: n for label, n in labels.items() if n}, counted, sampled=sampled)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphret.stores.ladybug.catalog import NodeTable, RelationTable
@@ -83,6 +84,14 @@ class NodeReader:
             found,
         )
 
+    def in_cypher(self, node: Node) -> Node:
+        """Return the node with its properties as queries name them, its id, name and text among them."""
+        fields = {self.table.id_column: node.id, self.table.name_column: node.name, self.table.text_column: node.text}
+        columns = self.table.properties
+        found: dict[str, Any] = {column: value for column, value in fields.items() if column and value}
+        found.update({columns.get(name, name): value for name, value in node.properties.items()})
+        return replace(node, properties=found)
+
 
 class EdgeReader:
     """Reads the edges of relation tables whose columns have one type each."""
@@ -105,6 +114,14 @@ class EdgeReader:
         """Return the edge of what was returned."""
         relation, *values = row
         return self.of_record(source, target, relation, dict(zip(self.columns, values, strict=True)))
+
+    def in_cypher(self, edge: Edge) -> Edge:
+        """Return the edge with its properties as queries name them, its weight among them where it is not 1."""
+        columns = self.tables[edge.relation].properties
+        found = {columns.get(name, name): value for name, value in edge.properties.items()}
+        if edge.weight != 1.0:
+            found["weight"] = edge.weight
+        return replace(edge, properties=found)
 
     def of_record(self, source: str, target: str, relation: str, values: Mapping[str, Any]) -> Edge:
         """Return the edge of the values of its columns."""
