@@ -18,7 +18,7 @@ from llama_support import HashEmbedding
 
 from graphret import Expand
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
-from graphret.search import BM25Index
+from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.testing.stores import all_edges, all_nodes, edge_key
@@ -120,7 +120,8 @@ def test_options_that_are_none_are_refused(theirs: Neo4jPropertyGraphStore) -> N
         from_property_graph_store(theirs, nested="maybe")
 
 
-def test_their_index_is_pointed_at_in_three_lines(theirs: Neo4jPropertyGraphStore) -> None:
+@pytest.mark.parametrize("search_of", [BM25Index.of_store, Neo4jTextIndex.create], ids=["in process", "in Neo4j"])
+def test_their_index_is_pointed_at_in_three_lines(theirs: Neo4jPropertyGraphStore, search_of: Any) -> None:
     theirs.structured_query("MATCH (n) DETACH DELETE n")
     texts = ["Ada wrote notes on the engine.", "Charles Babbage designed it.", "He died in Marylebone in 1871."]
     nodes = [TextNode(text=text, id_=f"n{i}", metadata={"page": i}) for i, text in enumerate(texts)]
@@ -136,7 +137,7 @@ def test_their_index_is_pointed_at_in_three_lines(theirs: Neo4jPropertyGraphStor
     )
 
     store = from_property_graph_store(index.property_graph_store)
-    search = BM25Index.of_store(store)
+    search = search_of(store)
     retriever = as_llama_index_retriever(Expand(None, store, search), similarity_top_k=3)
 
     found = retriever.retrieve("Where did the one who designed it die?")
