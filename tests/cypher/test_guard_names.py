@@ -133,6 +133,12 @@ def test_the_triple_that_fits_is_proposed() -> None:
     assert set(ends.suggestions) == {"ACTED_IN", "DIRECTED"}
 
 
+def test_a_label_that_ends_no_triple_may_be_a_second_label() -> None:
+    schema = replace(SCHEMA, labels={**SCHEMA.labels, "Entity": 70})
+    (finding,) = findings("MATCH (e:Entity)-[:IN_GENRE]->(g:Genre) RETURN e", schema)
+    assert (finding.kind, finding.severity) == (kinds.WRONG_ENDS, "warning")
+
+
 def test_each_use_of_a_name_is_reported_at_its_place() -> None:
     query = "MATCH (m:Movie) WHERE m.titel = 1 RETURN m.titel"
     assert [query[f.start - 2 : f.end] for f in findings(query)] == ["m.titel", "m.titel"]

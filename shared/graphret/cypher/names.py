@@ -126,6 +126,7 @@ class _Names:
     def _misfit(self, step: Step) -> None:
         relations = self.domains.relations(step)
         typed = bool(step.entity.labels)
+        severity = WARNING if self.domains.doubtful(step) else self.misplaced
         names = self._say_all(relations)
         if step.relationship.direction is not Direction.BOTH and self.domains.fit(step, turned=True):
             ways = self._say_triples(self.domains.fitting(step, turned=True)) or self._say_triples(
@@ -133,7 +134,7 @@ class _Names:
             )
             what = f"{' or '.join(names)} goes" if typed else "what joins these goes"
             message = f"{what} the other way: {', '.join(ways)}"
-            self.facts.add(self.misplaced, kinds.WRONG_DIRECTION, message, _place(step), ways)
+            self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return
         left, right = self._say_ends(self.domains.of(step.left)), self._say_ends(self.domains.of(step.right))
         between = self._say_all({relation for _, relation, _ in self.domains.joining(step)})
@@ -143,7 +144,7 @@ class _Names:
         else:
             message = f"no relation joins {left} and {right}"
         suggestions = (nearest(names[0], between) if typed else ()) or tuple(between[:3])
-        self.facts.add(self.misplaced, kinds.WRONG_ENDS, message, _place(step), suggestions)
+        self.facts.add(severity, kinds.WRONG_ENDS, message, _place(step), suggestions)
 
 
 def _place(step: Step) -> tuple[int, int]:
