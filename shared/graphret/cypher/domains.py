@@ -139,7 +139,7 @@ class Domains:
                 yield source, relation, target
 
     def doubtful(self, step: Step) -> bool:
-        """Whether a label beside a relationship ends no triple at all: it may be one that nodes bear besides another."""
+        """Whether a label beside a relationship ends no triple: nodes may bear it besides another."""
         linked = {end for source, _, target in self.known.triples for end in (source, target)}
         found = (self.of(step.left), self.of(step.right))
         return any(ends is not None and linked.isdisjoint(frozenset[str]().union(*ends)) for ends in found)
