@@ -12,10 +12,12 @@ _HOMES = {
     "graphret.corpus": ("Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"),
     "graphret.errors": ("GraphretError", "InvalidInput"),
     "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
+    "graphret.linking": ("Linker",),
     "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Rerank", "Retriever"),
     "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
-    "graphret.search": ("BM25Index", "DenseIndex", "HybridIndex"),
-    "graphret.stores": ("MemoryStore",),
+    "graphret.schema": ("GraphSchema",),
+    "graphret.search": ("BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"),
+    "graphret.stores": ("AsyncNeo4jStore", "LadybugStore", "MemoryStore", "Neo4jStore", "open_store"),
     "graphret.types": ("Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"),
     "graphret.where": ("Where",),
 }
@@ -25,14 +27,17 @@ if TYPE_CHECKING:
     from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
     from graphret.errors import GraphretError, InvalidInput
     from graphret.expansion import Coverage, Expand, Paper, Propagate
+    from graphret.linking import Linker
     from graphret.retriever import Fallback, Fuse, IndexRetriever, Rerank, Retriever
     from graphret.sage import SageGraph, SageRetriever, SageSettings
-    from graphret.search import BM25Index, DenseIndex, HybridIndex
-    from graphret.stores import MemoryStore
+    from graphret.schema import GraphSchema
+    from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, Neo4jTextIndex, NodeText
+    from graphret.stores import AsyncNeo4jStore, LadybugStore, MemoryStore, Neo4jStore, open_store
     from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
     from graphret.where import Where
 
 __all__ = [
+    "AsyncNeo4jStore",
     "BM25Index",
     "Corpus",
     "Coverage",
@@ -42,15 +47,22 @@ __all__ = [
     "Evidence",
     "Expand",
     "Fallback",
+    "FieldIndex",
     "Fuse",
+    "GraphSchema",
     "GraphretError",
     "HeuristicMetadata",
     "Hit",
     "HybridIndex",
     "IndexRetriever",
     "InvalidInput",
+    "LadybugStore",
+    "Linker",
     "MemoryStore",
+    "Neo4jStore",
+    "Neo4jTextIndex",
     "Node",
+    "NodeText",
     "Paper",
     "Propagate",
     "Record",
@@ -64,6 +76,7 @@ __all__ = [
     "Table",
     "Trace",
     "Where",
+    "open_store",
     "read",
 ]
 
