@@ -5,7 +5,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphret.cypher import check
@@ -114,6 +114,7 @@ def test_every_query_still_parses_when_limited() -> None:
         assert all(clause.limit is not None for clause in returns(limited.tree)), query
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=1, max_size=20))
 def test_any_name_may_be_put_in(name: str) -> None:
     query = "MATCH (n:A) RETURN n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphret.cypher import check, kinds
@@ -113,7 +113,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WORDS, max_size=25), st.sampled_from(["neo4j", "ladybug"]))
 def test_any_words_are_checked_without_failing(words: list[str], dialect: str) -> None:
     query = " ".join(words)
@@ -122,7 +122,7 @@ def test_any_words_are_checked_without_failing(words: list[str], dialect: str) -
     assert report.tree is not None or not report.ok
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=80))
 def test_any_text_is_checked_without_failing(query: str) -> None:
     assert not check(query).ok

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphret.cypher.tokens import replace_escapes, tokenise
@@ -65,6 +65,7 @@ def test_what_is_no_token(query: str) -> None:
     assert any(t.kind == "bad" for t in tokenise(query))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=60))
 def test_places_are_in_order_and_within_any_text(query: str) -> None:
     tokens = [t for t in tokenise(query) if t.kind != "bad"]
@@ -72,6 +73,7 @@ def test_places_are_in_order_and_within_any_text(query: str) -> None:
     assert [t.start for t in tokens] == sorted(t.start for t in tokens)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="ab\\u0123456789'", max_size=40))
 def test_offsets_of_escapes_point_at_what_was_written(query: str) -> None:
     text, offsets, _ = replace_escapes(query)

@@ -126,7 +126,9 @@ class _Names:
     def _misfit(self, step: Step) -> None:
         relations = self.domains.relations(step)
         typed = bool(step.entity.labels)
-        severity = WARNING if self.domains.doubtful(step) else self.misplaced
+        # Ladybug's nodes bear one label each.
+        second = self.facts.dialect != "ladybug" and self.domains.doubtful(step)
+        severity = WARNING if second else self.misplaced
         names = self._say_all(relations)
         if step.relationship.direction is not Direction.BOTH and self.domains.fit(step, turned=True):
             ways = self._say_triples(self.domains.fitting(step, turned=True)) or self._say_triples(
