@@ -33,6 +33,8 @@ def test_an_escape_is_replaced_before_anything_else_is_read() -> None:
 
 def test_an_escape_without_its_digits_is_bad() -> None:
     assert tokenise(r"RETURN '\u00zz'")[0].kind == "bad"
+    short = tokenise("\\u")[0]
+    assert (short.kind, short.start, short.end) == ("bad", 0, 2)
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,12 @@ def tokenise(query: str) -> list[Token]:
                 break
         position = end
     tokens.append(Token(END, "", length, length, ""))
+    if offsets is not None:
+        tokens = [Token(t.kind, t.text, offsets[t.start], offsets[t.end], t.value) for t in tokens]
     if broken is not None:
-        tokens.insert(0, Token(BAD, query[broken : broken + 6], broken, broken + 6, "four hexadecimal digits expected"))
-    if offsets is None:
-        return tokens
-    return [Token(t.kind, t.text, offsets[t.start], offsets[t.end], t.value) for t in tokens]
+        end = min(broken + 6, len(query))
+        tokens.insert(0, Token(BAD, query[broken:end], broken, end, "four hexadecimal digits expected"))
+    return tokens
 
 
 def replace_escapes(query: str) -> tuple[str, list[int] | None, int | None]:
