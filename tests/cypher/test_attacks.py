@@ -274,3 +274,28 @@ def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary
     canary.require_untouched()
     assert store.count() == attacked.before[0]
     assert store.get(["ann", "bob", "cat"]) == attacked.before[1]
+
+
+def _scoring(hits: Any) -> list[str]:
+    """What has a word of the question; the rest fills up to k."""
+    return [one for one, score in zip(hits.ids, hits.scores, strict=True) if score > 0]
+
+
+def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any, canary: Canary) -> None:
+    """Lucene has a language of its own: in an index of the database it is no more than words, too."""
+    from graphret.search.neo4j_index import Neo4jTextIndex
+    from graphret.stores.neo4j import Neo4jStore
+
+    asked = [*names(canary), "*:*", "graphret_title:*", "ann OR bob", "a~", "[a TO z]", "/.*/", "+ann -bob", "(", "AND"]
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        attacked = Attacked(store, None)
+        index = Neo4jTextIndex.create(store)
+        assert _scoring(index.search("ann", 5)) == ["ann"]
+        found = index.search(asked, 5)
+        assert len(found) == len(asked)
+        assert {one for hits in found for one in hits.ids} <= {"ann", "bob", "cat"}
+        assert [len(_scoring(hits)) for hits in found[-9:]] == [0, 0, 2, 0, 0, 0, 2, 0, 0]
+        for name in asked[::5]:
+            assert index.search("ann", 5, labels=[name], where={"name": name}).ids == []
+        canary.require_untouched()
+        attacked.require_unchanged()
