@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -134,15 +134,27 @@ class AsyncNeo4jStore(Connected):
 
     async def _run(self, work: Work[T]) -> T:
         import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
 
-        @neo4j.unit_of_work(timeout=work.timeout or self.options.timeout)
+        timeout = work.timeout or self.options.timeout
+
+        @neo4j.unit_of_work(timeout=timeout)
         async def transacted(transaction: neo4j.AsyncManagedTransaction) -> T:
-            return await _drive(work.plan(), transaction)
+            return await _drive(work.plan(), lambda text, parameters: transaction.run(text, parameters))
 
         session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
         with translated(self.options.uri):
             async with session:
-                return await (session.execute_write if work.writes else session.execute_read)(transacted)
+                if work.writes:
+                    return await session.execute_write(transacted)
+                try:
+                    return await _drive(
+                        work.plan(), lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)
+                    )
+                except (DriverError, Neo4jError) as error:
+                    if not error.is_retryable():
+                        raise
+                return await session.execute_read(transacted)
 
     async def _blocks(
         self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
@@ -161,16 +173,15 @@ class AsyncNeo4jStore(Connected):
                     yield [read(graph, record.values()) for record in block]
 
 
-async def _drive(plan: Plan[T], transaction: neo4j.AsyncManagedTransaction) -> T:
+async def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], Awaitable[neo4j.AsyncResult]]) -> T:
     answer: Any = None
     while True:
         try:
             statement = plan.send(answer)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
-        result = await transaction.run(statement.text, dict(statement.parameters))
+        result = await run(statement.text, dict(statement.parameters))
         records = [r async for r in result] if statement.cap is None else await result.fetch(statement.cap)
         answer = Answer(record.values() for record in records)
         answer.columns = list(result.keys())
-        if statement.cap is None:
-            answer.kind = (await result.consume()).query_type
+        answer.kind = (await result.consume()).query_type

@@ -158,16 +158,30 @@ class Neo4jStore(Connected):
         return options.settle(self.run(calls.detect()))
 
     def run(self, work: Work[T]) -> T:
-        """Run work in one transaction, again where it fails for a passing reason."""
-        import neo4j
+        """Run work in a transaction, again where it fails for a passing reason.
 
-        @neo4j.unit_of_work(timeout=work.timeout or self.options.timeout)
+        What only reads is first tried with a read transaction for each statement, which takes one round trip, not
+        three; no more is promised of several statements in one, since the server isolates no further.
+        """
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
+
+        timeout = work.timeout or self.options.timeout
+
+        @neo4j.unit_of_work(timeout=timeout)
         def transacted(transaction: neo4j.ManagedTransaction) -> T:
-            return _drive(work.plan(), transaction)
+            return _drive(work.plan(), lambda text, parameters: transaction.run(text, parameters))
 
         session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
         with translated(self.options.uri), session:
-            return session.execute_write(transacted) if work.writes else session.execute_read(transacted)
+            if work.writes:
+                return session.execute_write(transacted)
+            try:
+                return _drive(work.plan(), lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values))
+            except (DriverError, Neo4jError) as error:
+                if not error.is_retryable():
+                    raise
+            return session.execute_read(transacted)
 
     def _blocks(
         self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
@@ -185,7 +199,7 @@ class Neo4jStore(Connected):
                 yield [read(graph, record.values()) for record in block]
 
 
-def _drive(plan: Plan[T], transaction: neo4j.ManagedTransaction) -> T:
+def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], neo4j.Result]) -> T:
     """Run the statements of a plan, and return its result."""
     answer: Any = None
     while True:
@@ -193,9 +207,8 @@ def _drive(plan: Plan[T], transaction: neo4j.ManagedTransaction) -> T:
             statement = plan.send(answer)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
-        result = transaction.run(statement.text, dict(statement.parameters))
+        result = run(statement.text, dict(statement.parameters))
         records = result if statement.cap is None else result.fetch(statement.cap)
         answer = Answer(record.values() for record in records)
         answer.columns = list(result.keys())
-        if statement.cap is None:
-            answer.kind = result.consume().query_type
+        answer.kind = result.consume().query_type
