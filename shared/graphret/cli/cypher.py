@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,15 +71,21 @@ def check(
 
 def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
     """The schema of a graph, and the dialect of its store where it answers Cypher."""
+    from graphret.schema import PropertySchema
     from graphret.stores.opening import open_store
 
     store = open_store(where)
     try:
-        return store.schema(), getattr(store, "dialect", None)
+        found, dialect = store.schema(), getattr(store, "dialect", None)
     finally:
         close = getattr(store, "close", None)
         if close is not None:
             close()
+    if dialect is None:  # a database that graphret writes has a node's own fields beside its properties
+        fields = dict.fromkeys(("id", "name", "text"), PropertySchema("STRING"))
+        known = {label: fields | dict(found.properties.get(label, {})) for label in found.labels}
+        found = replace(found, properties=known)
+    return found, dialect
 
 
 def _plural(word: str, number: int) -> str:
