@@ -30,7 +30,7 @@ Auth = tuple[str, str] | None
 
 
 def test_a_server_that_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
-    with Neo4jStore(neo4j_spare.uri, auth=neo4j_spare.auth, retry_time=1.0) as store:
+    with Neo4jStore(neo4j_spare.uri, auth=neo4j_spare.auth, retry_time=1.0, layout="graphret") as store:
         store.upsert([Node("kept")])
         neo4j_spare.kill()
         for call in (lambda: store.get(["kept"]), lambda: store.upsert([Node("lost")]), lambda: list(store.nodes())):
@@ -158,7 +158,7 @@ def test_a_time_out_of_the_store(neo4j_driver: neo4j.Driver) -> None:
         store.query("UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a * b AS c RETURN count(c)")
 
 
-@pytest.mark.parametrize("value", [2**70, object(), {1: 2}, "\ud800"], ids=repr)
+@pytest.mark.parametrize("value", [2**70, object(), {1: 2}, "\ud800"], ids=["too large", "an object", "a map", "half a pair"])
 def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any) -> None:
     store = Neo4jStore.from_driver(neo4j_driver)
     with pytest.raises(InvalidInput):

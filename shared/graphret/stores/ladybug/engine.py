@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,15 @@ class Session:
             self.connection.close()
 
 
+def _default_pool() -> int:
+    """Return a third of the machine's memory, between 512 MiB and 8 GiB."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        whole = 8 << 30
+    return min(max(whole // 3, 512 << 20), 8 << 30)
+
+
 class Engine:
     """An opened database.
 
@@ -145,7 +155,7 @@ class Engine:
     read_only
         Open it for reading; several processes may.
     buffer_pool_size
-        At most this many bytes of memory for pages; 0 is the database's default, most of the machine.
+        At most this many bytes of memory for pages; 0 takes a third of the machine, 8 GiB at most.
 
     Raises
     ------
@@ -176,7 +186,8 @@ class Engine:
         with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
             if self._key in _open_files:
                 raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
-            self.database = self._opened(buffer_pool_size, threads)
+            self.settings = buffer_pool_size, threads
+            self.database = self._opened(*self.settings)
             _open_files.add(self._key)
 
     def _opened(self, buffer_pool_size: int, threads: int) -> Any:
@@ -184,7 +195,7 @@ class Engine:
             return self._ladybug.Database(
                 str(self.path),
                 read_only=self.read_only,
-                buffer_pool_size=buffer_pool_size,
+                buffer_pool_size=buffer_pool_size or _default_pool(),
                 max_num_threads=threads,
             )
         except (RuntimeError, IndexError, MemoryError) as error:
@@ -237,6 +248,28 @@ class Engine:
         for session in idle:
             session.close()
 
+    def replaced(self, make: Callable[[Path], None]) -> None:
+        """Put another database in the place of this one, whole or not at all.
+
+        Parameters
+        ----------
+        make
+            Writes it at the path that it is given, beside this one's, and closes it.
+        """
+        part = self.path.with_name(f".{self.path.name}.loading")
+        with self.writing, self.gate.alone():
+            if self.database is None:
+                raise StoreUnavailable(f"{self.path}: the store was closed")
+            self.forget_plans()
+            self.database.close()
+            try:
+                _remove(part)
+                make(part)
+                os.replace(part, self.path)
+            finally:
+                _remove(part)
+                self.database = self._opened(*self.settings)
+
     def close(self) -> None:
         """Close the database; a temporary one is gone."""
         with self.writing, self.gate.alone():
@@ -254,6 +287,12 @@ class Engine:
         if getattr(self, "database", None) is not None:
             with contextlib.suppress(Exception):
                 self.close()
+
+
+def _remove(path: Path) -> None:
+    """Take a database away, with what the database keeps beside its file."""
+    for one in path.parent.glob(f"{glob.escape(path.name)}*"):
+        one.unlink()
 
 
 def refused(error: Exception, timeout: float | None) -> Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,20 @@ from graphret.stores.memory import Graph
 #: Rows copied in one statement.
 _ROWS = 500_000
 _DECODED = 10_000
+#: Edges, and kinds of them by relation and labels, above which a graph is not loaded in one transaction.
+_HEAVY_EDGES, _HEAVY_KINDS = 2_000_000, 64
 _EMPTY = len("{}")
 
 
-def load_graph(session: Session, catalog: Catalog, graph: Graph, nested: str) -> None:
+def load_graph(
+    session: Session, catalog: Catalog, graph: Graph, nested: str, between: Callable[[], None] | None = None
+) -> None:
     """Copy a graph into a database without nodes, in the transaction that is open.
+
+    Parameters
+    ----------
+    between
+        Called after the nodes and after each relation: what a transaction wrote stays in memory until it ends.
 
     Raises
     ------
@@ -32,7 +41,16 @@ def load_graph(session: Session, catalog: Catalog, graph: Graph, nested: str) ->
     """
     loader = _Loader(session, catalog, graph, nested)
     loader.load_nodes()
-    loader.load_edges()
+    loader.load_edges(between)
+
+
+def is_heavy(graph: Graph) -> bool:
+    """Whether a graph takes too much memory to be loaded in one transaction: many edges, or many kinds of them."""
+    edges, labels = graph.edges, graph.nodes.labels
+    if len(edges) > _HEAVY_EDGES:
+        return True
+    kinds = (edges.relation.astype(np.int64) * 2**24 + labels[edges.source]) * 2**24 + labels[edges.target]
+    return len(np.unique(kinds)) > _HEAVY_KINDS
 
 
 class _Loader:
@@ -84,7 +102,7 @@ class _Loader:
                 rows = pa.table(list(arrays.values()), names=[f"c{i}" for i in range(len(arrays))])
                 self.session.do(f"COPY {quoted(table)}({', '.join(map(quoted, arrays))}) FROM $rows", {"rows": rows})
 
-    def load_edges(self) -> None:
+    def load_edges(self, between: Callable[[], None] | None) -> None:
         import pyarrow as pa
 
         edges, ids = self.graph.edges, self.graph.nodes.ids
@@ -108,6 +126,8 @@ class _Loader:
             return f"edge {ids[int(edges.source[i])]!r} to {ids[int(edges.target[i])]!r}"
 
         for relation, found in spans.items():
+            if between is not None:
+                between()
             self._require(relation, what(int(found[0][2][0])), relation=True)
             every = np.concatenate([chosen for *_, chosen in found])
             columns = self._columns(edges.properties, every, EDGE_COLUMNS, what, self.catalog.relations.get(relation))

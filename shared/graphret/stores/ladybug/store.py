@@ -14,12 +14,12 @@ from graphret.stores.following import Following
 from graphret.stores.ladybug.catalog import Catalog, Layout
 from graphret.stores.ladybug.columns import require_nested
 from graphret.stores.ladybug.engine import Engine, Session, failed, refused
-from graphret.stores.ladybug.loading import load_graph
+from graphret.stores.ladybug.loading import is_heavy, load_graph
 from graphret.stores.ladybug.reading import Reader
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.results import Values, plain
 from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_nodes, require_ends
-from graphret.stores.memory import MemoryStore
+from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
@@ -55,7 +55,8 @@ class LadybugStore(Reader, Following):
         In a database that something else wrote, which properties are a node's own. Without the first, ids are those
         of the database (``table:offset``). Such a database is not written to.
     buffer_pool_size
-        At most so many bytes of memory for pages; 0 leaves it to the database, which takes most of the machine.
+        At most so many bytes of memory for pages; 0 takes a third of the machine, 8 GiB at most. (The database's own
+        default is most of the machine, which leaves too little beside it for the graph that is loaded.)
     threads
         At most so many threads for a query; 0 is one for each core.
 
@@ -224,7 +225,8 @@ class LadybugStore(Reader, Following):
     def load(self, source: MemoryStore) -> None:
         """Fill this database, which must be empty, with the graph of a `MemoryStore`, by columns.
 
-        All or none, in one transaction; no object is made for a node or an edge.
+        All or none; no object is made for a node or an edge. A graph of millions of edges, or with many kinds of
+        them, is written to a file beside this one, which then takes its place.
 
         Raises
         ------
@@ -235,8 +237,27 @@ class LadybugStore(Reader, Following):
         with self._engine.writing:
             if self.count() != (0, 0):
                 raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
+            if is_heavy(source.graph) and not self._followers:
+                self._engine.replaced(lambda path: self._load_aside(path, source.graph))
+                with self._engine.reading() as session:
+                    self._catalog = Catalog.read(session, self._layout)
+                return
             with self.followed() as stage:
                 self._write(lambda session: load_graph(session, self._catalog, source.graph, self.nested), True, stage)
+
+    def _load_aside(self, path: Path, graph: Graph) -> None:
+        size, threads = self._engine.settings
+        with LadybugStore(path, nested=self.nested, buffer_pool_size=size, threads=threads) as aside:
+
+            def load(session: Session) -> None:
+                def between() -> None:
+                    session.do("COMMIT")
+                    session.do("BEGIN TRANSACTION")
+
+                load_graph(session, aside._catalog, graph, self.nested, between)
+
+            with aside.followed() as stage:
+                aside._write(load, True, stage)
 
     @classmethod
     def from_store(cls, path: str | Path, source: MemoryStore, **options: Any) -> LadybugStore:
