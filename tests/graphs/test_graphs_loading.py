@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
@@ -271,3 +272,16 @@ def test_a_killed_import_into_a_folder_leaves_the_graph_that_was_there(tmp_path:
     assert import_graph(KB, tmp_path / "graph").nodes == 398
     assert open_store(tmp_path / "graph").count() == (398, 549)
     assert len(list((tmp_path / "graph").glob("gen-*"))) == 1
+
+
+def test_grouped_tables_are_the_same_graph() -> None:
+    tables = read_metaqa(KB)
+    grouped = tables.grouped()
+    assert (np.diff(grouped.labels) >= 0).all()
+    assert (np.diff(grouped.relation) >= 0).all()
+    assert {node.id: node for block in grouped.nodes(100) for node in block} == {
+        node.id: node for block in tables.nodes(100) for node in block
+    }
+    assert {edge for block in grouped.edges(100) for edge in block} == {
+        edge for block in tables.edges(100) for edge in block
+    }

@@ -62,11 +62,12 @@ def load_tables(
     if _loads_whole(store):
         store.load(memory_store(tables))
         return Loaded(*tables.count())
+    grouped = tables.grouped()
     return _write(
         store,
         tables.count(),
-        lambda at: tables.nodes(NODE_BATCH, at),
-        lambda at: tables.edges(EDGE_BATCH, at),
+        lambda at: grouped.nodes(NODE_BATCH, at),
+        lambda at: grouped.edges(EDGE_BATCH, at),
         journal,
         progress,
     )

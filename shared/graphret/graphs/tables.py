@@ -127,6 +127,32 @@ class GraphTables:
             merged=self.merged + int((~last).sum()),
         )
 
+    def grouped(self) -> GraphTables:
+        """Return the graph with nodes of the same labels together, and edges of the same relation, else in order.
+
+        A database takes a block of them in few statements.
+        """
+        nodes, edges = (np.argsort(column, kind="stable") for column in (self.labels, self.relation))
+        place = np.empty(len(nodes), dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+
+        def taken(column: Sequence[Any] | None, order: NDArray[np.int64]) -> Any:
+            return None if column is None else [column[i] for i in order.tolist()]
+
+        return replace(
+            self,
+            ids=taken(self.ids, nodes),
+            names=taken(self.names, nodes),
+            texts=taken(self.texts, nodes),
+            labels=self.labels[nodes],
+            properties=taken(self.properties, nodes),
+            source=place[self.source[edges]],
+            target=place[self.target[edges]],
+            relation=self.relation[edges],
+            weight=None if self.weight is None else self.weight[edges],
+            edge_properties=taken(self.edge_properties, edges),
+        )
+
     def _parts(self, key: str) -> NDArray[np.int64] | None:
         """Return the rows that edges are about, -1 for the whole node; `None` where none has any."""
         if self.edge_properties is None or not any(key in own for own in self.edge_properties):
