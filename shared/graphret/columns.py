@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -120,7 +121,7 @@ class SortedIds:
             self._positions = {node_id: i for i, node_id in enumerate(self.ids)}
         known = self._positions
         if known is not None:
-            return np.fromiter((known.get(i, -1) for i in wanted), dtype=np.int64, count=len(wanted))
+            return np.fromiter(map(known.get, wanted, repeat(-1)), dtype=np.int64, count=len(wanted))
         return self._search(wanted, exact=True)
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
