@@ -158,7 +158,9 @@ def test_a_time_out_of_the_store(neo4j_driver: neo4j.Driver) -> None:
         store.query("UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a * b AS c RETURN count(c)")
 
 
-@pytest.mark.parametrize("value", [2**70, object(), {1: 2}, "\ud800"], ids=["too large", "an object", "a map", "half a pair"])
+@pytest.mark.parametrize(
+    "value", [2**70, object(), {1: 2}, "\ud800"], ids=["too large", "an object", "a map", "half a pair"]
+)
 def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any) -> None:
     store = Neo4jStore.from_driver(neo4j_driver)
     with pytest.raises(InvalidInput):

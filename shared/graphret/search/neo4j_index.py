@@ -248,6 +248,7 @@ def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]
     if nodes:
         parameters: dict[str, Any] = {}
         among = graph.layout.among("n", [node.id for node in nodes], parameters)
-        statement = f"MATCH {graph.layout.node('n')} WHERE {among} RETURN {graph.layout.id_of('n')} AS id, elementId(n) AS place"
+        columns = f"{graph.layout.id_of('n')} AS id, elementId(n) AS place"
+        statement = f"MATCH {graph.layout.node('n')} WHERE {among} RETURN {columns}"
         placed = dict((yield Statement(statement, parameters)))
     return [(placed[node.id], node) for node in nodes if node.id in placed]
