@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from graphret.errors import GraphretError, InvalidInput, StoreError, StoreMismatch, StoreUnavailable
+from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.testing.graphs import EDGES, NODES
@@ -62,6 +63,7 @@ def test_one_store_has_a_database_open(path: Path) -> None:
 
 _WRITER = """
 import sys
+from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.types import Edge, Node
@@ -236,3 +238,11 @@ def test_a_graph_of_many_kinds_that_does_not_fit_leaves_nothing(tmp_path: Path) 
         store.load(many_kinds(3))
         assert store.count()[0] == 40
     assert [file.name for file in tmp_path.iterdir()] == ["graph.lbug"]
+
+
+def test_a_graph_is_not_loaded_past_an_attached_index(tmp_path: Path) -> None:
+    with LadybugStore(tmp_path / "graph.lbug") as store:
+        store.attach(BM25Index.of_store(store))
+        with pytest.raises(InvalidInput, match="attached"):
+            store.load(MemoryStore.of(NODES, EDGES))
+        assert store.count() == (0, 0)

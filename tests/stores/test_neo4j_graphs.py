@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
+from graphret.stores.cutting import delete_edges
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote
 from graphret.stores.neo4j.layout import key_of
 from graphret.testing.graphs import HOSTILE
@@ -262,3 +263,18 @@ def test_many_calls_wait_at_once(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4
             return await asyncio.gather(*(store.get([f"n{i}"]) for i in range(50)))
 
     assert [found[0].id for found in asyncio.run(ask()) if found[0]] == [f"n{i}" for i in range(50)]
+
+
+def test_edges_go_in_one_write_that_leaves_hidden_properties(neo4j_empty: neo4j.Driver) -> None:
+    with neo4j_empty.session() as session:
+        session.run(
+            "CREATE (a:Thing {id: 'a', embedding: [1.0, 2.0]})-[:R]->(b:Thing {id: 'b'}), (a)-[:S]->(b), (a)-[:R]->(a)"
+        )
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="id", label="Thing")
+    delete_edges(store, [Edge("a", "R", "b")])
+    with neo4j_empty.session() as session:
+        left = session.run("MATCH (a {id: 'a'})-[r]->(b) RETURN type(r), b.id, a.embedding ORDER BY b.id").values()
+    assert left == [["R", "a", [1.0, 2.0]], ["S", "b", [1.0, 2.0]]]
+    unnamed = Neo4jStore.from_driver(neo4j_empty, layout="foreign")
+    with pytest.raises(StoreMismatch, match="id_property"):
+        delete_edges(unnamed, [Edge("a", "R", "a")])

@@ -21,6 +21,7 @@ import pytest
 
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout
 from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.cutting import delete_edges
 from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NODES, VALUES, random_graph
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
@@ -308,6 +309,14 @@ class GraphStoreSuite:
         assert filled.neighbors(["ada"]) == []
         filled.upsert([NODES[0]])
         assert filled.neighbors(["ada"]) == []
+
+    def test_edges_can_be_taken_away_alone(self, store: GraphStore) -> None:
+        nodes, edges = random_graph(5)
+        store.upsert(nodes, edges)
+        gone = edges[::3]
+        delete_edges(store, [*gone, Edge("nobody", "LIKES", nodes[0].id), Edge(nodes[0].id, "NOTHING", nodes[1].id)])
+        assert all_nodes(store) == sorted(nodes, key=lambda node: node.id)
+        assert all_edges(store) == sorted((edge for edge in edges if edge not in gone), key=edge_key)
 
     def test_many_changes_equal_one_build(self, store: GraphStore) -> None:
         nodes, edges = random_graph(7)

@@ -18,7 +18,7 @@ from graphret.stores.ladybug.loading import is_heavy, load_graph
 from graphret.stores.ladybug.reading import Reader
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.results import Values, plain
-from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_nodes, require_ends
+from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_edges, delete_nodes, require_ends
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
@@ -222,6 +222,32 @@ class LadybugStore(Reader, Following):
 
             self._write(run, False, stage)
 
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
+        linked = checked_edges(edges)
+        self._require_writable()
+        if not linked:
+            return
+        with self._engine.writing, self.followed((), [*linked.values()]) as stage:
+            ends = {end for edge in linked.values() for end in (edge.source, edge.target)}
+            with self._opened() as (session, catalog):
+                located = self.locate(session, catalog, sorted(ends))
+            gone: dict[tuple[str, str, str], list[EdgeKey]] = {}
+            for key, edge in linked.items():
+                known = catalog.relations.get(edge.relation)
+                tables = located.get(edge.source, ""), located.get(edge.target, "")
+                if known is None or tables not in known.pairs:
+                    continue
+                if not known.native:
+                    raise StoreError(f"relation {edge.relation!r}: it is not graphret's, and is only read")
+                gone.setdefault((edge.relation, *tables), []).append(key)
+
+            def delete(session: Session) -> None:
+                for pair, keys in gone.items():
+                    delete_edges(session, pair, keys)
+
+            self._write(delete, False, stage)
+
     def load(self, source: MemoryStore) -> None:
         """Fill this database, which must be empty, with the graph of a `MemoryStore`, by columns.
 
@@ -234,10 +260,12 @@ class LadybugStore(Reader, Following):
             When there are nodes here, or a property has no place in a column.
         """
         self._require_writable()
+        if self._followers:
+            raise InvalidInput("load: it does not tell attached indexes; detach them, and build them again after it")
         with self._engine.writing:
             if self.count() != (0, 0):
                 raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
-            if is_heavy(source.graph) and not self._followers:
+            if is_heavy(source.graph):
                 self._engine.replaced(lambda path: self._load_aside(path, source.graph))
                 with self._engine.reading() as session:
                     self._catalog = Catalog.read(session, self._layout)

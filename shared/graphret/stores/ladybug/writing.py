@@ -133,7 +133,7 @@ class Plan:
         for pair, edges in self.edges.items():
             if pair[1:] in (self.catalog.relations[pair[0]].pairs if pair[0] in self.catalog.relations else ()):
                 old = [key for key in edges if key[0] in self.located and key[1] in self.located]
-                _delete_edges(session, pair, old)
+                delete_edges(session, pair, old)
         for table, rows in self.fresh.items():
             _insert_nodes(session, table, self.nodes[table].final(), [*rows.values()])
         for pair, edges in self.edges.items():
@@ -247,7 +247,7 @@ def _replace_nodes(session: Session, table: str, columns: Mapping[str, str], row
     session.do(f"LOAD FROM $rows {match} SET {values}", {"rows": _arrow(ordered, rows)})
 
 
-def _delete_edges(session: Session, pair: Pair, keys: Sequence[EdgeKey]) -> None:
+def delete_edges(session: Session, pair: Pair, keys: Sequence[EdgeKey]) -> None:
     if not keys:
         return
     import pyarrow as pa

@@ -99,6 +99,13 @@ class AsyncNeo4jStore(Connected):
             await self._run(work)
         self._schema = None
 
+    async def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """See `Neo4jStore.delete_edges`."""
+        calls.refuse_on_view(self._scope, "delete")
+        for work in calls.delete_edges(self.options, await self._graph(), edges):
+            await self._run(work)
+        self._schema = None
+
     async def query(
         self,
         cypher: str,

@@ -78,6 +78,15 @@ def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[
     step.adopt()
 
 
+def delete_edges(options: Options, graph: Graph, edges: Iterable[Edge]) -> Iterator[Work[None]]:
+    """Take edges away, and tell the indexes of their ends."""
+    gone = list(edges)
+    keys = writes.edge_keys(graph.layout, gone)
+    step = Step(graph, options.followers, edges=gone)
+    yield Work(lambda: step.plan(writes.delete_edges(graph.layout, keys)), writes=True)
+    step.adopt()
+
+
 def query(
     graph: Graph, cypher: str, parameters: Mapping[str, Any] | None, timeout: float | None, max_rows: int | None
 ) -> Work[Rows]:

@@ -118,6 +118,13 @@ class Neo4jStore(Connected):
             self.run(work)
         self._schema = None
 
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
+        calls.refuse_on_view(self._scope, "delete")
+        for work in calls.delete_edges(self.options, self.graph(), edges):
+            self.run(work)
+        self._schema = None
+
     # Cypher
 
     def query(

@@ -45,11 +45,7 @@ def prepared(
     StoreMismatch
         When nodes of this layout have no property for their id.
     """
-    if layout.id is None or layout.label is None:
-        raise StoreMismatch(
-            "this graph was not written by graphret: to write to it, name the property of its ids (id_property=) and "
-            "the label that all nodes bear (label=)"
-        )
+    require_writable(layout)
     change, fresh = Change(), list(nodes)
     seen: set[str] = set()
     for node in fresh:
@@ -67,6 +63,15 @@ def prepared(
     for (relation, *_), row in distinct.items():
         change.edges[relation].append(row)
     return change
+
+
+def require_writable(layout: Layout) -> None:
+    """Raise a `StoreMismatch` if nodes of this layout have no label and property by which they are found."""
+    if layout.id is None or layout.label is None:
+        raise StoreMismatch(
+            "this graph was not written by graphret: to write to it, name the property of its ids (id_property=) and "
+            "the label that all nodes bear (label=)"
+        )
 
 
 def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -198,6 +203,34 @@ def _refuse_dangling(layout: Layout, rows: list[list[Any]]) -> Plan[None]:
     absent = missing[0][0] if missing else None
     row = next((row for row in rows if absent in row[:2]), rows[0])
     raise InvalidInput(f"edge {row[0]!r} to {row[1]!r}: there is no node {absent!r}")
+
+
+def edge_keys(layout: Layout, edges: Iterable[Edge]) -> dict[str, list[list[Any]]]:
+    """Return what identifies edges, by relation: source, target and rows.
+
+    Raises
+    ------
+    StoreMismatch
+        When nodes of this layout are not found by an id of theirs.
+    """
+    require_writable(layout)
+    keys: dict[str, list[list[Any]]] = defaultdict(list)
+    for edge in edges:
+        row = _edge_row(layout, Edge(edge.source, edge.relation, edge.target, 1.0, _rows_of(edge)), "refuse")
+        keys[edge.relation].append(row[:4])
+    return keys
+
+
+def _rows_of(edge: Edge) -> dict[str, Any]:
+    return {row: edge.properties[row] for row in ROWS if row in edge.properties}
+
+
+def delete_edges(layout: Layout, keys: Mapping[str, list[list[Any]]]) -> Plan[None]:
+    """Take edges away, and nothing else."""
+    for relation, rows in keys.items():
+        for start in range(0, len(rows), BATCH):
+            text = _ends(layout, relation, "-[r:{}]->") + _SAME + " DELETE r"
+            yield Statement(text, {"rows": rows[start : start + BATCH]})
 
 
 def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
