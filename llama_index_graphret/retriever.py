@@ -29,7 +29,70 @@ dispatcher = get_dispatcher(__name__)
 _RETRIEVALS_KEPT = 32
 
 
-class SageRetriever(BaseRetriever):
+class CoreRetriever(BaseRetriever):
+    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence, events and recent retrievals."""
+
+    def __init__(
+        self,
+        similarity_top_k: int,
+        filters: FiltersLike,
+        *,
+        callback_manager: CallbackManager | None,
+        object_map: dict[str, Any] | None,
+        objects: list[IndexNode] | None,
+        verbose: bool,
+    ) -> None:
+        super().__init__(callback_manager, object_map, objects, verbose)
+        self.similarity_top_k = require_k(similarity_top_k)
+        self.where = to_where(filters)
+        self._recent: OrderedDict[str, Retrieval] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @dispatcher.span
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
+        try:
+            retrieval = retriever.retrieve(query_bundle.query_str, self.similarity_top_k, self.where)
+        finally:
+            asked.reset(token)
+        return self._answer(retrieval)
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
+        try:
+            retrieval = await retriever.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where)
+        finally:
+            asked.reset(token)
+        return self._answer(retrieval)
+
+    def retrieval_of(self, query: QueryType) -> Retrieval | None:
+        """Return the last retrieval for a question, with hits, evidence and trace; some recent ones are remembered."""
+        with self._lock:
+            return self._recent.get(query if isinstance(query, str) else query.query_str)
+
+    def _retriever(self, bundle: QueryBundle) -> Retriever:
+        raise NotImplementedError
+
+    def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
+        with self._lock:
+            self._recent[retrieval.query] = retrieval
+            self._recent.move_to_end(retrieval.query)
+            while len(self._recent) > _RETRIEVALS_KEPT:
+                self._recent.popitem(last=False)
+        dispatcher.event(SageRetrievalEvent.of(retrieval))
+        return [
+            SageNodeWithScore(
+                node=mark(to_llama_node(hit.node), hit.evidence),
+                score=hit.score,
+                evidence=hit.evidence,
+                retrieval=retrieval,
+            )
+            for hit in retrieval.hits
+        ]
+
+
+class SageRetriever(CoreRetriever):
     """Retrieve from a graph: seeds, what it connects them to, and the evidence for each (SAGE, section 2.2).
 
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`, `QueryFusionRetriever`, a chat engine.
@@ -77,7 +140,14 @@ class SageRetriever(BaseRetriever):
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(callback_manager, object_map, objects, verbose)
+        super().__init__(
+            similarity_top_k,
+            filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
         if isinstance(graph, SageGraph):
             self.ranking: Ranking | None = ranking_of(graph, ranking or "coverage")
         elif not isinstance(graph, Retriever):
@@ -87,36 +157,9 @@ class SageRetriever(BaseRetriever):
         else:
             self.ranking = None
         self.graph = graph
-        self.similarity_top_k = require_k(similarity_top_k)
         self.seeds = as_seeds(seeds)
-        self.where = to_where(filters)
         self.use_query_embedding = use_query_embedding
         self.on_failure = require_on_failure(on_failure)
-        self._recent: OrderedDict[str, Retrieval] = OrderedDict()
-        self._lock = threading.Lock()
-
-    @dispatcher.span
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
-        try:
-            retrieval = retriever.retrieve(query_bundle.query_str, self.similarity_top_k, self.where)
-        finally:
-            asked.reset(token)
-        return self._answer(retrieval)
-
-    @dispatcher.span
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
-        try:
-            retrieval = await retriever.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where)
-        finally:
-            asked.reset(token)
-        return self._answer(retrieval)
-
-    def retrieval_of(self, query: QueryType) -> Retrieval | None:
-        """Return the last retrieval for a question, with hits, evidence and trace; some recent ones are remembered."""
-        with self._lock:
-            return self._recent.get(query if isinstance(query, str) else query.query_str)
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
         if isinstance(self.graph, Retriever):
@@ -130,23 +173,6 @@ class SageRetriever(BaseRetriever):
             use_query_embedding=self.use_query_embedding,
             on_failure=self.on_failure,
         )
-
-    def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
-        with self._lock:
-            self._recent[retrieval.query] = retrieval
-            self._recent.move_to_end(retrieval.query)
-            while len(self._recent) > _RETRIEVALS_KEPT:
-                self._recent.popitem(last=False)
-        dispatcher.event(SageRetrievalEvent.of(retrieval))
-        return [
-            SageNodeWithScore(
-                node=mark(to_llama_node(hit.node), hit.evidence),
-                score=hit.score,
-                evidence=hit.evidence,
-                retrieval=retrieval,
-            )
-            for hit in retrieval.hits
-        ]
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
