@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
@@ -66,3 +68,129 @@ def reciprocal_rank(
             known.extend(evidence for evidence in hit.evidence if evidence not in known)
     order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
     return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
+
+
+#: Where one list has a node: the position in it, from 1, and the number of the list.
+_Place: TypeAlias = tuple[int, int]
+
+
+def _by_votes(places: Sequence[_Place]) -> tuple[Any, ...]:
+    return (-len(places), *min(places))
+
+
+def _by_order(places: Sequence[_Place]) -> tuple[Any, ...]:
+    return min((number, position) for position, number in places)
+
+
+def _by_reciprocal_rank(places: Sequence[_Place]) -> tuple[Any, ...]:
+    return (-math.fsum(1.0 / (60 + position) for position, _ in places), *min(places))
+
+
+#: The ways of voting, by the key that they sort nodes by: adding a place to a node never makes its key greater.
+VOTES: Mapping[str, Callable[[Sequence[_Place]], tuple[Any, ...]]] = {
+    "votes": _by_votes,
+    "ordered": _by_order,
+    "reciprocal": _by_reciprocal_rank,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A node in a vote.
+
+    Parameters
+    ----------
+    id
+        The node.
+    voters
+        The numbers of the lists that have it, from 0.
+    position
+        Its earliest position in any list, from 1.
+    """
+
+    id: str
+    voters: tuple[int, ...]
+    position: int
+
+    @property
+    def votes(self) -> int:
+        """How many lists have it."""
+        return len(self.voters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The vote as JSON values."""
+        return {"id": self.id, "votes": self.votes, "position": self.position, "voters": list(self.voters)}
+
+
+def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
+    """Merge ordered lists of node ids into one ranking.
+
+    Parameters
+    ----------
+    lists
+        What each voter selected, best first; a node that a list repeats counts at its first place.
+    how
+        ``votes``: by the number of lists that have the node, then by its earliest position in any of them, then by the
+        order of the lists (ARK, section 3.2). ``ordered``: the lists one after the other, first places kept (ARK, table
+        3). ``reciprocal``: by Σ 1 / (60 + position), ties as in ``votes`` (Cormack et al. 2009).
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such way of voting.
+
+    Examples
+    --------
+    >>> [v.id for v in vote([["a", "b"], ["b"], ["c", "b"]])]
+    ['b', 'a', 'c']
+    """
+    key = _key_of(how)
+    places = _places(lists)
+    return [
+        Vote(node, tuple(number for _, number in at), min(at)[0])
+        for node, at in sorted(places.items(), key=lambda item: key(item[1]))
+    ]
+
+
+def settled(lists: Sequence[Sequence[str]], running: Iterable[int], *, top: int = 1, how: str = "votes") -> bool:
+    """Whether the first `top` places of a vote are certain, whatever is still appended to the lists that are `running`.
+
+    It is exact: where it is false, the running lists can go on so that those places change.
+
+    Parameters
+    ----------
+    lists
+        What each voter has selected so far.
+    running
+        The numbers of the lists that may still grow, at their ends.
+    """
+    key = _key_of(how)
+    growing = set(running)
+    if not growing:
+        return True
+    places = _places(lists)
+    ranking = sorted(places, key=lambda node: key(places[node]))
+    if len(ranking) < top:
+        return False
+    following = [(len(lists[number]) + 1, number) for number in sorted(growing)]
+    best = [key(following)]  # of a node that nobody has selected yet
+    for node in reversed(ranking):
+        if len(best) > len(ranking) - top and key(places[node]) > min(best):
+            return False
+        has = {number for _, number in places[node]}
+        best.append(key([*places[node], *(place for place in following if place[1] not in has)]))
+    return True
+
+
+def _key_of(how: str) -> Callable[[Sequence[_Place]], tuple[Any, ...]]:
+    if how not in VOTES:
+        raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {how!r}")
+    return VOTES[how]
+
+
+def _places(lists: Sequence[Iterable[str]]) -> dict[str, list[_Place]]:
+    places: dict[str, list[_Place]] = {}
+    for number, ids in enumerate(lists):
+        for position, node in enumerate(dict.fromkeys(ids), start=1):
+            places.setdefault(node, []).append((position, number))
+    return places

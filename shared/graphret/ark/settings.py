@@ -1,0 +1,98 @@
+"""What can be set of an ARK run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.fusion import VOTES
+
+
+@dataclass(frozen=True, slots=True)
+class ArkSettings:
+    """The settings of a run of exploring agents; defaults are the paper's where it names one (ARK, app. A.2).
+
+    Parameters
+    ----------
+    n_agents
+        How many agents explore at once (A.2: n = 3).
+    max_steps
+        How often each agent may be asked for its next calls (A.2: T_max = 20).
+    search_k, neighbors_k
+        Nodes that a global search and an exploration return where the agent does not say (A.2: 5 and 20).
+    max_k
+        Most nodes that one call may ask for.
+    max_calls
+        Calls of one reply that are run; the others are answered with an instruction.
+    observation_tokens
+        Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them.
+    snippet_chars
+        Longest excerpt of a node's text in what a call returns.
+    vote
+        How the agents' selections become one ranking; see `graphret.fusion.vote`.
+    early_stop, settle
+        Stop the agents that still run once they cannot change the first `settle` places of the vote. What ranks below
+        can then depend on which agent was quicker.
+    remember
+        Answer a call that the same agent has made before from memory, and say so.
+    max_tokens, max_seconds
+        Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
+    max_failures
+        Replies in a row without a usable call before an agent is given up.
+
+    Raises
+    ------
+    InvalidInput
+        When a number is out of range or `vote` names no way of voting.
+    """
+
+    n_agents: int = 3
+    max_steps: int = 20
+    search_k: int = 5
+    neighbors_k: int = 20
+    max_k: int = 100
+    max_calls: int = 64
+    observation_tokens: int = 2000
+    snippet_chars: int = 200
+    vote: str = "votes"
+    early_stop: bool = True
+    settle: int = 1
+    remember: bool = True
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_failures: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("n_agents", "max_steps", "search_k", "neighbors_k", "max_k", "max_calls", "settle"):
+            self._require_whole(name, 1)
+        self._require_whole("max_failures", 1)
+        self._require_whole("observation_tokens", 200)
+        self._require_whole("snippet_chars", 0)
+        if self.max_tokens is not None:
+            self._require_whole("max_tokens", 1)
+        seconds = self.max_seconds
+        if seconds is not None and (isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0):
+            raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
+        if self.vote not in VOTES:
+            raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")
+
+    def _require_whole(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidInput(f"{name}: a whole number of at least {least} is expected, not {value!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ArkSettings:
+        """The inverse of `to_dict`; an `InvalidInput` names what is no setting."""
+        known = {field.name for field in fields(cls)}
+        for name in data:
+            if name not in known:
+                raise InvalidInput(f"settings: {name!r} is none; known are {', '.join(sorted(known))}")
+        return cls(**data)
