@@ -21,7 +21,60 @@ from langchain_graphret.filters import to_where
 from langchain_graphret.seeds import LangChainSeeds
 
 
-class SageRetriever(BaseRetriever):
+class CoreRetriever(BaseRetriever):
+    """What a graphret retriever finds, as LangChain's documents: `k` and `where` at a call, evidence, callbacks."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    k: int = Field(default=10, ge=1, strict=True)
+    where: Any = None
+
+    @field_validator("where")
+    @classmethod
+    def _read_where(cls, value: Any) -> Where | None:
+        return to_where(value)
+
+    @property
+    def core(self) -> Retriever:
+        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
+        raise NotImplementedError
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Any = None,
+        **unknown: Any,
+    ) -> list[Document]:
+        n, condition = self._asked(k, where, unknown)
+        callbacks = run_manager.get_child()
+        retrieval = run_below(callbacks, lambda: self.core.retrieve(query, n, condition))
+        report(retrieval, callbacks)
+        return [to_document(hit) for hit in retrieval]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Any = None,
+        **unknown: Any,
+    ) -> list[Document]:
+        n, condition = self._asked(k, where, unknown)
+        callbacks = run_manager.get_child()
+        retrieval = await arun_below(callbacks, self.core.aretrieve(query, n, condition))
+        await areport(retrieval, callbacks)
+        return [to_document(hit) for hit in retrieval]
+
+    def _asked(self, k: int | None, where: Any, unknown: dict[str, Any]) -> tuple[int, Where | None]:
+        refuse_unknown(self, unknown)
+        return self.k if k is None else require_k(k), both(self.where, to_where(where))
+
+
+class SageRetriever(CoreRetriever):
     """Retrieve connected evidence: exactly `k` documents where that many qualify, with scores and reasons.
 
     Each document's ``metadata["graphret"]`` has its score and the evidence for it, in plain JSON values; see
@@ -61,20 +114,11 @@ class SageRetriever(BaseRetriever):
     'emma'
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
     graph: SageGraph | None = Field(default=None, repr=False)
     retriever: Retriever | None = None
-    k: int = Field(default=10, ge=1, strict=True)
-    where: Any = None
     ranking: Any = "coverage"
     seeds: Any = None
     on_failure: Literal["fallback", "raise"] = "fallback"
-
-    @field_validator("where")
-    @classmethod
-    def _read_where(cls, value: Any) -> Where | None:
-        return to_where(value)
 
     @model_validator(mode="after")
     def _check(self) -> SageRetriever:
@@ -89,43 +133,8 @@ class SageRetriever(BaseRetriever):
 
     @property
     def core(self) -> Retriever:
-        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
         if self.graph is None:
             assert self.retriever is not None
             return self.retriever
         seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
         return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
-
-    def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        where: Any = None,
-        **unknown: Any,
-    ) -> list[Document]:
-        n, condition = self._asked(k, where, unknown)
-        callbacks = run_manager.get_child()
-        retrieval = run_below(callbacks, lambda: self.core.retrieve(query, n, condition))
-        report(retrieval, callbacks)
-        return [to_document(hit) for hit in retrieval]
-
-    async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        where: Any = None,
-        **unknown: Any,
-    ) -> list[Document]:
-        n, condition = self._asked(k, where, unknown)
-        callbacks = run_manager.get_child()
-        retrieval = await arun_below(callbacks, self.core.aretrieve(query, n, condition))
-        await areport(retrieval, callbacks)
-        return [to_document(hit) for hit in retrieval]
-
-    def _asked(self, k: int | None, where: Any, unknown: dict[str, Any]) -> tuple[int, Where | None]:
-        refuse_unknown(self, unknown)
-        return self.k if k is None else require_k(k), both(self.where, to_where(where))
