@@ -1,0 +1,120 @@
+"""Tool calls of any chat model: its own where it has them, JSON that stands for them where it has not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
+from graphret.llm.running import run_sync
+from graphret.llm.structured import aask_json
+
+_REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
+_INSTRUCTION = """\
+You act by calling tools. They are:
+
+{tools}
+
+Answer each turn with the calls to make now: {{"calls": [{{"tool": "name", "arguments": {{…}}}}]}}. What they return comes
+in the next turn."""
+
+
+class _Call(TypedDict):
+    tool: str
+    arguments: dict[str, Any]
+
+
+class _Calls(TypedDict):
+    calls: list[_Call]
+
+
+class ToolCaller:
+    """A chat model that calls tools, made of one that may not be able to.
+
+    The model's own tool calls are tried first. Where it refuses tools it is asked for the calls as JSON from then on,
+    with the tools described in the system message and what they returned in user messages.
+
+    Parameters
+    ----------
+    model
+        Any `ChatModel`.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+        self.name = model.name
+        self._refusal: ChatError | None = None
+        self._answered = False
+
+    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
+        """Answer a conversation; see `achat`."""
+        return run_sync(self.achat(messages, tools=tools, **options))
+
+    async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
+        """Answer a conversation; see `ChatModel.achat`.
+
+        Raises
+        ------
+        ChatError
+            When the model fails, or neither takes tools nor answers in JSON.
+        """
+        if not tools:
+            return await self.model.achat(messages, **options)
+        if self._refusal is None:
+            try:
+                return await self.model.achat(messages, tools=tools, **options)
+            except ChatError as error:
+                if error.reason != "bad_request" or not _REFUSED.search(str(error)):
+                    raise
+                self._refusal = error
+        return await self._by_json(messages, tools, options)
+
+    async def _by_json(self, messages: Sequence[Message], tools: Sequence[Tool], options: Mapping[str, Any]) -> Reply:
+        options = {name: value for name, value in options.items() if name != "json_schema"}
+        try:
+            value, usage, _ = await aask_json(self.model, _as_text(messages, tools), _Calls, **options)
+        except ChatError as error:
+            if error.reason not in ("invalid_reply", "bad_request") or self._answered:
+                raise
+            raise ChatError(
+                f"the model neither takes tools ({self._refusal}) nor answers in JSON ({error})",
+                model=self.name,
+                reason=error.reason,
+                usage=error.usage,
+            ) from error
+        self._answered = True
+        turn = sum(message.role == "assistant" for message in messages)
+        calls = tuple(
+            ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
+            for number, call in enumerate(value["calls"])
+        )
+        return Reply("", calls, usage, "tool_calls" if calls else "stop", self.name)
+
+
+def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+    """A conversation with tool calls as one without: calls as JSON, what they returned in the next user message."""
+    described = "\n".join(
+        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
+        for tool in tools
+    )
+    out = [Message.system(_INSTRUCTION.format(tools=described))]
+    for message in messages:
+        if message.role == "system":
+            out[0] = Message.system(f"{message.content}\n\n{out[0].content}")
+        elif message.tool_calls:
+            calls = [{"tool": call.name, "arguments": call.parsed or {}} for call in message.tool_calls]
+            out.append(Message.assistant(json.dumps({"calls": calls}, ensure_ascii=False)))
+        elif message.role == "tool":
+            told = f"{message.name} returned:\n{message.content}"
+            if out[-1].role == "user" and len(out) > 2:
+                told = f"{out.pop().content}\n\n{told}"
+            out.append(Message.user(told))
+        elif message.role == "user" and out[-1].role == "user":
+            out.append(Message.user(f"{out.pop().content}\n\n{message.content}"))
+        else:
+            out.append(message)
+    return out

@@ -1,0 +1,198 @@
+"""`Ark`: exploring agents as a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from graphret.ark.board import Board
+from graphret.ark.calling import ToolCaller
+from graphret.ark.prompt import system_prompt
+from graphret.ark.run import Run
+from graphret.ark.running import Agents, OnStep, one_each
+from graphret.ark.session import ArkSession
+from graphret.ark.settings import ArkSettings
+from graphret.ark.tools import Toolbox
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.llm.chat import ChatModel
+from graphret.llm.running import run_sync
+from graphret.retriever import (
+    Ask,
+    Call,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    answered,
+    filled,
+    require_on_failure,
+)
+from graphret.search.fields import NodeText
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.types import Hit, Retrieval, Signals, Trace
+from graphret.where import Where
+
+#: Told of every run when it has ended.
+OnRun: TypeAlias = Callable[[Run], None]
+
+#: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
+TEMPERATURE = 0.7
+
+
+class Ark(Retriever):
+    """Let agents explore a graph by search and by neighbourhood, and rank what they select by votes (ARK, section 3).
+
+    Parameters
+    ----------
+    store, index
+        The graph, and what finds its nodes by text; give views of both to limit what agents may read.
+    model
+        The chat model that drives the agents, or one for each of them. One that cannot call tools is asked for JSON.
+    settings
+        Agents, steps, sizes, budgets and the way of voting.
+    hints
+        What else the agents should know of the domain, for the system prompt.
+    temperature
+        Of all agents or one for each; `None` leaves it to the model.
+    text
+        How nodes become the text of which agents see excerpts.
+    fallback
+        Who fills the places below what the agents selected, and answers alone where they selected nothing; by default
+        a search of `index`.
+    fill
+        Whether it fills: exactly k hits come back then where that many qualify.
+    on_failure
+        ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
+        `RetrievalFailed` when a model, the store or the index fails an agent.
+    on_step, on_run
+        Called after each step of an agent, and with each `Run` that has ended, to show or to record it.
+
+    Raises
+    ------
+    InvalidInput
+        When there are neither one nor `settings.n_agents` models or temperatures.
+
+    Examples
+    --------
+    >>> from graphret import BM25Index, MemoryStore
+    >>> from graphret.ark import ScriptedExplorer
+    >>> from graphret.graphs.example import KB  # doctest: +SKIP
+    """
+
+    name = "ark"
+
+    def __init__(
+        self,
+        store: GraphStore,
+        index: TextIndex,
+        model: ChatModel | Sequence[ChatModel],
+        *,
+        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        hints: str = "",
+        temperature: float | Sequence[float | None] | None = TEMPERATURE,
+        text: NodeText | None = None,
+        fallback: Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        on_step: OnStep | None = None,
+        on_run: OnRun | None = None,
+    ) -> None:
+        self.store = store
+        self.index = index
+        self.settings = settings
+        self.toolbox = Toolbox(store, index, settings, text=text)
+        self.models = callers(model, settings.n_agents)
+        self.temperatures: list[Any] = one_each("temperature", temperature, settings.n_agents)
+        self.hints = hints
+        self.fallback = IndexRetriever(index, store) if fallback is None else fallback
+        self.fill = fill
+        self.on_failure = require_on_failure(on_failure)
+        self.on_step = on_step
+        self.on_run = on_run
+
+    def explore(self, question: str) -> Run:
+        """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
+        return run_sync(self._explore(question))
+
+    async def aexplore(self, question: str) -> Run:
+        """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
+        return await self._explore(question)
+
+    async def _explore(self, question: str) -> Run:
+        n = self.settings.n_agents
+        prompt = system_prompt(self.store.schema(), self.settings, hints=self.hints)
+        sessions = [
+            ArkSession(question, prompt, agent=number, settings=self.settings, model=self.models[number].name)
+            for number in range(n)
+        ]
+        board = Board(n, self.settings)
+        agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step)
+        run = await agents.run()
+        if self.on_run is not None:
+            self.on_run(run)
+        if agents.failures and self.on_failure == "raise":
+            raise RetrievalFailed(f"ark failed: {agents.failures[0]}") from agents.failures[0]
+        return run
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        if query.strip():
+            run: Run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
+            trace.extend(run.trace)
+            for session in run.sessions:
+                if session.stop == "failed":
+                    trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+            hits = yield Compute(lambda: self._hits(run, k, where))
+        else:
+            hits = []
+        signals = Signals(candidates=len(hits), walked_edges=bool(hits) and _walked(run))
+        if len(hits) >= k or (hits and not self.fill):
+            return Retrieval(query, k, hits[:k], signals, trace)
+        if not hits:
+            trace.note("fallback", reason="no agent selected a node that qualifies")
+        result = yield Ask(self.fallback, query, k + len(hits), where)
+        if isinstance(result, Exception) and hits:
+            answered(result, self.fallback, self.on_failure, trace)
+            return Retrieval(query, k, hits, signals, trace)
+        if isinstance(result, Exception):
+            raise result
+        trace.extend(result.trace, f"{self.fallback}/")
+        return Retrieval(query, k, filled(hits, result.hits, k), signals, trace)
+
+    def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit]:
+        """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""
+        votes, evidence = run.votes, run.evidence()
+        nodes = self.store.get([vote.id for vote in votes]) if votes else []
+        hits = [
+            Hit(node, score, evidence[vote.id])
+            for vote, node, score in zip(votes, nodes, scores(len(votes)), strict=True)
+            if node is not None and (where is None or where.matches(node))
+        ]
+        return hits[:k]
+
+
+def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
+    """Return a model that calls tools for each of `n` agents; agents of one model share it."""
+    models: list[Any] = one_each("model", model, n)
+    for one in models:
+        if not isinstance(one, ChatModel):
+            raise InvalidInput(f"model: a chat model is expected, not {type(one).__name__}")
+    made = {id(one): ToolCaller(one) for one in models}
+    return [made[id(one)] for one in models]
+
+
+def scores(n: int) -> list[float]:
+    """Return scores for the places of a vote, from 1 down to above 0: votes and positions are not comparable as such."""
+    return [1.0 - place / n for place in range(n)]
+
+
+def _walked(run: Run) -> bool:
+    selected = {one.id for one in run.votes}
+    return any(
+        selected.intersection(call.nodes)
+        for session in run.sessions
+        for step in session.steps
+        for call in step.calls
+        if call.edges
+    )

@@ -1,0 +1,152 @@
+"""A run: what every agent did, the vote, and both as a trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+from graphret.ark.session import ArkSession
+from graphret.fusion import Vote, vote
+from graphret.types import Evidence, Stage, Trace
+
+
+def now() -> str:
+    """Return the time as ISO 8601, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(slots=True)
+class Run:
+    """What the agents of one run did.
+
+    Parameters
+    ----------
+    question
+        What they looked for.
+    sessions
+        The agents, in order, each stopped.
+    seconds
+        How long the run took.
+    how
+        The way of voting; see `graphret.fusion.vote`.
+    created
+        When the run began, ISO 8601.
+    """
+
+    question: str
+    sessions: list[ArkSession]
+    seconds: float = 0.0
+    how: str = "votes"
+    created: str = field(default_factory=now)
+
+    @property
+    def votes(self) -> list[Vote]:
+        """The nodes that agents selected, in the order of the vote."""
+        return vote([session.selection for session in self.sessions], self.how)
+
+    @property
+    def trace(self) -> Trace:
+        """Every step of every agent with its calls, tokens and seconds, how each agent stopped, and the vote."""
+        stops = Counter(str(session.stop) for session in self.sessions)
+        steps = [step for session in self.sessions for step in session.steps]
+        summary = {
+            "agents": len(self.sessions),
+            "steps": len(steps),
+            "calls": sum(len(step.calls) for step in steps),
+            "input_tokens": sum(step.input_tokens for step in steps),
+            "output_tokens": sum(step.output_tokens for step in steps),
+            "stopped": dict(sorted(stops.items())),
+        }
+        trace = Trace([Stage("explore", self.seconds, summary)])
+        for session in self.sessions:
+            trace.stages.extend(_stages(session))
+        ranking = [vote.to_dict() for vote in self.votes]
+        trace.note("vote", how=self.how, ranking=ranking)
+        return trace
+
+    def evidence(self) -> dict[str, tuple[Evidence, ...]]:
+        """Return why each selected node is a hit: its votes, and how agents came to it."""
+        reached = self._reached()
+        return {
+            one.id: (
+                Evidence(
+                    "votes",
+                    rank=one.position,
+                    properties={
+                        "votes": one.votes,
+                        "of": len(self.sessions),
+                        "agents": [voter + 1 for voter in one.voters],
+                    },
+                ),
+                *reached.get(one.id, ()),
+            )
+            for one in self.votes
+        }
+
+    def _reached(self) -> dict[str, list[Evidence]]:
+        """How each node was first seen by each agent: over an edge, or by a search."""
+        reached: dict[str, list[Evidence]] = {}
+        for session in self.sessions:
+            seen: set[str] = set()
+            for call in (call for step in session.steps for call in step.calls if not call.remembered):
+                by_edge = _by_edge(call.edges, call.arguments)
+                for node in call.nodes:
+                    if node in seen or call.tool == "select":
+                        continue
+                    seen.add(node)
+                    source, relation = by_edge.get(node, (None, None))
+                    one = Evidence("neighbor", source, relation) if source else Evidence("seed")
+                    known = reached.setdefault(node, [])
+                    if one not in known:
+                        known.append(one)
+        return reached
+
+
+def _by_edge(edges: Sequence[Sequence[str]], arguments: object) -> dict[str, tuple[str, str]]:
+    explored = arguments.get("node") if isinstance(arguments, dict) else None
+    out: dict[str, tuple[str, str]] = {}
+    for source, relation, target in edges:
+        # where the argument is not the id itself, as it may be when it was understood all the same, both ends will do
+        ends = (
+            ((target, source),)
+            if source == explored
+            else ((source, target),)
+            if target == explored
+            else (
+                (target, source),
+                (source, target),
+            )
+        )
+        for node, start in ends:
+            out.setdefault(node, (start, relation))
+    return out
+
+
+def _stages(session: ArkSession) -> list[Stage]:
+    name = f"explore/agent {session.agent + 1}"
+    steps = [
+        Stage(
+            f"{name}/step {step.number}",
+            step.seconds + sum(call.seconds for call in step.calls),
+            {
+                "agent": session.agent + 1,
+                "step": step.number,
+                "started": round(step.started, 6),
+                "model_seconds": round(step.seconds, 6),
+                "input_tokens": step.input_tokens,
+                "output_tokens": step.output_tokens,
+                **({"text": step.text} if step.text else {}),
+                "calls": [asdict(call) for call in step.calls],
+                "selected": list(step.selected),
+            },
+        )
+        for step in session.steps
+    ]
+    ended = {"agent": session.agent + 1, "model": session.model, "stop": session.stop, "selected": session.selection}
+    if session.error:
+        ended["error"] = session.error
+    last = session.steps[-1] if session.steps else None
+    end = Stage(name, 0.0 if last is None else round(last.started + steps[-1].seconds, 6), ended)
+    return [*steps, end]

@@ -1,0 +1,157 @@
+"""The loop: agents ask their models, run the calls and go on until they stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from graphret.ark.board import Board
+from graphret.ark.run import Run
+from graphret.ark.session import ArkSession, Outcome, failure
+from graphret.ark.tools import Toolbox
+from graphret.errors import GraphretError, InvalidInput, ModelError
+from graphret.llm.chat import ChatModel, Reply, ToolCall
+
+#: Told of an agent after each of its steps, and when it stops.
+OnStep: TypeAlias = Callable[[ArkSession], None]
+
+
+@dataclass(slots=True)
+class Agents:
+    """Agents ready to run: each a session and the model that drives it.
+
+    Parameters
+    ----------
+    sessions, models, temperatures
+        One of each for every agent; a temperature of `None` leaves it to the model.
+    toolbox
+        What runs their calls.
+    on_step
+        Called after each step of an agent and when it stops, from the event loop's thread.
+    """
+
+    sessions: Sequence[ArkSession]
+    models: Sequence[ChatModel]
+    temperatures: Sequence[float | None]
+    toolbox: Toolbox
+    board: Board
+    on_step: OnStep | None = None
+    failures: list[GraphretError] = field(default_factory=list)
+
+    async def run(self) -> Run:
+        """Run all agents to their ends; cancelling this stops every one of them."""
+        question, how = self.sessions[0].question, self.board.settings.vote
+        run = Run(question, list(self.sessions), how=how)
+        tasks = [asyncio.create_task(self._agent(number)) for number in range(len(self.sessions))]
+        try:
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if waiting and (reason := self.board.reason_to_stop()):
+                    await self._stop(waiting, reason)
+                    waiting = set()
+        except BaseException:
+            await self._stop(tasks, "cancelled")
+            raise
+        run.seconds = self.board.seconds
+        return run
+
+    async def _stop(self, tasks: Sequence[asyncio.Task[None]] | set[asyncio.Task[None]], reason: str) -> None:
+        for session in self.sessions:
+            session.end(reason)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _agent(self, number: int) -> None:
+        session, model = self.sessions[number], self.models[number]
+        while session.stop is None:
+            if reason := self.board.reason_to_stop():
+                session.end(reason)
+            else:
+                await self._step(session, model, self.temperatures[number])
+            self.board.post(session)
+            if self.on_step is not None:
+                self.on_step(session)
+
+    async def _step(self, session: ArkSession, model: ChatModel, temperature: float | None) -> None:
+        started = self.board.seconds
+        try:
+            reply = await ask(model, session, self.toolbox, temperature, self.board)
+        except TimeoutError:
+            return session.end("seconds")
+        except ModelError as error:
+            self.failures.append(error)
+            return session.end("failed", str(error))
+        calls = session.receive(reply, started=started, seconds=self.board.seconds - started)
+        outcomes, problem = await run_calls(self.toolbox, calls)
+        session.observe(outcomes)
+        if problem is not None:
+            self.failures.append(problem)
+        return None
+
+
+async def ask(
+    model: ChatModel, session: ArkSession, toolbox: Toolbox, temperature: float | None, board: Board
+) -> Reply:
+    """Ask an agent's model for its next calls, within the time that the run has left.
+
+    Raises
+    ------
+    TimeoutError
+        When the run's seconds are used up.
+    ModelError
+        When the model failed; whatever else it raises becomes one.
+    """
+    remaining = board.remaining
+    try:
+        async with asyncio.timeout(remaining):
+            return await model.achat(session.messages, tools=toolbox.tools, temperature=temperature, timeout=remaining)
+    except TimeoutError:
+        raise
+    except GraphretError as error:
+        if remaining is not None and not board.remaining:
+            raise TimeoutError from error
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{model.name}: {error}") from error
+    except Exception as error:
+        raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
+
+
+async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[Outcome], GraphretError | None]:
+    """Run the calls of one reply, at once where the graph is elsewhere, and return what came of them.
+
+    A call that the store or the index fails comes back as a failed observation, and the first such failure besides.
+    """
+    if not calls:
+        return [], None
+    if toolbox.local:  # nothing to wait for, so that one thread does them soonest
+        results = await asyncio.to_thread(lambda: [_attempt(toolbox, call) for call in calls])
+    else:
+        results = await asyncio.gather(*(asyncio.to_thread(_attempt, toolbox, call) for call in calls))
+    return [outcome for outcome, _ in results], next((error for _, error in results if error is not None), None)
+
+
+def _attempt(toolbox: Toolbox, call: ToolCall) -> tuple[Outcome, GraphretError | None]:
+    began = time.perf_counter()
+    problem: GraphretError | None = None
+    try:
+        observation = toolbox.run(call.name, call.parsed or {})
+    except GraphretError as error:
+        observation, problem = failure(f"The graph could not be read: {error}"), error
+    return (call, observation, time.perf_counter() - began), problem
+
+
+def one_each(what: str, given: object, n: int) -> list[object]:
+    """Return one of `given` for each of `n` agents: the same for all, or a list of as many."""
+    if not isinstance(given, (list, tuple)):
+        return [given] * n
+    if len(given) != n:
+        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(given)}")
+    return list(given)

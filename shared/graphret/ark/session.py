@@ -1,0 +1,336 @@
+"""One agent's state: what was said, what it has seen and selected, and the steps that it has left."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from graphret.ark.observation import Observation
+from graphret.ark.settings import ArkSettings
+from graphret.errors import InvalidInput
+from graphret.llm.chat import Message, Reply, ToolCall
+from graphret.schema.text import estimate_tokens
+
+SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
+
+#: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
+#: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.
+STOPS = ("finished", "steps", "tokens", "seconds", "settled", "silent", "failed", "cancelled")
+
+#: A call, what came of it, and the seconds that it took.
+Outcome: TypeAlias = tuple[ToolCall, Observation, float]
+
+_WARN_BELOW = 4
+_LEFT = '\n{"steps_left": '
+_NUDGE = (
+    "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
+)
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """A tool call and what came of it; `tokens` is the estimated size of the observation."""
+
+    tool: str
+    arguments: Any
+    seconds: float = 0.0
+    tokens: int = 0
+    shown: int = 0
+    total: int = 0
+    failed: bool = False
+    remembered: bool = False
+    nodes: list[str] = field(default_factory=list)
+    edges: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """A reply of the model and its calls.
+
+    `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
+    the agent added to its selection.
+    """
+
+    number: int
+    started: float = 0.0
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    text: str = ""
+    calls: list[CallRecord] = field(default_factory=list)
+    selected: list[str] = field(default_factory=list)
+
+
+class ArkSession:
+    """One agent at work: its conversation, its ordered selection, its steps, and why it stopped.
+
+    It does no I/O. A loop asks the model with `messages`, gives the reply to `receive`, runs the calls that this
+    returns, and gives what came of them to `observe`, until `stop` is set::
+
+        while session.stop is None:
+            calls = session.receive(model.chat(session.messages, tools=TOOLS))
+            session.observe([(call, toolbox.run(call.name, call.parsed), 0.0) for call in calls])
+
+    Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.
+
+    Parameters
+    ----------
+    question
+        What the agent looks for.
+    prompt
+        The system message.
+    agent
+        The agent's number, from 0.
+    model
+        The model's name, for the record.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        prompt: str,
+        *,
+        agent: int = 0,
+        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        model: str = "",
+    ) -> None:
+        if not isinstance(question, str) or not question.strip():
+            raise InvalidInput("question: it is empty" if isinstance(question, str) else "question: it is no string")
+        self.question = question
+        self.agent = agent
+        self.settings = settings
+        self.model = model
+        self.messages: list[Message] = [Message.system(prompt), Message.user(question)]
+        self.selection: list[str] = []
+        self.steps: list[StepRecord] = []
+        self.seen: dict[str, None] = {}  # the ids that tools have shown, in order
+        self.stop: str | None = None
+        self.error: str | None = None
+        self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
+        self._failures = 0
+
+    @property
+    def steps_left(self) -> int:
+        """How often the model may still be asked."""
+        return 0 if self.stop else max(0, self.settings.max_steps - len(self.steps))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the agent's model has read and written."""
+        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """The calls of the last reply that are to be run and are not yet answered."""
+        last = self.messages[-1]
+        return self._to_run(last.tool_calls) if last.role == "assistant" else []
+
+    def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
+        """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
+
+        Raises
+        ------
+        InvalidInput
+            When the agent has stopped, or the calls of its last reply are not answered yet.
+        """
+        if self.stop is not None:
+            raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
+        if self.messages[-1].role == "assistant":
+            raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
+        usage = reply.usage
+        self.steps.append(
+            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=reply.text)
+        )
+        self.messages.append(Message.assistant(reply.text, self._with_own_ids(reply.tool_calls)))
+        return self.pending
+
+    def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
+        """Answer every call of the last reply, given what came of those that were run, and complete the step.
+
+        Raises
+        ------
+        InvalidInput
+            When no reply awaits this, or a call that was to be run has no outcome.
+        """
+        last = self.messages[-1]
+        if last.role != "assistant" or self.stop is not None:
+            raise InvalidInput(f"agent {self.agent}: no reply awaits observations")
+        given = {call.id: (observation, took) for call, observation, took in outcomes}
+        to_run = self._to_run(last.tool_calls)
+        if missing := [call.id for call in to_run if call.id not in given]:
+            raise InvalidInput(f"agent {self.agent}: call {missing[0]} was not answered")
+        step, run, finished, usable = self.steps[-1], {call.id for call in to_run}, False, False
+        for call in to_run:  # first, since a selection may name what a search of the same reply has shown
+            self.seen.update(dict.fromkeys(given[call.id][0].nodes))
+        for call in last.tool_calls:
+            took, remembered = 0.0, False
+            if call.id in run:
+                observation, took = given[call.id]
+                if not observation.failed:
+                    self._known[_key(call)] = (step.number, len(self.messages))
+            elif call.parsed is None:
+                observation = failure(f"{call.error}. Send a JSON object.")
+            elif call.name == SELECT:
+                observation = self._select(call.parsed, step)
+            elif call.name == FINISH:
+                observation, finished = Observation('{"finished": true}'), True
+            elif self.settings.remember and _key(call) in self._known:
+                observation, remembered = self._recalled(call), True
+            else:
+                observation = failure(
+                    f"This call was not run: it stands twice in one reply, or is one of more than "
+                    f"{self.settings.max_calls}. Make it again if you need it."
+                )
+            usable = usable or not observation.failed
+            self.messages.append(Message.tool(call, observation.text))
+            step.calls.append(_record(call, observation, took, remembered))
+        self._complete(finished, usable)
+
+    def end(self, stop: str, error: str | None = None) -> None:
+        """Stop the agent with what it has selected; of a reply whose calls are not answered nothing is lost."""
+        if stop not in STOPS:
+            raise InvalidInput(f"stop: one of {', '.join(STOPS)} is expected, not {stop!r}")
+        if self.stop is None:
+            self.stop, self.error = stop, error
+
+    def _recalled(self, call: ToolCall) -> Observation:
+        """What the same call was answered with before."""
+        step, at = self._known[_key(call)]
+        answer = self.messages[at].content.split(_LEFT)[0]
+        return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}')
+
+    def _complete(self, finished: bool, usable: bool) -> None:
+        self._failures = 0 if usable else self._failures + 1
+        if finished:
+            self.end("finished")
+        elif self._failures >= self.settings.max_failures:
+            self.end("silent", f"{self._failures} replies in a row without a usable call")
+        elif len(self.steps) >= self.settings.max_steps:
+            self.end("steps")
+        elif self.messages[-1].role == "assistant":
+            self.messages.append(Message.user(_NUDGE + self._warning()))
+        elif warning := self._warning():
+            last = self.messages[-1]
+            self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
+
+    def _warning(self) -> str:
+        left = self.steps_left
+        return f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
+
+    def _select(self, arguments: Mapping[str, Any], step: StepRecord) -> Observation:
+        given = arguments.get("nodes")
+        asked = [given] if isinstance(given, str) else given
+        if not isinstance(asked, list) or not asked or not all(isinstance(node, str) for node in asked):
+            return failure('select takes {"nodes": ["id", …]}: the ids of nodes that a tool has shown, best first.')
+        known = [node for node in dict.fromkeys(asked) if node in self.seen]
+        new = [node for node in known if node not in set(self.selection)]
+        self.selection.extend(new)
+        step.selected.extend(new)
+        said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
+        if len(new) < len(known):
+            said["selected_before"] = len(known) - len(new)
+        if unknown := [node for node in dict.fromkeys(asked) if node not in self.seen]:
+            said["error"] = " ".join(map(self._unknown, unknown[:5])) + (
+                f" And {len(unknown) - 5} more." if len(unknown) > 5 else ""
+            )
+        return Observation(json.dumps(said, ensure_ascii=False), tuple(new), total=len(asked), failed=not known)
+
+    def _unknown(self, node: str) -> str:
+        close = difflib.get_close_matches(node[:200], self.seen, n=2)
+        hint = f" Closest: {', '.join(map(json.dumps, close))}." if close else ""
+        return f"No tool has shown a node {json.dumps(node[:200], ensure_ascii=False)}.{hint}"
+
+    def _to_run(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """The calls that go to the toolbox: neither settled here, nor broken, repeated or too many."""
+        found: dict[str, ToolCall] = {}
+        for number, call in enumerate(calls):
+            if call.parsed is None or call.name in (SELECT, FINISH):
+                continue
+            key = _key(call) if self.settings.remember else str(number)
+            if not (self.settings.remember and key in self._known):
+                found.setdefault(key, call)
+        return list(found.values())[: self.settings.max_calls]
+
+    def _with_own_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """The calls, each with an id that no other call of the reply has."""
+        taken: set[str] = set()
+        out = []
+        for number, call in enumerate(calls):
+            if not call.id or call.id in taken:
+                call = ToolCall(f"call_{len(self.steps)}_{number}", call.name, call.arguments)
+            taken.add(call.id)
+            out.append(call)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole state as plain JSON values."""
+        return {
+            "question": self.question,
+            "agent": self.agent,
+            "model": self.model,
+            "settings": self.settings.to_dict(),
+            "messages": [message.to_dict() for message in self.messages],
+            "selection": list(self.selection),
+            "steps": [asdict(step) for step in self.steps],
+            "seen": list(self.seen),
+            "stop": self.stop,
+            "error": self.error,
+            "known": {key: list(value) for key, value in self._known.items()},
+            "failures": self._failures,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ArkSession:
+        """The inverse of `to_dict`.
+
+        Raises
+        ------
+        InvalidInput
+            When a field is missing or malformed.
+        """
+        try:
+            messages = [Message.from_dict(message) for message in data["messages"]]
+            settings = ArkSettings.from_dict(data["settings"])
+            session = cls(data["question"], "", agent=int(data["agent"]), settings=settings, model=str(data["model"]))
+            session.messages = messages
+            session.selection = [str(node) for node in data["selection"]]
+            session.steps = [
+                StepRecord(**{**step, "calls": [CallRecord(**call) for call in step["calls"]]})
+                for step in data["steps"]
+            ]
+            session.seen = dict.fromkeys(map(str, data["seen"]))
+            session.stop, session.error = data["stop"], data["error"]
+            session._known = {key: (int(step), int(at)) for key, (step, at) in data["known"].items()}
+            session._failures = int(data["failures"])
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
+        return session
+
+
+def failure(text: str) -> Observation:
+    """Return what a call that could not be run is answered with."""
+    return Observation(json.dumps({"error": text}, ensure_ascii=False), failed=True)
+
+
+def _key(call: ToolCall) -> str:
+    """The same for calls that ask for the same."""
+    arguments = {name: value for name, value in (call.parsed or {}).items() if value is not None}
+    return f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+
+
+def _record(call: ToolCall, observation: Observation, seconds: float, remembered: bool) -> CallRecord:
+    return CallRecord(
+        call.name,
+        call.arguments if call.parsed is None else call.parsed,
+        seconds,
+        estimate_tokens(observation.text),
+        len(observation.nodes),
+        observation.total,
+        observation.failed,
+        remembered,
+        list(observation.nodes),
+        [list(edge) for edge in observation.edges],
+    )
