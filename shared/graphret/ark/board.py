@@ -50,7 +50,7 @@ class Board:
         self._stops[session.agent] = session.stop
 
     def reason_to_stop(self) -> str | None:
-        """Return why the agents that still run should stop now (``tokens``, ``seconds``, ``settled``), if they should."""
+        """Return why those that still run should stop now, if they should: ``tokens``, ``seconds`` or ``settled``."""
         limit = self.settings.max_tokens
         if limit is not None and self.tokens >= limit:
             return "tokens"

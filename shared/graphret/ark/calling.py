@@ -19,8 +19,8 @@ You act by calling tools. They are:
 
 {tools}
 
-Answer each turn with the calls to make now: {{"calls": [{{"tool": "name", "arguments": {{…}}}}]}}. What they return comes
-in the next turn."""
+Answer each turn with the calls to make now: {{"calls": [{{"tool": "name", "arguments": {{…}}}}]}}. What they
+return comes in the next turn."""
 
 
 class _Call(TypedDict):

@@ -72,12 +72,6 @@ class Ark(Retriever):
     ------
     InvalidInput
         When there are neither one nor `settings.n_agents` models or temperatures.
-
-    Examples
-    --------
-    >>> from graphret import BM25Index, MemoryStore
-    >>> from graphret.ark import ScriptedExplorer
-    >>> from graphret.graphs.example import KB  # doctest: +SKIP
     """
 
     name = "ark"
@@ -183,7 +177,7 @@ def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
 
 
 def scores(n: int) -> list[float]:
-    """Return scores for the places of a vote, from 1 down to above 0: votes and positions are not comparable as such."""
+    """Return scores for the places of a vote, from 1 down to above 0."""
     return [1.0 - place / n for place in range(n)]
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from graphret.ark.board import Board
+from graphret.ark.observation import failure
 from graphret.ark.run import Run
-from graphret.ark.session import ArkSession, Outcome, failure
+from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.tools import Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError
 from graphret.llm.chat import ChatModel, Reply, ToolCall

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from graphret.ark.observation import Observation
+from graphret.ark.observation import Observation, failure, json_line, quoted
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, Reply, ToolCall
@@ -236,12 +236,12 @@ class ArkSession:
             said["error"] = " ".join(map(self._unknown, unknown[:5])) + (
                 f" And {len(unknown) - 5} more." if len(unknown) > 5 else ""
             )
-        return Observation(json.dumps(said, ensure_ascii=False), tuple(new), total=len(asked), failed=not known)
+        return Observation(json_line(said), tuple(new), total=len(asked), failed=not known)
 
     def _unknown(self, node: str) -> str:
         close = difflib.get_close_matches(node[:200], self.seen, n=2)
-        hint = f" Closest: {', '.join(map(json.dumps, close))}." if close else ""
-        return f"No tool has shown a node {json.dumps(node[:200], ensure_ascii=False)}.{hint}"
+        hint = f" Closest: {', '.join(map(quoted, close))}." if close else ""
+        return f"No tool has shown a node {quoted(node)}.{hint}"
 
     def _to_run(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """The calls that go to the toolbox: neither settled here, nor broken, repeated or too many."""
@@ -308,11 +308,6 @@ class ArkSession:
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
-
-
-def failure(text: str) -> Observation:
-    """Return what a call that could not be run is answered with."""
-    return Observation(json.dumps({"error": text}, ensure_ascii=False), failed=True)
 
 
 def _key(call: ToolCall) -> str:

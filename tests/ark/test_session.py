@@ -1,0 +1,202 @@
+"""An agent's session: what it answers itself, what it remembers, when it stops; and that JSON keeps it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.ark.observation import Observation
+from graphret.ark.session import ArkSession, Outcome
+from graphret.ark.settings import ArkSettings
+from graphret.errors import InvalidInput
+from graphret.llm.chat import Reply, ToolCall, Usage
+
+FOUND = Observation('{"found": 2}\n{"id": "a"}\n{"id": "b"}', ("a", "b"), total=2)
+
+
+def call(name: str, id: str = "", **arguments: object) -> ToolCall:
+    return ToolCall(id or f"{name}-{len(arguments)}", name, json.dumps(arguments))
+
+
+def turn(session: ArkSession, *calls: ToolCall, observation: Observation = FOUND) -> list[ToolCall]:
+    """One step: a reply with these calls, each run with the same result."""
+    to_run = session.receive(Reply("", calls, Usage(10, 1)))
+    session.observe([(one, observation, 0.01) for one in to_run])
+    return to_run
+
+
+def started(**settings: int | bool) -> ArkSession:
+    return ArkSession("who?", "explore", settings=ArkSettings(**settings))
+
+
+def test_an_agent_searches_selects_in_order_and_finishes() -> None:
+    session = started()
+    assert [one.name for one in turn(session, call("global_search", query="x"))] == ["global_search"]
+    assert turn(session, call("select", nodes=["b", "a", "b"]), call("finish")) == []
+    assert session.selection == ["b", "a"]
+    assert (session.stop, session.error, session.steps_left) == ("finished", None, 0)
+    assert session.tokens == 22
+    roles = [message.role for message in session.messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "tool", "tool"]
+
+
+def test_what_a_search_of_the_same_reply_shows_can_be_selected() -> None:
+    session = started()
+    turn(session, call("select", nodes=["a"]), call("global_search", query="x"))
+    assert session.selection == ["a"]
+
+
+def test_a_selection_of_nodes_never_seen_is_refused_by_name_and_the_others_are_taken() -> None:
+    session = started()
+    turn(session, call("global_search", query="x"))
+    turn(session, call("select", nodes=["a", "bb", "zzz"]))
+    answer = json.loads(session.messages[-1].content)
+    assert session.selection == ["a"]
+    assert answer["selected"] == 1
+    assert '"bb"' in answer["error"] and 'Closest: "b"' in answer["error"] and '"zzz"' in answer["error"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"nodes": []}, {"nodes": 3}, {"nodes": [1]}, {"ids": ["a"]}])
+def test_a_malformed_selection_is_answered_with_what_is_expected(arguments: dict[str, object]) -> None:
+    session = started()
+    turn(session, ToolCall("1", "select", json.dumps(arguments)))
+    assert "select takes" in json.loads(session.messages[-1].content)["error"]
+    assert session.selection == []
+
+
+def test_arguments_that_are_no_json_are_answered_and_not_run() -> None:
+    session = started()
+    assert turn(session, ToolCall("1", "global_search", '{"query": ')) == []
+    assert "not valid JSON" in session.messages[-1].content
+    assert session.steps[0].calls[0].failed
+
+
+def test_a_repeated_call_is_answered_from_memory_and_says_so() -> None:
+    session = started(max_steps=3)
+    turn(session, call("global_search", query="x", k=None))
+    assert turn(session, call("global_search", query="x")) == []
+    assert session.messages[-1].content.startswith('{"answered": "from memory, as in step 1"}\n{"found": 2}')
+    assert session.steps[1].calls[0].remembered
+    forgetful = started(remember=False)
+    turn(forgetful, call("global_search", query="x"))
+    assert len(turn(forgetful, call("global_search", query="x"))) == 1
+
+
+def test_a_call_that_stands_twice_in_one_reply_is_run_once_and_answered_twice() -> None:
+    session = started()
+    to_run = turn(session, call("global_search", "1", query="x"), call("global_search", "2", query="x"))
+    assert [one.id for one in to_run] == ["1"]
+    assert session.messages[-1].content.endswith(FOUND.text)
+
+
+def test_a_failed_call_is_tried_again() -> None:
+    session = started()
+    turn(session, call("global_search", query="x"), observation=Observation('{"error": "down"}', failed=True))
+    assert len(turn(session, call("global_search", query="x"))) == 1
+
+
+def test_of_too_many_calls_the_last_are_answered_with_an_instruction() -> None:
+    session = started(max_calls=3)
+    to_run = turn(session, *(call("global_search", str(i), query=str(i)) for i in range(50)))
+    assert [one.id for one in to_run] == ["0", "1", "2"]
+    answers = [message for message in session.messages if message.role == "tool"]
+    assert len(answers) == 50
+    assert all("not run" in message.content for message in answers[3:])
+
+
+def test_calls_without_an_id_of_their_own_get_one() -> None:
+    session = started()
+    turn(session, *(ToolCall(id, "global_search", f'{{"query": "{i}"}}') for i, id in enumerate(["", "x", "x", ""])))
+    ids = [one.id for one in session.messages[2].tool_calls]
+    assert len(set(ids)) == 4 and "x" in ids and "" not in ids
+    assert [message.tool_call_id for message in session.messages[3:]] == ids
+
+
+def test_replies_without_calls_are_nudged_and_then_the_agent_is_given_up() -> None:
+    session = started()
+    turn(session)
+    assert session.messages[-1].role == "user" and "select" in session.messages[-1].content
+    turn(session, call("global_search", query="x"))
+    turn(session)
+    turn(session)
+    assert session.stop is None
+    turn(session)
+    assert session.stop == "silent" and "3 replies" in (session.error or "")
+
+
+def test_an_agent_that_never_finishes_ends_at_its_last_step_and_was_told() -> None:
+    session = started(max_steps=5)
+    for number in range(5):
+        turn(session, call("global_search", query=str(number)))
+    assert session.stop == "steps"
+    assert len(session.steps) == 5
+    told = [message.content.rsplit("\n", 1)[-1] for message in session.messages if message.role == "tool"]
+    assert told[1:4] == ['{"steps_left": 3}', '{"steps_left": 2}', '{"steps_left": 1}']
+
+
+def test_a_remembered_answer_leaves_out_the_steps_that_were_left_then() -> None:
+    session = started(max_steps=3)
+    turn(session, call("global_search", query="x"))
+    turn(session, call("global_search", query="x"))
+    assert session.messages[-1].content.count("steps_left") == 1
+
+
+def test_turns_come_in_order() -> None:
+    session = started()
+    with pytest.raises(InvalidInput, match="no reply awaits"):
+        session.observe([])
+    calls = session.receive(Reply("", (call("global_search", query="x"),)))
+    with pytest.raises(InvalidInput, match="not answered"):
+        session.receive(Reply("hm"))
+    with pytest.raises(InvalidInput, match="was not answered"):
+        session.observe([])
+    session.observe([(calls[0], FOUND, 0.0)])
+    session.end("tokens")
+    with pytest.raises(InvalidInput, match="it has stopped"):
+        session.receive(Reply("hm"))
+
+
+@pytest.mark.parametrize("question", ["", "  ", None])
+def test_a_question_is_needed(question: str) -> None:
+    with pytest.raises(InvalidInput, match="question"):
+        ArkSession(question, "explore")
+
+
+_CALLS = st.lists(
+    st.one_of(
+        st.builds(lambda q: call("global_search", query=q), st.sampled_from("xyz")),
+        st.builds(lambda ids: call("select", nodes=ids), st.lists(st.sampled_from("abc"), max_size=3)),
+        st.builds(ToolCall, st.text(max_size=3), st.text(max_size=12), st.text(max_size=20)),
+        st.just(call("finish")),
+    ),
+    max_size=5,
+)
+
+
+@given(st.lists(_CALLS, max_size=8), st.data())
+def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]], data: st.DataObject) -> None:
+    whole, cut = started(max_steps=6), started(max_steps=6)
+    for calls in turns:
+        if whole.stop:
+            break
+        reply = Reply("", tuple(calls), Usage(1, 1))
+        pending = whole.receive(reply)
+        assert [one.id for one in cut.receive(reply)] == [one.id for one in pending]
+        cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
+        assert cut.pending == pending
+        outcomes: list[Outcome] = [(one, FOUND, 0.0) for one in pending]
+        whole.observe(outcomes)
+        cut.observe(outcomes)
+        cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
+    assert cut.to_dict() == whole.to_dict()
+    answered = [message.tool_call_id for message in whole.messages if message.role == "tool"]
+    assert answered == [one.id for message in whole.messages for one in message.tool_calls]
+    assert len(set(whole.selection)) == len(whole.selection) and set(whole.selection) <= {"a", "b"}
+
+
+def test_a_malformed_session_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="session: malformed"):
+        ArkSession.from_dict({"question": "who?"})
