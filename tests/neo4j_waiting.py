@@ -57,8 +57,8 @@ class Waiting:
     def query(self, cypher: str, parameters: Any = None, **options: Any) -> Any:
         return self._wait(self.inner.query(cypher, parameters, **options))
 
-    def explain(self, cypher: str) -> Any:
-        return self._wait(self.inner.explain(cypher))
+    def explain(self, cypher: str, **options: Any) -> Any:
+        return self._wait(self.inner.explain(cypher, **options))
 
     def __enter__(self) -> Waiting:
         return self

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from graphret.demo import load_corpus
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.search import BM25Index, Neo4jTextIndex, NodeText
 from graphret.stores import MemoryStore, Neo4jStore
+from graphret.stores.neo4j import AsyncNeo4jStore
 from graphret.stores.neo4j.layout import OWN
 from graphret.testing.indexes import NODES, QUERIES, MakeIndex, TextIndexSuite, random_nodes
 from graphret.types import Edge, Node
@@ -176,6 +179,35 @@ def test_documents_are_written_with_their_nodes_or_not_at_all(store: Neo4jStore)
     encoder.broken = False
     store.upsert([Node("new", ("Movie",), "Heavenly Creatures")])
     assert index.search("heavenly creatures", 1).ids == ["new"]
+
+
+async def test_an_event_loop_goes_on_while_an_asynchronous_store_embeds(
+    store: Neo4jStore, neo4j_uri: str, neo4j_auth: Any
+) -> None:
+    loop, ticked = asyncio.get_running_loop(), threading.Event()
+
+    class Waiting(HashingEncoder):
+        """Goes on once the loop has run something since it was asked."""
+
+        def encode_documents(self, texts: Sequence[str], *, progress: Any = None) -> Any:
+            ticked.clear()
+            loop.call_soon_threadsafe(ticked.set)
+            assert ticked.wait(30), "the event loop stands still"
+            return super().encode_documents(texts, progress=progress)
+
+    store.upsert(MOVIES, DIRECTED)
+    index = Neo4jTextIndex.create(store, encoder=HashingEncoder())
+    index.encoder = Waiting()
+    local = BM25Index.of_store(store)
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as other:
+        other.attach(index)
+        other.attach(local)
+        await other.upsert([Node("new", ("Movie",), "Heavenly Creatures")])
+        with pytest.raises(InvalidInput, match="nobody"):
+            await other.upsert([Node("worse")], [Edge("new", "directed_by", "nobody")])
+        await other.delete(["cooper"])
+    assert index.search("heavenly creatures", 1).ids == local.search("heavenly creatures", 1).ids == ["new"]
+    assert store.get(["worse", "cooper"]) == [None, None]
 
 
 def test_an_index_of_this_process_follows_too(store: Neo4jStore) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import HOSTILE, random_graph
@@ -217,3 +217,11 @@ def test_bad_options_and_rows_are_refused(store: LadybugStore) -> None:
     store.close()
     with pytest.raises(StoreError, match="closed"):
         store.count()
+
+
+def test_a_plan_that_took_too_long_is_refused(store: LadybugStore) -> None:
+    store.upsert([Node("a", ("A",))], [Edge("a", "R", "a")])
+    tangled = ", ".join(f"(n{i}:A)-[:R]->(n{i + step}:A)" for i in range(4) for step in (1, 3))
+    with pytest.raises(QueryTimeout):
+        store.explain(f"MATCH {tangled} RETURN count(*)", timeout=0.001)
+    assert store.explain(f"MATCH {tangled} RETURN count(*)", timeout=30.0) is None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from neo4j_faults import CuttingProxy, OldServer
 
+from graphret.cypher import arun_checked
 from graphret.errors import (
     AccessDenied,
     InvalidInput,
@@ -156,6 +157,15 @@ def test_a_time_out_of_the_store(neo4j_driver: neo4j.Driver) -> None:
     store = Neo4jStore.from_driver(neo4j_driver, timeout=0.3)
     with pytest.raises(QueryTimeout):
         store.query("UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a * b AS c RETURN count(c)")
+
+
+async def test_a_plan_that_takes_long_is_stopped(neo4j_driver: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
+    tangled = ", ".join(f"(a{i})--(a{i + step})" for i in range(20) for step in (1, 3))
+    with pytest.raises(QueryTimeout):
+        Neo4jStore.from_driver(neo4j_driver).explain(f"MATCH {tangled} RETURN count(*)", timeout=0.1)
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        with pytest.raises(QueryTimeout):
+            await arun_checked(store, f"MATCH {tangled} RETURN count(*)", timeout=0.1)
 
 
 @pytest.mark.parametrize(

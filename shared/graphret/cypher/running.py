@@ -30,7 +30,7 @@ class AsyncCypherStore(Protocol):
         max_rows: int | None = None,
     ) -> Rows: ...
 
-    async def explain(self, cypher: str) -> str | None: ...
+    async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None: ...  # noqa: ASYNC109
 
 
 def run_checked(
@@ -55,7 +55,7 @@ def run_checked(
     schema
         What its labels, relations and properties are held against; without one only its form is checked.
     timeout
-        Seconds after which the database gives up.
+        Seconds after which the database gives up, on planning the query and on running it.
     max_rows
         At most this many rows are read; `Rows.truncated` says whether there were more.
     functions, procedures
@@ -72,7 +72,7 @@ def run_checked(
         When the store answers no Cypher, or an option is out of its range.
     """
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
-    _require_reading(store.explain(query), report)
+    _require_reading(store.explain(query, timeout=timeout), report)
     return store.query(query, parameters, timeout=timeout, max_rows=max_rows)
 
 
@@ -89,7 +89,7 @@ async def arun_checked(
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
-    _require_reading(await store.explain(query), report)
+    _require_reading(await store.explain(query, timeout=timeout), report)
     return await store.query(query, parameters, timeout=timeout, max_rows=max_rows)
 
 

@@ -184,10 +184,17 @@ class CypherStore(GraphStore, Protocol):
         """
         ...
 
-    def explain(self, cypher: str) -> str | None:
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
 
-        The query does not run. Raises `QueryRefused` when the database refuses it.
+        The query does not run, but is planned, which takes seconds where a pattern is long.
+
+        Raises
+        ------
+        QueryRefused
+            When the database refuses it, or the store is a view.
+        QueryTimeout
+            When the plan took longer than `timeout` seconds.
         """
         ...
 

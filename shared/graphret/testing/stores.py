@@ -418,7 +418,7 @@ class CypherStoreSuite(GraphStoreSuite):
         assert cypher.count() == (len(NODES), len(EDGES))
 
     def test_explain_runs_nothing(self, cypher: CypherStore) -> None:
-        assert cypher.explain("MATCH (n:Person) RETURN n.name") in ("r", None)
+        assert cypher.explain("MATCH (n:Person) RETURN n.name", timeout=30.0) in ("r", None)
         assert cypher.explain("MATCH (n:Person) SET n.born = 0") != "r" or cypher.dialect != "neo4j"
         assert cypher.get([NODES[0].id]) == [NODES[0]]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores.base import Rows, require_limit
 from graphret.stores.following import Following
 from graphret.stores.ladybug.catalog import Catalog, Layout
@@ -142,19 +143,26 @@ class LadybugStore(Reader, Following):
             return Rows(columns, [*map(tuple, rows)], truncated)
         return Rows(columns, [tuple(map(converted, row)) for row in rows], truncated)
 
-    def explain(self, cypher: str) -> str | None:
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
+
+        Ladybug's planner cannot be stopped: a plan that took longer than `timeout` is refused once it is there.
 
         Raises
         ------
         QueryRefused
             When it does not parse, or names a table or a property that there is not.
+        QueryTimeout
+            When the plan took longer than `timeout` seconds.
         """
         with self._engine.reading() as session:
+            started = time.monotonic()
             try:
                 session.prepared(cypher)
             except _DRIVER_ERRORS as error:
-                raise refused(error, None) from error
+                raise refused(error, timeout) from error
+            if timeout is not None and time.monotonic() - started > timeout:
+                raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
         return None
 
     def view(self, where: WhereLike) -> LadybugView:
@@ -360,7 +368,7 @@ class LadybugView(Reader):
         """Refuse: a query could read past the view."""
         raise QueryRefused("a view answers no free Cypher, which could read past it")
 
-    def explain(self, cypher: str) -> str | None:
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Refuse, as `query` does."""
         raise QueryRefused("a view answers no free Cypher, which could read past it")
 

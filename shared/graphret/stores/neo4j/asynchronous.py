@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -88,23 +89,17 @@ class AsyncNeo4jStore(Connected):
     async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """See `Neo4jStore.upsert`."""
         calls.refuse_on_view(self._scope, "upsert")
-        for work in calls.upsert(self.options, await self._layout(), nodes, edges):
-            await self._run(work)
-        self._schema = None
+        await self._write(calls.upsert(self.options, await self._layout(), nodes, edges))
 
     async def delete(self, ids: Iterable[str]) -> None:
         """See `Neo4jStore.delete`."""
         calls.refuse_on_view(self._scope, "delete")
-        for work in calls.delete(self.options, await self._graph(), ids):
-            await self._run(work)
-        self._schema = None
+        await self._write(calls.delete(self.options, await self._graph(), ids))
 
     async def delete_edges(self, edges: Iterable[Edge]) -> None:
         """See `Neo4jStore.delete_edges`."""
         calls.refuse_on_view(self._scope, "delete")
-        for work in calls.delete_edges(self.options, await self._graph(), edges):
-            await self._run(work)
-        self._schema = None
+        await self._write(calls.delete_edges(self.options, await self._graph(), edges))
 
     async def query(
         self,
@@ -120,11 +115,11 @@ class AsyncNeo4jStore(Connected):
         with sending():
             return await self._run(work)
 
-    async def explain(self, cypher: str) -> str | None:
+    async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
         """See `Neo4jStore.explain`."""
         calls.refuse_on_view(self._scope, "query")
         await self._layout()
-        return await self._run(calls.explain(cypher))
+        return await self._run(calls.explain(cypher, timeout))
 
     async def _graph(self) -> Graph:
         return Graph(await self._layout(), self._scope)
@@ -139,6 +134,12 @@ class AsyncNeo4jStore(Connected):
             return options.settle((options.layout, True))
         return options.settle(await self._run(calls.detect()))
 
+    async def _write(self, works: Iterator[Work[None]]) -> None:
+        """Run writes; what is computed for them, embeddings above all, is computed in a thread."""
+        while (work := await asyncio.to_thread(next, works, None)) is not None:
+            await self._run(work)
+        self._schema = None
+
     async def _run(self, work: Work[T]) -> T:
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
@@ -147,7 +148,7 @@ class AsyncNeo4jStore(Connected):
 
         @neo4j.unit_of_work(timeout=timeout)
         async def transacted(transaction: neo4j.AsyncManagedTransaction) -> T:
-            return await _drive(work.plan(), lambda text, parameters: transaction.run(text, parameters))
+            return await _drive(work, lambda text, parameters: transaction.run(text, parameters))
 
         session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
         with translated(self.options.uri):
@@ -156,7 +157,7 @@ class AsyncNeo4jStore(Connected):
                     return await session.execute_write(transacted)
                 try:
                     return await _drive(
-                        work.plan(), lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)
+                        work, lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)
                     )
                 except (DriverError, Neo4jError) as error:
                     if not error.is_retryable():
@@ -180,15 +181,22 @@ class AsyncNeo4jStore(Connected):
                     yield [read(graph, record.values()) for record in block]
 
 
-async def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], Awaitable[neo4j.AsyncResult]]) -> T:
-    answer: Any = None
+async def _drive(work: Work[T], run: Callable[[str, dict[str, Any]], Awaitable[neo4j.AsyncResult]]) -> T:
+    plan, answer = work.plan(), None
     while True:
-        try:
-            statement = plan.send(answer)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        result = await run(statement.text, dict(statement.parameters))
-        records = [r async for r in result] if statement.cap is None else await result.fetch(statement.cap)
+        asked = await asyncio.to_thread(_next, plan, answer) if work.computes else _next(plan, answer)
+        if not isinstance(asked, Statement):
+            return asked[0]
+        result = await run(asked.text, dict(asked.parameters))
+        records = [r async for r in result] if asked.cap is None else await result.fetch(asked.cap)
         answer = Answer(record.values() for record in records)
         answer.columns = list(result.keys())
         answer.kind = (await result.consume()).query_type
+
+
+def _next(plan: Plan[T], answer: Any) -> Statement | tuple[T]:
+    """Return the next statement of a plan, or its result, in a tuple: a `StopIteration` cannot leave a thread."""
+    try:
+        return plan.send(answer)
+    except StopIteration as stop:
+        return (stop.value,)

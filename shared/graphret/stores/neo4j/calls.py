@@ -65,7 +65,7 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
         yield Work(lambda: writes.constrained(layout), writes=True)
         options.constrained = True
     step = Step(Graph(layout), options.followers, nodes, edges)
-    yield Work(lambda: step.plan(writes.upsert(layout, change)), writes=True)
+    yield Work(lambda: step.plan(writes.upsert(layout, change)), writes=True, computes=bool(step.followers))
     options.layout, options.settled = layout, True
     step.adopt()
 
@@ -74,7 +74,7 @@ def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[
     """Take nodes away, from the indexes too."""
     gone = _ids(ids)
     step = Step(graph, options.followers, deletes=gone)
-    yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True)
+    yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True, computes=bool(step.followers))
     step.adopt()
 
 
@@ -83,7 +83,7 @@ def delete_edges(options: Options, graph: Graph, edges: Iterable[Edge]) -> Itera
     gone = list(edges)
     keys = writes.edge_keys(graph.layout, gone)
     step = Step(graph, options.followers, edges=gone)
-    yield Work(lambda: step.plan(writes.delete_edges(graph.layout, keys)), writes=True)
+    yield Work(lambda: step.plan(writes.delete_edges(graph.layout, keys)), writes=True, computes=bool(step.followers))
     step.adopt()
 
 
@@ -107,13 +107,13 @@ def query(
     return Work(plan, timeout=timeout, rows=1000 if cap is None else min(1000, cap + 1))
 
 
-def explain(cypher: str) -> Work[str | None]:
+def explain(cypher: str, timeout: float | None) -> Work[str | None]:
     """Ask what kind of query something is."""
 
     def plan() -> Plan[str | None]:
         return (yield Statement(f"EXPLAIN {cypher}")).kind
 
-    return Work(plan)
+    return Work(plan, timeout=timeout)
 
 
 def detect() -> Work[tuple[Layout, bool]]:

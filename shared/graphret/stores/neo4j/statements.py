@@ -43,9 +43,13 @@ class Work(Generic[T]):
         Seconds after which the server gives up, `None` for what the store was told.
     rows
         How many rows are fetched at a time.
+    computes
+        Whether the plan itself may take long between its statements, as one that embeds does: an event loop then runs
+        it in a thread.
     """
 
     plan: Callable[[], Plan[T]]
     writes: bool = False
     timeout: float | None = None
     rows: int = 1000
+    computes: bool = False

@@ -141,11 +141,11 @@ class Neo4jStore(Connected):
         with sending():
             return self.run(work)
 
-    def explain(self, cypher: str) -> str | None:
-        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; it does not run."""
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
+        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
         calls.refuse_on_view(self._scope, "query")
         self._layout()
-        return self.run(calls.explain(cypher))
+        return self.run(calls.explain(cypher, timeout))
 
     # running
 
