@@ -10,8 +10,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
-from graphret.llm.running import run_sync
-from graphret.llm.structured import aask_json
+from graphret.llm.structured import Answer, aask_json, ask_json
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
 _INSTRUCTION = """\
@@ -52,7 +51,16 @@ class ToolCaller:
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
-        return run_sync(self.achat(messages, tools=tools, **options))
+        if self._refusal is None or not tools:
+            try:
+                return self.model.chat(messages, tools=tools, **options)
+            except ChatError as error:
+                self._note_refusal(error, tools)
+        try:
+            answer = ask_json(self.model, _as_text(messages, tools or ()), _Calls, **_without_schema(options))
+        except ChatError as error:
+            raise self._hopeless(error) from error
+        return self._reply(answer, messages)
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -62,37 +70,46 @@ class ToolCaller:
         ChatError
             When the model fails, or neither takes tools nor answers in JSON.
         """
-        if not tools:
-            return await self.model.achat(messages, **options)
-        if self._refusal is None:
+        if self._refusal is None or not tools:
             try:
                 return await self.model.achat(messages, tools=tools, **options)
             except ChatError as error:
-                if error.reason != "bad_request" or not _REFUSED.search(str(error)):
-                    raise
-                self._refusal = error
-        return await self._by_json(messages, tools, options)
-
-    async def _by_json(self, messages: Sequence[Message], tools: Sequence[Tool], options: Mapping[str, Any]) -> Reply:
-        options = {name: value for name, value in options.items() if name != "json_schema"}
+                self._note_refusal(error, tools)
         try:
-            value, usage, _ = await aask_json(self.model, _as_text(messages, tools), _Calls, **options)
+            answer = await aask_json(self.model, _as_text(messages, tools or ()), _Calls, **_without_schema(options))
         except ChatError as error:
-            if error.reason not in ("invalid_reply", "bad_request") or self._answered:
-                raise
-            raise ChatError(
-                f"the model neither takes tools ({self._refusal}) nor answers in JSON ({error})",
-                model=self.name,
-                reason=error.reason,
-                usage=error.usage,
-            ) from error
+            raise self._hopeless(error) from error
+        return self._reply(answer, messages)
+
+    def _note_refusal(self, error: ChatError, tools: Sequence[Tool] | None) -> None:
+        """Remember that the model takes no tools; raise what is another error."""
+        if not tools or error.reason != "bad_request" or not _REFUSED.search(str(error)):
+            raise error
+        self._refusal = error
+
+    def _hopeless(self, error: ChatError) -> ChatError:
+        """What is raised where the model did not answer in JSON either: one error that says both, the first time."""
+        if error.reason not in ("invalid_reply", "bad_request") or self._answered:
+            return error
+        return ChatError(
+            f"the model neither takes tools ({self._refusal}) nor answers in JSON ({error})",
+            model=self.name,
+            reason=error.reason,
+            usage=error.usage,
+        )
+
+    def _reply(self, answer: Answer[_Calls], messages: Sequence[Message]) -> Reply:
         self._answered = True
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
-            for number, call in enumerate(value["calls"])
+            for number, call in enumerate(answer.value["calls"])
         )
-        return Reply("", calls, usage, "tool_calls" if calls else "stop", self.name)
+        return Reply("", calls, answer.usage, "tool_calls" if calls else "stop", self.name)
+
+
+def _without_schema(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "json_schema"}
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

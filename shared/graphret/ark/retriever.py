@@ -113,14 +113,18 @@ class Ark(Retriever):
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
         return await self._explore(question)
 
+    def prompt(self) -> str:
+        """The system message, which describes the graph."""
+        return system_prompt(self.store.schema(), self.settings, hints=self.hints)
+
+    def session(self, question: str, agent: int, prompt: str) -> ArkSession:
+        """An agent, by its number from 0, that has not begun."""
+        return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
+
     async def _explore(self, question: str) -> Run:
-        n = self.settings.n_agents
-        prompt = system_prompt(self.store.schema(), self.settings, hints=self.hints)
-        sessions = [
-            ArkSession(question, prompt, agent=number, settings=self.settings, model=self.models[number].name)
-            for number in range(n)
-        ]
-        board = Board(n, self.settings)
+        prompt = self.prompt()
+        sessions = [self.session(question, number, prompt) for number in range(self.settings.n_agents)]
+        board = Board(self.settings.n_agents, self.settings)
         agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step)
         run = await agents.run()
         if self.on_run is not None:
@@ -130,34 +134,53 @@ class Ark(Retriever):
         return run
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace = Trace()
+        run: Run | None = None
         if query.strip():
-            run: Run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
+            run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
+        answer: Retrieval = yield from Explored(self, run)._steps(query, k, where)
+        return answer
+
+
+class Explored(Retriever):
+    """What `ark` makes of a run that has ended: hits with evidence, filled up, and the trace.
+
+    For frameworks that run the agents in their own way. `run` is `None` where there was nothing to ask.
+    """
+
+    name = "ark"
+
+    def __init__(self, ark: Ark, run: Run | None) -> None:
+        self.ark = ark
+        self.run = run
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        run, fallback = self.run, self.ark.fallback
+        trace = Trace()
+        hits: list[Hit] = []
+        if run is not None:
             trace.extend(run.trace)
             for session in run.sessions:
                 if session.stop == "failed":
                     trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
             hits = yield Compute(lambda: self._hits(run, k, where))
-        else:
-            hits = []
-        signals = Signals(candidates=len(hits), walked_edges=bool(hits) and _walked(run))
-        if len(hits) >= k or (hits and not self.fill):
+        signals = Signals(candidates=len(hits), walked_edges=run is not None and bool(hits) and _walked(run))
+        if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
             trace.note("fallback", reason="no agent selected a node that qualifies")
-        result = yield Ask(self.fallback, query, k + len(hits), where)
+        result = yield Ask(fallback, query, k + len(hits), where)
         if isinstance(result, Exception) and hits:
-            answered(result, self.fallback, self.on_failure, trace)
+            answered(result, fallback, self.ark.on_failure, trace)
             return Retrieval(query, k, hits, signals, trace)
         if isinstance(result, Exception):
             raise result
-        trace.extend(result.trace, f"{self.fallback}/")
+        trace.extend(result.trace, f"{fallback}/")
         return Retrieval(query, k, filled(hits, result.hits, k), signals, trace)
 
     def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit]:
         """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""
         votes, evidence = run.votes, run.evidence()
-        nodes = self.store.get([vote.id for vote in votes]) if votes else []
+        nodes = self.ark.store.get([vote.id for vote in votes]) if votes else []
         hits = [
             Hit(node, score, evidence[vote.id])
             for vote, node, score in zip(votes, nodes, scores(len(votes)), strict=True)

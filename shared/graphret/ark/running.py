@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -110,13 +111,31 @@ async def ask(
         When the model failed; whatever else it raises becomes one.
     """
     remaining = board.remaining
-    try:
+    with _as_model_error(model, board):
         async with asyncio.timeout(remaining):
             return await model.achat(session.messages, tools=toolbox.tools, temperature=temperature, timeout=remaining)
-    except TimeoutError:
+
+
+def ask_blocking(
+    model: ChatModel, session: ArkSession, toolbox: Toolbox, temperature: float | None, board: Board
+) -> Reply:
+    """Do what `ask` does with the model's blocking form."""
+    remaining = board.remaining
+    with _as_model_error(model, board):
+        return model.chat(session.messages, tools=toolbox.tools, temperature=temperature, timeout=remaining)
+
+
+@contextmanager
+def _as_model_error(model: ChatModel, board: Board) -> Iterator[None]:
+    """Turn what a model raises into a `ModelError`, or into a `TimeoutError` where the run has no time left."""
+    try:
+        yield
+    except TimeoutError as error:
+        if board.remaining is None:
+            raise ModelError(f"{model.name}: no answer in time") from error
         raise
     except GraphretError as error:
-        if remaining is not None and not board.remaining:
+        if board.remaining == 0.0:
             raise TimeoutError from error
         if isinstance(error, ModelError):
             raise
