@@ -1,0 +1,66 @@
+"""What a model may have meant by an id, a type or a relation that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from graphret.ark.observation import quoted
+from graphret.cypher.suggestions import nearest
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.text import normalize_name
+from graphret.types import Node
+
+_FOUND = 20
+_SHOWN = 3
+_LONGEST = 200
+
+
+def closest_nodes(store: GraphStore, index: TextIndex, wrong: str) -> list[Node]:
+    """Return the nodes that an id which is none may mean, the likeliest first.
+
+    Those of the same name or the same id but for case, white space and punctuation come first, then those whose id or
+    name looks alike, then what a search finds.
+    """
+    asked = wrong[:_LONGEST]
+    spellings = [asked.strip(), asked.lower(), asked.upper(), asked.title(), asked.replace("_", " ")]
+    ids = list(dict.fromkeys([*spellings, *index.search(asked, _FOUND).ids])) if asked.strip() else []
+    nodes = [node for node in (store.get(ids) if ids else []) if node is not None]
+    wanted = normalize_name(asked)
+    same = [node for node in nodes if wanted in (normalize_name(node.id), normalize_name(node.name))]
+    by_call: dict[str, Node] = {}
+    for node in nodes:
+        by_call.setdefault(node.id, node)
+        by_call.setdefault(node.name or node.id, node)
+    alike = [by_call[call] for call in nearest(asked, by_call, _SHOWN)]
+    likely = {node.id: node for node in [*same, *alike] or nodes}
+    return [node for node in likely.values() if len(node.id) <= _LONGEST][:_SHOWN]
+
+
+def closest_names(wrong: str, valid: Collection[str]) -> Sequence[str]:
+    """Return the valid names most like one that is none; those that come first by name where none is alike."""
+    return nearest(wrong[:_LONGEST], valid) or sorted(valid)[: 2 * _SHOWN]
+
+
+def no_such_node(wrong: str, close: Sequence[Node]) -> str:
+    """Return the instruction that answers an unknown id."""
+    said = [
+        quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name and node.name != node.id else "")
+        for node in close
+    ]
+    return (
+        f"There is no node {quoted(wrong)}. "
+        + (f"Closest: {', '.join(said)}. " if said else "Find it with global_search. ")
+        + "Copy ids exactly as the tools show them."
+    )
+
+
+def no_such_name(kind: str, wrong: Sequence[str], valid: Collection[str]) -> str:
+    """Return the instruction that answers unknown types or relations; `kind` is ``node type`` or ``relation``."""
+    if not valid:
+        return f"This graph has no {kind}s. Call again without them."
+    said = [
+        f"There is no {kind} {quoted(name)}. Closest: {', '.join(map(quoted, closest_names(name, valid)))}."
+        for name in wrong[:3]
+    ]
+    return " ".join(said) + " Copy names exactly as the tools show them."

@@ -1,0 +1,123 @@
+"""What a tool returns to a model: JSON Lines within a budget of tokens, in which data stays inside JSON strings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphret.ark.snippet import excerpt
+from graphret.schema.text import estimate_tokens
+
+_JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
+_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2, 0.0)
+_LEAST = 10  # characters of an excerpt worth showing
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a tool call came to.
+
+    Parameters
+    ----------
+    text
+        All that a model gets: JSON objects, one a line, the first of which says what follows.
+    nodes
+        Ids of the nodes shown, in order.
+    edges
+        ``(source, relation, target)`` of the edges shown.
+    total
+        How many nodes there are, shown or not.
+    failed
+        Whether the call could not be run, so that the text says what to do instead.
+    """
+
+    text: str
+    nodes: tuple[str, ...] = ()
+    edges: tuple[tuple[str, str, str], ...] = ()
+    total: int = 0
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A node to be shown: the fields of its line, and its text, which is shortened as far as must be."""
+
+    fields: dict[str, Any]
+    text: str = ""
+
+
+def json_line(value: Any) -> str:
+    """Return a JSON value on one line, every character that breaks a line, is invisible or turns the writing escaped.
+
+    The value comes back unchanged from `json.loads`.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)
+
+
+def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
+    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`."""
+    return Observation(json_line({"error": message}), tuple(nodes), failed=True)
+
+
+def quoted(value: str, longest: int = 100) -> str:
+    """Return a string from a model or a graph in quotes, escaped and shortened, for use in a sentence."""
+    return json_line(shortened(value, longest))
+
+
+def shortened(value: str, longest: int) -> str:
+    """Return a string, or its beginning and an ellipsis where it is longer."""
+    return value if len(value) <= longest else value[: longest - 1] + "…"
+
+
+def fitting(
+    header: Callable[[int, bool], dict[str, Any]],
+    entries: Sequence[Entry],
+    terms: frozenset[str],
+    *,
+    snippet_chars: int,
+    max_tokens: int,
+) -> tuple[str, int]:
+    """Write a header and as many entries as fit, their texts cut first.
+
+    Parameters
+    ----------
+    header
+        Makes the first line, given how many entries are shown and whether any or their texts were cut.
+    entries
+        What to show, the most important first.
+    terms
+        What the excerpts of texts turn around.
+    snippet_chars
+        Longest excerpt.
+
+    Returns
+    -------
+    text, shown
+        The text, and how many of the entries it shows: the first ones.
+    """
+    for share in _SHARES:
+        longest = round(snippet_chars * share)
+        lines = [_line(entry, terms, longest) for entry in entries]
+        text = "\n".join([json_line(header(len(lines), share < 1.0)), *lines])
+        if estimate_tokens(text) <= max_tokens:
+            return text, len(lines)
+        if not any(entry.text for entry in entries):
+            break
+    low, high = 0, max(len(entries) - 1, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens("\n".join([json_line(header(middle, True)), *lines[:middle]])) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return "\n".join([json_line(header(low, True)), *lines[:low]]), low
+
+
+def _line(entry: Entry, terms: frozenset[str], longest: int) -> str:
+    text = excerpt(entry.text, terms, longest) if entry.text and longest >= _LEAST else ""
+    return json_line({**entry.fields, "text": text} if text else entry.fields)
