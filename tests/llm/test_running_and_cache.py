@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from graphret.errors import StorageError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.running import run_sync
+from graphret.testing.openai_server import OpenAIServer
 
 
 async def which_thread() -> int:
@@ -22,8 +27,13 @@ async def fail() -> None:
     raise ValueError("as it is")
 
 
-def test_without_a_loop_it_runs_here() -> None:
-    assert run_sync(which_thread()) == threading.get_ident()
+def test_all_synchronous_callers_share_one_loop() -> None:
+    async def which_loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    first = run_sync(which_loop())
+    with ThreadPoolExecutor(2) as pool:
+        assert {run_sync(which_loop()), *pool.map(lambda _: run_sync(which_loop()), range(4))} == {first}
     with pytest.raises(ValueError, match="as it is"):
         run_sync(fail())
 
@@ -32,6 +42,64 @@ async def test_with_a_loop_it_runs_elsewhere() -> None:
     assert run_sync(which_thread()) != threading.get_ident()
     with pytest.raises(ValueError, match="as it is"):
         run_sync(fail())
+
+
+def test_what_runs_may_call_it_again() -> None:
+    async def outer() -> int:
+        return run_sync(which_thread())
+
+    assert run_sync(outer()) not in (threading.get_ident(), run_sync(which_thread()))
+
+
+def test_the_caller_s_context_is_there() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+    variable.set("mine")
+
+    async def read() -> str:
+        return variable.get()
+
+    assert run_sync(read()) == "mine"
+
+
+def test_a_client_s_connections_outlive_a_call() -> None:
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    with OpenAIServer(default="hi") as server:
+        client = AsyncOpenAI(
+            base_url=server.base_url, api_key="none", max_retries=0, http_client=DefaultAsyncHttpxClient(verify=False)
+        )
+
+        async def ask() -> str | None:
+            reply = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+            return reply.choices[0].message.content
+
+        assert [run_sync(ask()) for _ in range(3)] == ["hi"] * 3
+        assert len(server.requests) == 3
+        run_sync(client.close())
+
+
+def test_an_interrupt_cancels_it() -> None:
+    program = """
+import asyncio, os, signal, threading
+from graphret.llm.running import run_sync
+
+cancelled = threading.Event()
+
+async def wait():
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+
+try:
+    run_sync(wait())
+except KeyboardInterrupt:
+    print("interrupted", cancelled.wait(5))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.stdout.strip(), done.stderr) == ("interrupted True", "")
 
 
 def test_answers_stay(tmp_path: Path) -> None:
