@@ -1,5 +1,28 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
+from graphret.ark.calling import ToolCaller
+from graphret.ark.observation import Observation
+from graphret.ark.prompt import system_prompt
+from graphret.ark.retriever import Ark
+from graphret.ark.run import Run
+from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
+from graphret.ark.tools import TOOLS, Toolbox, make_tools
+from graphret.fusion import Vote, vote
 
-__all__ = ["ArkSettings"]
+__all__ = [
+    "TOOLS",
+    "Ark",
+    "ArkSession",
+    "ArkSettings",
+    "CallRecord",
+    "Observation",
+    "Run",
+    "StepRecord",
+    "ToolCaller",
+    "Toolbox",
+    "Vote",
+    "make_tools",
+    "system_prompt",
+    "vote",
+]

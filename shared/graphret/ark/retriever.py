@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -122,7 +123,7 @@ class Ark(Retriever):
         return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
 
     async def _explore(self, question: str) -> Run:
-        prompt = self.prompt()
+        prompt = await asyncio.to_thread(self.prompt)  # which may have to read the schema
         sessions = [self.session(question, number, prompt) for number in range(self.settings.n_agents)]
         board = Board(self.settings.n_agents, self.settings)
         agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step)

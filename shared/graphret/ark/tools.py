@@ -20,6 +20,7 @@ from graphret.schema import GraphSchema
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
+from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 from graphret.where import WhereLike
@@ -128,6 +129,11 @@ class Toolbox:
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether calls are plain work in this process, with nothing to wait for."""
+        return isinstance(self.store, MemoryStore) and isinstance(self.index, ArrayIndex)
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""

@@ -1,0 +1,215 @@
+"""`Ark`: votes, filters, fills, failures, budgets, early stops, models that call no tools, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+from ark_support import Follows, call, films, index_of, selecting, turns
+
+from graphret.ark import Ark, ArkSession, ArkSettings, Run
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.llm.chat import ChatError, Message, Reply, Usage
+from graphret.types import Trace
+
+STORE = films()
+INDEX = index_of(STORE)
+FULL = ArkSettings(early_stop=False)
+
+
+def ark(*models: Follows, settings: ArkSettings = FULL, **options: object) -> Ark:
+    given = models[0] if len(models) == 1 else list(models)
+    return Ark(STORE, INDEX, given, settings=settings, **options)  # type: ignore[arg-type]
+
+
+def failing(after: int = 0) -> Follows:
+    def policy(messages: Sequence[Message]) -> Reply | Sequence[object]:
+        if sum(message.role == "assistant" for message in messages) >= after:
+            raise ChatError("it is gone", model="dead", reason="server", status=500)
+        return [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])]
+
+    return Follows(policy, "dead")  # type: ignore[arg-type]
+
+
+def stops(trace: Trace) -> list[str]:
+    return [stage.details["stop"] for stage in trace.stages if "stop" in stage.details]
+
+
+def test_agents_vote_and_every_hit_says_why() -> None:
+    retriever = ark(*(Follows(selecting(*nodes)) for nodes in (["f1", "f4"], ["f4", "f1"], ["f4", "p1"])))
+    found = retriever.retrieve("films by Bob Bell", 5)
+    assert found.ids[:3] == ["f4", "f1", "p1"]
+    assert len(found) == 5 and found.hits[3].evidence[-1].kind == "fill"
+    votes, reached = found.hits[0].evidence
+    assert votes.kind == "votes" and votes.rank == 1
+    assert votes.properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
+    assert (reached.kind, reached.source, reached.relation) == ("neighbor", "p1", "directed_by")
+    assert found.hits[2].evidence[1].kind == "seed"
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+    assert found.signals.walked_edges
+
+
+async def test_the_async_form_gives_the_same() -> None:
+    def made() -> Ark:
+        return ark(Follows(selecting("f4", "f1")))
+
+    awaited = await made().aretrieve("films by Bob Bell", 4)
+    assert [hit.to_dict() for hit in awaited] == [hit.to_dict() for hit in made().retrieve("films by Bob Bell", 4)]
+
+
+def test_the_trace_has_every_step_and_call_of_every_agent() -> None:
+    trace = ark(Follows(selecting("f1"))).retrieve("films by Bob Bell", 1).trace
+    steps = [stage for stage in trace.stages if "/step " in stage.name]
+    assert [(stage.details["agent"], stage.details["step"]) for stage in steps] == [
+        (agent, step) for agent in (1, 2, 3) for step in (1, 2, 3)
+    ]
+    first = steps[0].details
+    assert (first["input_tokens"], first["output_tokens"]) == (100, 10)
+    assert first["calls"][0]["tool"] == "global_search" and first["calls"][0]["tokens"] > 0
+    assert "p1" in first["calls"][0]["nodes"]
+    assert steps[2].details["selected"] == ["f1"]
+    assert stops(trace) == ["finished"] * 3
+    vote = next(stage for stage in trace.stages if stage.name == "vote")
+    assert vote.details["ranking"] == [{"id": "f1", "votes": 3, "position": 1, "voters": [0, 1, 2]}]
+    json.dumps(trace.to_dict())
+
+
+def test_a_filter_limits_what_is_returned_and_not_the_walk() -> None:
+    found = ark(Follows(selecting("p1", "f1", "f4"))).retrieve("films by Bob Bell", 2, {"year": {"$gte": 1993}})
+    assert found.ids[0] == "f4"
+    assert len(found) == 2 and all(hit.node.properties["year"] >= 1993 for hit in found)
+
+
+def test_without_filling_only_what_was_selected_comes_back() -> None:
+    assert ark(Follows(selecting("f1", "f4")), fill=False).retrieve("films by Bob Bell", 9).ids == ["f1", "f4"]
+
+
+def test_one_agent_dying_leaves_the_others_and_the_trace_says_so() -> None:
+    models = (Follows(selecting("f1")), failing(after=1), Follows(selecting("f1", "f4")))
+    found = ark(*models).retrieve("films by Bob Bell", 3)
+    assert found.ids == ["f1", "p1", "f4"]  # what the dead one had selected still counts
+    assert stops(found.trace) == ["finished", "failed", "finished"]
+    assert "it is gone" in found.trace.fallbacks[0].details["error"]
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        ark(*models, on_failure="raise").retrieve("films by Bob Bell", 3)
+
+
+def test_when_every_agent_dies_the_search_answers() -> None:
+    found = ark(failing()).retrieve("Bob Bell", 2)
+    assert found.ids[0] == "p1" and len(found) == 2
+    assert [stage.details.get("failed") for stage in found.trace.fallbacks][:3] == ["agent 1", "agent 2", "agent 3"]
+
+
+def test_a_bug_in_a_model_is_a_failure_of_its_agent_alone() -> None:
+    def bug(messages: Sequence[Message]) -> Reply:
+        raise ZeroDivisionError("oops")
+
+    found = ark(Follows(bug), Follows(selecting("f1")), Follows(selecting("f1"))).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["f1"] and stops(found.trace)[0] == "failed"
+
+
+def test_agents_stop_once_the_vote_is_settled() -> None:
+    slow = Follows(selecting("f4"), "slow", wait=20)
+    models = (Follows(selecting("f1")), Follows(selecting("f1", "f4")), slow)
+    found = ark(*models, settings=ArkSettings()).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["f1"]
+    assert stops(found.trace) == ["finished", "finished", "settled"]
+    assert slow.running == 0
+
+
+def test_agents_go_on_while_they_could_change_the_top() -> None:
+    late = Follows(selecting("f4"), wait=0.05)
+    models = (Follows(selecting("f1")), Follows(selecting("f4")), late)
+    found = ark(*models, settings=ArkSettings()).retrieve("films by Bob Bell", 2)
+    assert found.ids == ["f4", "f1"]
+    assert stops(found.trace) == ["finished"] * 3
+
+
+def test_a_budget_of_tokens_ends_a_run_with_what_is_selected() -> None:
+    endless = Follows(lambda messages: [call("select", nodes=["p1"]), call("global_search", query=str(len(messages)))])
+    searched = turns([call("global_search", query="Bob Bell")])
+    policy = Follows(lambda messages: searched(messages) if len(messages) < 3 else endless.policy(messages))
+    found = ark(policy, settings=ArkSettings(max_tokens=2000)).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["p1"]
+    assert stops(found.trace) == ["tokens"] * 3
+    spent = next(stage for stage in found.trace.stages if stage.name == "explore").details
+    assert 2000 <= spent["input_tokens"] + spent["output_tokens"] <= 2000 + 3 * 110
+
+
+def test_a_budget_of_seconds_ends_a_run_in_the_middle_of_a_call() -> None:
+    def policy(messages: Sequence[Message]) -> Sequence[object]:
+        if len(messages) > 2:
+            model.wait = 60
+        return [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])]
+
+    model = Follows(policy)  # type: ignore[arg-type]
+    found = ark(model, settings=ArkSettings(n_agents=1, max_seconds=0.3)).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["p1"] and stops(found.trace) == ["seconds"]
+
+
+async def test_cancelling_stops_every_agent() -> None:
+    model = Follows(selecting("f1"), wait=30)
+    steps: list[ArkSession] = []
+    task = asyncio.create_task(ark(model, on_step=steps.append).aretrieve("films by Bob Bell", 1))
+    while model.running < 3:
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (model.running, model.asked, steps) == (0, 0, [])
+
+
+def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
+    models = [Follows(selecting("f1"), name) for name in "abc"]
+    ark(*models, temperature=[0.0, None, 1.0]).retrieve("films by Bob Bell", 1)
+    assert [model.temperatures[0] for model in models] == [0.0, None, 1.0]
+    assert models[0].tools == ["global_search", "explore_neighborhood", "select", "finish"]
+    with pytest.raises(InvalidInput, match="model: 3 agents need one, or 3, not 2"):
+        ark(*models[:2])
+    with pytest.raises(InvalidInput, match="a chat model is expected, not str"):
+        Ark(STORE, INDEX, "gpt-4o")  # type: ignore[arg-type]
+
+
+def test_steps_and_runs_are_told() -> None:
+    steps: list[tuple[int, int]] = []
+    runs: list[Run] = []
+    retriever = ark(
+        Follows(selecting("f1")), on_step=lambda s: steps.append((s.agent, len(s.steps))), on_run=runs.append
+    )
+    retriever.retrieve("films by Bob Bell", 1)
+    assert sorted(steps) == [(agent, step) for agent in range(3) for step in (1, 2, 3)]
+    assert runs[0].question == "films by Bob Bell" and [vote.id for vote in runs[0].votes] == ["f1"]
+
+
+def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
+    def policy(messages: Sequence[Message]) -> Reply:
+        done = sum(message.role == "assistant" for message in messages)
+        said = [
+            '{"calls": [{"tool": "global_search", "arguments": {"query": "Bob Bell"}}]}',
+            'Sure! ```json\n{"calls": [{"tool": "select", "arguments": {"nodes": ["p1"]}}]}\n```',
+            '{"calls": [{"tool": "finish", "arguments": {}}]}',
+        ]
+        return Reply(said[done], usage=Usage(7, 3))
+
+    class NoTools(Follows):
+        def chat(self, messages: Sequence[Message], *, tools: object = None, **options: object) -> Reply:
+            if tools:
+                raise ChatError("this model does not support tools", model="x", reason="bad_request", status=400)
+            assert "global_search" in messages[0].content and all(message.role != "tool" for message in messages)
+            return super().chat(messages, **options)
+
+    found = ark(NoTools(policy)).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["p1"] and stops(found.trace) == ["finished"] * 3
+
+    chatty = NoTools(lambda messages: Reply("I would rather talk."))
+    with pytest.raises(RetrievalFailed, match="neither takes tools .* nor answers in JSON"):
+        ark(chatty, on_failure="raise").retrieve("films by Bob Bell", 1)
+
+
+def test_an_empty_question_is_answered_by_the_fallback() -> None:
+    model = Follows(selecting("f1"))
+    assert len(ark(model).retrieve("   ", 3)) == 3
+    assert model.asked == 0
