@@ -41,9 +41,11 @@ def test_agents_vote_and_every_hit_says_why() -> None:
     retriever = ark(*(Follows(selecting(*nodes)) for nodes in (["f1", "f4"], ["f4", "f1"], ["f4", "p1"])))
     found = retriever.retrieve("films by Bob Bell", 5)
     assert found.ids[:3] == ["f4", "f1", "p1"]
-    assert len(found) == 5 and found.hits[3].evidence[-1].kind == "fill"
+    assert len(found) == 5
+    assert found.hits[3].evidence[-1].kind == "fill"
     votes, reached = found.hits[0].evidence
-    assert votes.kind == "votes" and votes.rank == 1
+    assert votes.kind == "votes"
+    assert votes.rank == 1
     assert votes.properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
     assert (reached.kind, reached.source, reached.relation) == ("neighbor", "p1", "directed_by")
     assert found.hits[2].evidence[1].kind == "seed"
@@ -68,7 +70,8 @@ def test_the_trace_has_every_step_and_call_of_every_agent() -> None:
     ]
     first = steps[0].details
     assert (first["input_tokens"], first["output_tokens"]) == (100, 10)
-    assert first["calls"][0]["tool"] == "global_search" and first["calls"][0]["tokens"] > 0
+    assert first["calls"][0]["tool"] == "global_search"
+    assert first["calls"][0]["tokens"] > 0
     assert "p1" in first["calls"][0]["nodes"]
     assert steps[2].details["selected"] == ["f1"]
     assert stops(trace) == ["finished"] * 3
@@ -80,7 +83,8 @@ def test_the_trace_has_every_step_and_call_of_every_agent() -> None:
 def test_a_filter_limits_what_is_returned_and_not_the_walk() -> None:
     found = ark(Follows(selecting("p1", "f1", "f4"))).retrieve("films by Bob Bell", 2, {"year": {"$gte": 1993}})
     assert found.ids[0] == "f4"
-    assert len(found) == 2 and all(hit.node.properties["year"] >= 1993 for hit in found)
+    assert len(found) == 2
+    assert all(hit.node.properties["year"] >= 1993 for hit in found)
 
 
 def test_without_filling_only_what_was_selected_comes_back() -> None:
@@ -99,7 +103,8 @@ def test_one_agent_dying_leaves_the_others_and_the_trace_says_so() -> None:
 
 def test_when_every_agent_dies_the_search_answers() -> None:
     found = ark(failing()).retrieve("Bob Bell", 2)
-    assert found.ids[0] == "p1" and len(found) == 2
+    assert found.ids[0] == "p1"
+    assert len(found) == 2
     assert [stage.details.get("failed") for stage in found.trace.fallbacks][:3] == ["agent 1", "agent 2", "agent 3"]
 
 
@@ -108,7 +113,8 @@ def test_a_bug_in_a_model_is_a_failure_of_its_agent_alone() -> None:
         raise ZeroDivisionError("oops")
 
     found = ark(Follows(bug), Follows(selecting("f1")), Follows(selecting("f1"))).retrieve("films by Bob Bell", 1)
-    assert found.ids == ["f1"] and stops(found.trace)[0] == "failed"
+    assert found.ids == ["f1"]
+    assert stops(found.trace)[0] == "failed"
 
 
 def test_agents_stop_once_the_vote_is_settled() -> None:
@@ -147,14 +153,15 @@ def test_a_budget_of_seconds_ends_a_run_in_the_middle_of_a_call() -> None:
 
     model = Follows(policy)  # type: ignore[arg-type]
     found = ark(model, settings=ArkSettings(n_agents=1, max_seconds=0.3)).retrieve("films by Bob Bell", 1)
-    assert found.ids == ["p1"] and stops(found.trace) == ["seconds"]
+    assert found.ids == ["p1"]
+    assert stops(found.trace) == ["seconds"]
 
 
 async def test_cancelling_stops_every_agent() -> None:
     model = Follows(selecting("f1"), wait=30)
     steps: list[ArkSession] = []
     task = asyncio.create_task(ark(model, on_step=steps.append).aretrieve("films by Bob Bell", 1))
-    while model.running < 3:
+    while model.running < 3:  # noqa: ASYNC110 -- the double under test knows no events
         await asyncio.sleep(0.001)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -181,7 +188,8 @@ def test_steps_and_runs_are_told() -> None:
     )
     retriever.retrieve("films by Bob Bell", 1)
     assert sorted(steps) == [(agent, step) for agent in range(3) for step in (1, 2, 3)]
-    assert runs[0].question == "films by Bob Bell" and [vote.id for vote in runs[0].votes] == ["f1"]
+    assert runs[0].question == "films by Bob Bell"
+    assert [vote.id for vote in runs[0].votes] == ["f1"]
 
 
 def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
@@ -198,14 +206,16 @@ def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
         def chat(self, messages: Sequence[Message], *, tools: object = None, **options: object) -> Reply:
             if tools:
                 raise ChatError("this model does not support tools", model="x", reason="bad_request", status=400)
-            assert "global_search" in messages[0].content and all(message.role != "tool" for message in messages)
+            assert "global_search" in messages[0].content
+            assert all(message.role != "tool" for message in messages)
             return super().chat(messages, **options)
 
     found = ark(NoTools(policy)).retrieve("films by Bob Bell", 1)
-    assert found.ids == ["p1"] and stops(found.trace) == ["finished"] * 3
+    assert found.ids == ["p1"]
+    assert stops(found.trace) == ["finished"] * 3
 
     chatty = NoTools(lambda messages: Reply("I would rather talk."))
-    with pytest.raises(RetrievalFailed, match="neither takes tools .* nor answers in JSON"):
+    with pytest.raises(RetrievalFailed, match=r"neither takes tools .* nor answers in JSON"):
         ark(chatty, on_failure="raise").retrieve("films by Bob Bell", 1)
 
 

@@ -56,7 +56,9 @@ def test_a_selection_of_nodes_never_seen_is_refused_by_name_and_the_others_are_t
     answer = json.loads(session.messages[-1].content)
     assert session.selection == ["a"]
     assert answer["selected"] == 1
-    assert '"bb"' in answer["error"] and 'Closest: "b"' in answer["error"] and '"zzz"' in answer["error"]
+    assert '"bb"' in answer["error"]
+    assert 'Closest: "b"' in answer["error"]
+    assert '"zzz"' in answer["error"]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"nodes": []}, {"nodes": 3}, {"nodes": [1]}, {"ids": ["a"]}])
@@ -111,20 +113,24 @@ def test_calls_without_an_id_of_their_own_get_one() -> None:
     session = started()
     turn(session, *(ToolCall(id, "global_search", f'{{"query": "{i}"}}') for i, id in enumerate(["", "x", "x", ""])))
     ids = [one.id for one in session.messages[2].tool_calls]
-    assert len(set(ids)) == 4 and "x" in ids and "" not in ids
+    assert len(set(ids)) == 4
+    assert "x" in ids
+    assert "" not in ids
     assert [message.tool_call_id for message in session.messages[3:]] == ids
 
 
 def test_replies_without_calls_are_nudged_and_then_the_agent_is_given_up() -> None:
     session = started()
     turn(session)
-    assert session.messages[-1].role == "user" and "select" in session.messages[-1].content
+    assert session.messages[-1].role == "user"
+    assert "select" in session.messages[-1].content
     turn(session, call("global_search", query="x"))
     turn(session)
     turn(session)
     assert session.stop is None
     turn(session)
-    assert session.stop == "silent" and "3 replies" in (session.error or "")
+    assert session.stop == "silent"
+    assert "3 replies" in (session.error or "")
 
 
 def test_an_agent_that_never_finishes_ends_at_its_last_step_and_was_told() -> None:
@@ -194,7 +200,8 @@ def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]], da
     assert cut.to_dict() == whole.to_dict()
     answered = [message.tool_call_id for message in whole.messages if message.role == "tool"]
     assert answered == [one.id for message in whole.messages for one in message.tool_calls]
-    assert len(set(whole.selection)) == len(whole.selection) and set(whole.selection) <= {"a", "b"}
+    assert len(set(whole.selection)) == len(whole.selection)
+    assert set(whole.selection) <= {"a", "b"}
 
 
 def test_a_malformed_session_is_refused() -> None:

@@ -1,5 +1,6 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
+from graphret.ark.board import Board
 from graphret.ark.calling import ToolCaller
 from graphret.ark.observation import Observation
 from graphret.ark.prompt import system_prompt
@@ -15,6 +16,7 @@ __all__ = [
     "Ark",
     "ArkSession",
     "ArkSettings",
+    "Board",
     "CallRecord",
     "Observation",
     "Run",
