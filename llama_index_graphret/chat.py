@@ -21,6 +21,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm.failing import as_chat_error
 
 _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 
@@ -83,10 +84,8 @@ class LlamaIndexChat:
                 )
             else:
                 response = self.llm.chat(history, **options)
-        except ChatError:
-            raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise as_chat_error(error, self.name) from error
         return self._reply(response)
 
     async def achat(
@@ -111,20 +110,14 @@ class LlamaIndexChat:
                     )
                 else:
                     response = await self.llm.achat(history, **options)
-        except ChatError:
-            raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise as_chat_error(error, self.name, timeout=timeout) from error
         return self._reply(response)
 
     def _caller(self) -> FunctionCallingLLM:
         if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
             return self.llm
         raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
-
-    def _failed(self, error: Exception) -> ChatError:
-        reason = "timeout" if isinstance(error, TimeoutError) else "server"
-        return ChatError(f"{type(error).__name__}: {error}", model=self.name, reason=reason)
 
     def _reply(self, response: ChatResponse) -> Reply:
         message = response.message
@@ -142,7 +135,7 @@ def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any
 def _message(message: Message) -> ChatMessage:
     blocks: list[ContentBlock] = [TextBlock(text=message.content)] if message.content or not message.tool_calls else []
     blocks += [
-        ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=call.arguments)
+        ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_arguments(call))
         for call in message.tool_calls
     ]
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
@@ -153,11 +146,16 @@ def _message(message: Message) -> ChatMessage:
     )
 
 
+def _arguments(call: ToolCall) -> str:
+    """What goes back to the model: servers that render arguments into a prompt fail on ones that are not JSON."""
+    return json.dumps({"malformed": call.arguments}) if call.error else call.arguments.strip() or "{}"
+
+
 def _tools(tools: Sequence[Tool]) -> list[_SchemaTool]:
     return [_SchemaTool(tool) for tool in tools]
 
 
-class _SchemaMetadata(ToolMetadata):
+class SchemaMetadata(ToolMetadata):
     """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model."""
 
     def __init__(self, tool: Tool) -> None:
@@ -173,7 +171,7 @@ class _SchemaTool(FunctionTool):
     """A tool that is offered to a model and not run by LlamaIndex."""
 
     def __init__(self, tool: Tool) -> None:
-        super().__init__(fn=_refuse, metadata=_SchemaMetadata(tool))
+        super().__init__(fn=_refuse, metadata=SchemaMetadata(tool))
 
 
 def _refuse(**arguments: Any) -> str:

@@ -1,0 +1,41 @@
+"""What the clients of other packages raise, as `ChatError`."""
+
+from __future__ import annotations
+
+from graphret.errors import GraphretError
+from graphret.llm.chat import ChatError
+from graphret.llm.openai_wire import redacted
+
+_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
+_REASONS |= {422: "bad_request", 429: "rate_limit"}
+# Parts of the names that httpx, httpcore, aiohttp and the providers' clients give to the errors of a lost connection.
+_CONNECTION = ("Connect", "Protocol", "ReadError", "WriteError", "Disconnected", "PayloadError")
+
+
+def as_chat_error(error: Exception, model: str, *, timeout: float | None = None) -> Exception:
+    """Return what to raise for what a client of another package raised: its kind, status and message, without keys.
+
+    Parameters
+    ----------
+    model
+        The model's name.
+    timeout
+        The seconds that it was given, for the message of a `TimeoutError`.
+    """
+    if isinstance(error, GraphretError):
+        return error
+    kind = type(error).__name__
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) else None
+    if isinstance(error, TimeoutError):
+        waited = f"no answer within {timeout:g} s" if timeout is not None else "no answer in time"
+        return ChatError(waited, model=model, reason="timeout", status=status)
+    if status is not None:
+        reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")
+    elif "Timeout" in kind:
+        reason = "timeout"
+    elif isinstance(error, ConnectionError) or any(part in kind for part in _CONNECTION):
+        reason = "connection"
+    else:
+        reason = "invalid_reply" if "Pars" in kind else "server"
+    return ChatError(f"{kind}: {redacted(str(error), ())}", model=model, reason=reason, status=status)
