@@ -6,10 +6,13 @@
         @pytest.fixture
         def make(self) -> MakeIndex:
             return MyIndex.of
+
+Where the documentation of an index says that its statistics are not exact, ``exact_statistics = False`` says so here.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -53,10 +56,21 @@ def random_nodes(seed: int, n: int = 40) -> list[Node]:
 
 
 class TextIndexSuite:
-    """What every `TextIndex` does. Give the fixture `make`: a function that makes an index of nodes."""
+    """What every `TextIndex` does. Give the fixture `make`: a function that makes an index of nodes.
+
+    An index of changed nodes is like one built of what is left, and a view like an index of its nodes alone. With
+    `exact_statistics` this means that both find the same with the same scores. An index whose scores come of counts
+    that are kept otherwise (Lucene counts deleted nodes until it merges its files) declares that they are not exact,
+    and then finds the same nodes, has a score above zero for the same ones, scores nodes of the same text alike, and
+    ranks nodes whose scores are `far` apart in the same order. Either way nothing outside of a view shows in it.
+    """
 
     #: How far scores that should be the same may differ, relative and absolute.
     tolerance = 1e-4, 1e-5
+    #: Whether scores are those of an index that is built of just the nodes that are there, or in view.
+    exact_statistics = True
+    #: Without exact statistics: the share of the best score by which scores differ where their order counts.
+    far = 0.5
 
     @pytest.fixture
     def make(self) -> MakeIndex:
@@ -76,6 +90,22 @@ class TextIndexSuite:
         floor = min(scores.values(), default=0.0)
         for node_id, score in zip(one.ids, one.scores.tolist(), strict=True):
             assert scores.get(node_id, floor) == pytest.approx(score, rel=rtol, abs=atol)
+
+    def assert_alike(self, one: TextIndex, other: TextIndex, query: str, **filters: Any) -> None:
+        """Two indexes of the same nodes find the same, as far as their statistics are exact."""
+        found, expected = one.search(query, 999, **filters), other.search(query, 999, **filters)
+        assert set(found.ids) == set(expected.ids)
+        if self.exact_statistics:
+            self.assert_same(found, expected)
+            for k in (5, 12):
+                self.assert_same(one.search(query, k, **filters), other.search(query, k, **filters))
+        else:
+            there, scores = _scores_of(found), _scores_of(expected)
+            assert {i for i, score in there.items() if score > 0} == {i for i, score in scores.items() if score > 0}
+            gap = self.far * max(scores.values(), default=0.0)
+            for better, worse in itertools.permutations(scores, 2):
+                if scores[better] - scores[worse] > gap:
+                    assert there[better] > there[worse], (query, better, worse)
 
     # -- searching
 
@@ -177,8 +207,18 @@ class TextIndexSuite:
             nodes |= {node.id: node for node in fresh}
         built = make(list(nodes.values()))
         for query in QUERIES:
-            self.assert_same(index.search(query, 12), built.search(query, 12))
-            self.assert_same(index.search(query, 5, labels=["Dish"]), built.search(query, 5, labels=["Dish"]))
+            self.assert_alike(index, built, query)
+            self.assert_alike(index, built, query, labels=["Dish"])
+
+    def test_alike_nodes_score_alike_whenever_they_came(self, make: MakeIndex) -> None:
+        index = make([Node("b", name="apple pie", text="cherry"), *random_nodes(4)])
+        index.delete([node.id for node in random_nodes(4)[::2]])
+        index.upsert([Node("a", name="apple pie", text="cherry"), *random_nodes(6)[1::2]])
+        for query in QUERIES:
+            one, other = index.score(query, ["a", "b"])
+            assert one == pytest.approx(other, rel=self.tolerance[0], abs=self.tolerance[1])
+        found = index.search("apple pie with cherry", 999).ids
+        assert found.index("b") == found.index("a") + 1
 
     def test_an_empty_index_can_be_filled(self, make: MakeIndex) -> None:
         index = make([])
@@ -213,9 +253,31 @@ class TextIndexSuite:
         alone = make([node for node in nodes if node.id in seen])
         assert 0 < len(seen) < len(nodes)
         for query in QUERIES:
-            self.assert_same(view.search(query, 99), alone.search(query, 99))
+            self.assert_alike(view, alone, query)
             ids = sorted(seen)
-            np.testing.assert_allclose(view.score(query, ids), alone.score(query, ids), rtol=1e-4, atol=1e-5)
+            found = view.search(query, 99)
+            np.testing.assert_allclose(view.score(query, found.ids), found.scores, rtol=1e-4, atol=1e-5)
+            if self.exact_statistics:
+                np.testing.assert_allclose(view.score(query, ids), alone.score(query, ids), rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("where", [{"tenant": "a"}, {"rank": {"$gt": 4}}, {"$not": {"label": "Dish"}}])
+    def test_what_is_outside_of_a_view_does_not_change_its_ranking(
+        self, make: MakeIndex, where: dict[str, object]
+    ) -> None:
+        nodes = random_nodes(3, 60)
+        index = make(nodes)
+        seen = sorted(index.search("apple", 99, where=where).ids)
+        alone = make([node for node in nodes if node.id in set(seen)]).view(where)
+        view = index.view(where)
+        asked = QUERIES[:3]
+        before = view.search(asked, 99), view.score(asked, seen)
+        index.delete([node.id for node in nodes if node.id not in seen][::2])
+        index.upsert([Node("hidden", ("Dish",), "apple apple cherry", "quince " * 50, {"tenant": "b", "rank": 0})])
+        for later in (view, index.view(where), alone):
+            for one, other in zip(later.search(asked, 99), before[0], strict=True):
+                assert sorted(one.ids) == seen
+                self.assert_same(one, other)
+            np.testing.assert_allclose(later.score(asked, seen), before[1], rtol=1e-4, atol=1e-5)
 
     def test_a_view_knows_nothing_of_the_others(self, index: TextIndex) -> None:
         view = index.view({"tenant": "a"})
@@ -228,7 +290,8 @@ class TextIndexSuite:
     def test_a_view_of_nothing_and_of_everything(self, index: TextIndex) -> None:
         assert index.view({"tenant": "nobody"}).search("apple", 3).ids == []
         self.assert_same(index.view(None).search("apple", 6), index.search("apple", 6))
-        self.assert_same(index.view({"tenant": {"$exists": True}}).search("apple", 6), index.search("apple", 6))
+        for query in QUERIES:
+            self.assert_alike(index.view({"tenant": {"$exists": True}}), index, query)
 
     # -- errors
 
@@ -263,6 +326,10 @@ class TextIndexSuite:
             index.upsert([Node("n9", name="apple apple"), Node("n10", name=7)])  # type: ignore[arg-type]
         for one, other in zip(before, index.search(QUERIES, 6), strict=True):
             assert one.ids == other.ids
+
+
+def _scores_of(found: Matches) -> dict[str, float]:
+    return dict(zip(found.ids, found.scores.tolist(), strict=True))
 
 
 def _said(node: Node) -> tuple[str, str, dict[str, object]]:
