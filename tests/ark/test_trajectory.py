@@ -1,0 +1,242 @@
+"""Trajectories: what is recorded is read back, whoever records at once, and damage is named by its line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphret.ark.run import Run
+from graphret.ark.session import STOPS, ArkSession, CallRecord, StepRecord
+from graphret.ark.settings import ArkSettings
+from graphret.ark.tools import TOOLS
+from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
+from graphret.errors import InvalidInput, NewerVersion, StorageError
+from graphret.llm.chat import Message, ToolCall
+
+TEXT = st.text(max_size=12)
+COUNT = st.integers(0, 10**6)
+SECONDS = st.floats(0, 1e6)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+CALLS = st.builds(
+    CallRecord,
+    tool=TEXT,
+    arguments=TEXT | st.dictionaries(TEXT, JSON, max_size=3),
+    seconds=SECONDS,
+    tokens=COUNT,
+    shown=COUNT,
+    total=COUNT,
+    failed=st.booleans(),
+    remembered=st.booleans(),
+    nodes=st.lists(TEXT, max_size=3),
+    edges=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=2),
+)
+STEPS = st.builds(
+    StepRecord,
+    number=COUNT,
+    started=SECONDS,
+    seconds=SECONDS,
+    input_tokens=COUNT,
+    output_tokens=COUNT,
+    text=TEXT,
+    calls=st.lists(CALLS, max_size=3),
+    selected=st.lists(TEXT, max_size=3),
+)
+TOOL_CALLS = st.builds(ToolCall, TEXT, TEXT, TEXT | st.just("{}"))
+MESSAGES = (
+    st.builds(Message.user, TEXT)
+    | st.builds(Message.assistant, TEXT, st.lists(TOOL_CALLS, max_size=2))
+    | st.builds(Message.tool, TOOL_CALLS, TEXT)
+)
+
+
+@st.composite
+def sessions(draw: st.DrawFn, agent: int, question: str) -> ArkSession:
+    session = ArkSession(
+        question,
+        draw(TEXT),
+        agent=agent,
+        settings=ArkSettings(max_steps=draw(st.integers(1, 9)), max_seconds=draw(st.none() | st.just(1.5))),
+        model=draw(TEXT),
+    )
+    session.messages += draw(st.lists(MESSAGES, max_size=4))
+    session.selection = draw(st.lists(TEXT, max_size=3, unique=True))
+    session.steps = draw(st.lists(STEPS, max_size=2))
+    shown = (node for step in session.steps for call in step.calls if call.tool != "select" for node in call.nodes)
+    session.seen = dict.fromkeys(shown)
+    session.stop = draw(st.none() | st.sampled_from(STOPS))
+    session.error = draw(st.none() | st.text(min_size=1, max_size=12))
+    return session
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    question = draw(st.text(min_size=1, max_size=20).filter(str.strip))
+    agents = [draw(sessions(number, question)) for number in range(draw(st.integers(1, 3)))]
+    how = draw(st.sampled_from(["votes", "ordered", "reciprocal"]))
+    return Run(question, agents, draw(SECONDS), how, draw(TEXT))
+
+
+def as_dict(run: Run) -> dict[str, Any]:
+    """All of a run that can be seen from outside."""
+    state = [session.to_dict() | {"known": {}, "failures": 0} for session in run.sessions]
+    votes = [vote.to_dict() for vote in run.votes]
+    return {"all": (run.question, run.seconds, run.how, run.created), "sessions": state, "votes": votes}
+
+
+def small(question: str = "who?", agents: int = 2) -> Run:
+    made = [ArkSession(question, "explore", agent=agent, model="m") for agent in range(agents)]
+    for session in made:
+        call = ToolCall("c1", "global_search", '{"query": "who"}')
+        session.messages += [Message.assistant("", [call]), Message.tool(call, '{"found": 1}\n{"id": "a"}')]
+        session.steps = [StepRecord(1, calls=[CallRecord("global_search", {"query": "who"}, nodes=["a"])])]
+        session.seen = {"a": None}
+        session.selection = ["a"]
+        session.end("finished")
+    return Run(question, made, 1.5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(runs(), min_size=1, max_size=2))
+def test_what_is_recorded_is_read_back(tmp_path_factory: pytest.TempPathFactory, recorded: list[Run]) -> None:
+    path = tmp_path_factory.mktemp("runs") / "runs.jsonl"
+    ids = [Recorder(path).record(run) for run in recorded]
+    assert list(recorded_runs(path)) == ids
+    back = read_runs(path)
+    assert [as_dict(run) for run in back] == [as_dict(run) for run in recorded]
+
+
+def test_a_line_is_one_agent_in_the_chat_format(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "runs.jsonl"
+    Recorder(path)(small())
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["schema"], line["agent"], line["agents"]) for line in lines] == [
+        ("graphret.trajectory/1", 1, 2),
+        ("graphret.trajectory/1", 2, 2),
+    ]
+    assert lines[0]["messages"] == [message.to_dict() for message in small().sessions[0].messages]
+    assert lines[0]["tools"] == [tool.to_dict() for tool in TOOLS]
+    assert lines[0]["selection"] == ["a"]
+    assert (lines[0]["stop"], lines[0]["error"], lines[0]["usage"]) == (
+        "finished",
+        "",
+        {"input_tokens": 0, "output_tokens": 0},
+    )
+
+
+def test_a_file_loads_as_a_data_set_as_it_is(tmp_path: Path) -> None:
+    path, failed = tmp_path / "runs.jsonl", small("why?")
+    failed.sessions[0].error = "the model is gone"
+    failed.sessions[0].steps[0].calls.append(CallRecord("global_search", "no JSON", failed=True))
+    for run in (small(), small(agents=1), failed):
+        Recorder(path)(run)
+    for chunk in (1 << 20, 4000):  # small ones, so that columns are inferred from the first runs alone
+        loaded = datasets.load_dataset(
+            "json", data_files=str(path), split="train", chunksize=chunk, cache_dir=str(tmp_path / f"cache{chunk}")
+        )
+        assert len(loaded) == 5
+        kept = [{k: v for k, v in message.items() if v is not None} for message in loaded[0]["messages"]]
+        assert kept == [message.to_dict() for message in small().sessions[0].messages]
+        assert [tool["function"]["name"] for tool in loaded[0]["tools"]] == [tool.name for tool in TOOLS]
+        assert loaded[3]["error"] == "the model is gone"
+
+
+def test_threads_and_processes_record_into_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    code = (
+        "import sys; from test_trajectory import small; from graphret.ark.trajectory import Recorder\n"
+        "for n in range(20): Recorder(sys.argv[1])(small('process ' + 'x' * 20000, 3))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(path)], env=environment) for _ in range(2)]
+
+    def record() -> None:
+        for n in range(20):
+            Recorder(path)(small(f"thread {n}", 3))
+
+    threads = [threading.Thread(target=record) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.wait(120) for process in processes] == [0, 0]
+    found = read_runs(path)
+    assert len(found) == 120
+    assert all(len(run.sessions) == 3 for run in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda line: line[: len(line) // 2], "damaged"),
+        (lambda line: "[]", "no trajectory"),
+        (lambda line: "{}", "no trajectory"),
+        (lambda line: line.replace('"graphret.trajectory/1"', '"graphret.trajectory/x"'), "damaged, schema"),
+        (lambda line: line.replace('"selection":["a"]', '"selection":3'), "damaged, selection"),
+        (lambda line: line.replace('"seconds":0.0', '"seconds":"x"'), "damaged, steps.0.seconds"),
+        (lambda line: line.replace('"role":"system"', '"role":"judge"'), "Message.role: 'judge'"),
+        (lambda line: line.replace('"arguments":"{\\"query\\":', '"arguments":"{\\"query\\"'), "damaged"),
+        (lambda line: line.replace('"max_steps":20', '"max_steps":0'), "max_steps: a whole number"),
+        (lambda line: line.replace('"agent":2', '"agent":9'), "damaged, agent: 9 of 2"),
+        (lambda line: line.replace('"agent":2', '"agent":1'), "has an agent 1 already"),
+        (lambda line: line.replace('"question":"who?"', '"question":"what?"'), "is not the one of its earlier lines"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, change: Any, said: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    Recorder(path)(small())
+    lines = path.read_text().splitlines()
+    assert change(lines[1]) != lines[1]
+    path.write_text("\n".join([lines[0], "", change(lines[1]), ""]))
+    with pytest.raises(InvalidInput, match=r"runs\.jsonl, line 3: ") as caught:
+        read_runs(path)
+    assert said in str(caught.value)
+
+
+def test_a_newer_line_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    Recorder(path)(small())
+    path.write_text(path.read_text().replace("trajectory/1", "trajectory/2"))
+    with pytest.raises(NewerVersion, match=r"line 1: a trajectory of version 2"):
+        read_runs(path)
+
+
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no such file"):
+        read_runs(tmp_path / "missing.jsonl")
+    (tmp_path / "bytes").write_bytes(b"\n\xff\n")
+    with pytest.raises(InvalidInput, match="line 2: not UTF-8"):
+        read_runs(tmp_path / "bytes")
+    with pytest.raises(StorageError, match="cannot be written"):
+        Recorder(tmp_path)(small())
+
+
+def test_a_run_after_a_line_that_was_cut_off_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    Recorder(path)(small())
+    path.write_bytes(path.read_bytes()[:-10])
+    Recorder(path)(small("again?"))
+    with pytest.raises(InvalidInput, match="line 2"):
+        read_runs(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[2:]))
+    assert [run.question for run in read_runs(path)] == ["again?"]
+
+
+def test_half_a_pair_of_surrogates_is_read_back(tmp_path: Path) -> None:
+    path, run = tmp_path / "runs.jsonl", small("who \ud83d?")
+    Recorder(path)(run)
+    assert read_runs(path)[0].question == "who \ud83d?"
