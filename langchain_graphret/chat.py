@@ -25,6 +25,8 @@ _REASONS |= {422: "bad_request", 429: "rate_limit"}
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
 _FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
+# Blocks of a message that are more than text, a call of a tool or a model's reasoning.
+_MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 
 
 class LangChainChat:
@@ -187,6 +189,28 @@ def to_message(message: Message) -> BaseMessage:
         for call in message.tool_calls
     ]
     return AIMessage(message.content, tool_calls=calls, name=message.name)
+
+
+def from_message(message: BaseMessage) -> Message:
+    """Return a LangChain message as graphret's; the inverse of `to_message`.
+
+    Raises
+    ------
+    InvalidInput
+        When it is of a kind that graphret has none of, or says something that is no text.
+    """
+    if isinstance(message.content, list):
+        kinds = {block.get("type") for block in message.content if isinstance(block, dict)}
+        if media := sorted(map(str, kinds & _MEDIA)):
+            raise InvalidInput(f"messages: graphret's chat models read text, not {', '.join(media)}")
+    text = str(message.text)
+    if isinstance(message, AIMessage):
+        return Message("assistant", text, tuple(_tool_calls(message)), name=message.name)
+    if isinstance(message, ToolMessage):
+        return Message("tool", text, tool_call_id=message.tool_call_id, name=message.name)
+    if isinstance(message, (SystemMessage, HumanMessage)):
+        return Message("system" if isinstance(message, SystemMessage) else "user", text, name=message.name)
+    raise InvalidInput(f"messages: a {type(message).__name__} cannot be handed to a graphret chat model")
 
 
 def _tool_calls(message: AIMessage) -> list[ToolCall]:

@@ -1,0 +1,17 @@
+"""ARK in LangChain and LangGraph: a graph of exploring agents, the agent, its tools, and a retriever."""
+
+from langchain_graphret.ark.agent import create_ark_agent
+from langchain_graphret.ark.graph import create_ark_graph
+from langchain_graphret.ark.retriever import ArkRetriever
+from langchain_graphret.ark.state import AgentState, ArkState
+from langchain_graphret.ark.tools import ArkTool, ark_tools
+
+__all__ = [
+    "AgentState",
+    "ArkRetriever",
+    "ArkState",
+    "ArkTool",
+    "ark_tools",
+    "create_ark_agent",
+    "create_ark_graph",
+]

@@ -1,0 +1,41 @@
+"""The core's `Ark`, made of what LangChain's users have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from langchain_core.language_models import BaseChatModel
+
+from graphret.ark import Ark, ArkSettings
+from graphret.llm.chat import ChatModel
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from langchain_graphret.chat import LangChainChat
+
+#: A chat model of LangChain or of graphret, or one for each agent.
+Models: TypeAlias = BaseChatModel | ChatModel | Sequence[BaseChatModel | ChatModel]
+
+
+def core_ark(
+    model: Models,
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    n_agents: int | None = None,
+    max_steps: int | None = None,
+    settings: ArkSettings | None = None,
+    **options: Any,
+) -> Ark:
+    """Return the core's retriever; `n_agents` and `max_steps` are set in `settings`, `options` are its own."""
+    given = {"n_agents": n_agents, "max_steps": max_steps}
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Ark(store, index, _as_core(model), settings=replace(settings or ArkSettings(), **changed), **options)
+
+
+def _as_core(model: Any) -> Any:
+    if isinstance(model, (list, tuple)):
+        made = {id(one): _as_core(one) for one in model}  # agents of one model share it
+        return [made[id(one)] for one in model]
+    return LangChainChat(model) if isinstance(model, BaseChatModel) else model

@@ -1,0 +1,192 @@
+"""Several exploring agents as a LangGraph graph: one subgraph an agent, joined by a vote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Send
+
+from graphret.ark import Ark, ArkSession, ArkSettings, Run
+from graphret.ark.retriever import Explored, OnRun
+from graphret.errors import InvalidInput
+from graphret.retriever import Retriever
+from graphret.search.fields import NodeText
+from graphret.search.index import TextIndex, require_k
+from graphret.stores.base import GraphStore
+from graphret.types import Retrieval
+from langchain_graphret.ark.agent import Agent, new_run
+from langchain_graphret.ark.approval import Approve
+from langchain_graphret.ark.core import Models, core_ark
+from langchain_graphret.ark.live import seconds_of
+from langchain_graphret.ark.nodes import Node
+from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
+from langchain_graphret.documents import plain
+from langchain_graphret.filters import to_where
+
+#: A compiled graph of agents.
+ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, ArkInput, ArkOutput]
+
+
+def create_ark_graph(
+    model: Models,
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    n_agents: int | None = None,
+    max_steps: int | None = None,
+    hints: str = "",
+    settings: ArkSettings | None = None,
+    temperature: float | Sequence[float | None] | None = None,
+    text: NodeText | None = None,
+    k: int = 10,
+    fallback: Retriever | None = None,
+    fill: bool = True,
+    on_failure: str = "fallback",
+    on_run: OnRun | None = None,
+    approve: Approve | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+) -> ArkGraph:
+    """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK, section 3).
+
+    A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and ``where`` of the input are used
+    instead of the graph's own `k`, and to filter what is returned. The agents run at once, each in a subgraph of its
+    own, in both `invoke` and `ainvoke`; cancelling the latter stops all of them.
+
+    Parameters
+    ----------
+    model
+        The chat model that drives the agents, LangChain's or graphret's, or one for each of them. One that cannot
+        call tools is asked for JSON.
+    store, index
+        The graph, and what finds its nodes by text; give views of both to limit what agents may read.
+    n_agents, max_steps
+        How many agents there are, and how often each may be asked; those of `settings` by default, 3 and 20.
+    hints
+        What else the agents should know of the domain, for the system prompt.
+    settings
+        Sizes, budgets and the way of voting.
+    temperature
+        Of all agents or one for each; `None` leaves it to the model.
+    text
+        How nodes become the text of which agents see excerpts.
+    k
+        How many hits are returned: exactly as many where they qualify.
+    fallback, fill
+        Who fills the places below what the agents selected, by default a search of `index`, and whether it does.
+    on_failure
+        ``"fallback"`` goes on with the agents that are left, and says so in the trace. ``"raise"`` raises
+        `RetrievalFailed` when a model, the store or the index fails an agent; with a checkpointer, invoking again with
+        `None` tries that once more.
+    on_run
+        Called with each `Run` that has ended, to record it.
+    approve
+        Tool calls that a person must approve before they are run: `True` for all, names of tools, or a function of a
+        `ToolCall`. Each agent that waits interrupts the graph with ``{"agent", "step", "question", "calls"}``; resume
+        by the ids of the interrupts with `True`, `False`, or an object with `True`, `False` or a reason for each call's
+        id. A call that is not approved is answered to the model as refused. Needs a checkpointer.
+    checkpointer
+        As `StateGraph.compile` takes it. The state is plain JSON.
+
+    Raises
+    ------
+    InvalidInput
+        When there are neither one nor `n_agents` models or temperatures.
+
+    Notes
+    -----
+    ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``, ``step`` and ``end`` as they
+    happen, as objects with ``event`` and ``agent``. An agent takes two steps of LangGraph for each of its own, three
+    with `approve`; with a lower recursion limit it is given fewer. A limit of 3 leaves room for one, one of 2 for
+    none, so that the fallback answers.
+
+    Examples
+    --------
+    >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
+    >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred in?"})["hits"]  # doctest: +SKIP
+    """
+    ark = core_ark(
+        model,
+        store,
+        index,
+        n_agents=n_agents,
+        max_steps=max_steps,
+        settings=settings,
+        hints=hints,
+        temperature=temperature,
+        text=text,
+        fallback=fallback,
+        fill=fill,
+        on_failure=on_failure,
+        on_run=on_run,
+    )
+    joined = _Joined(ark, Agent(ark, approve), require_k(k))
+    builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
+    builder.add_node("agent", joined.agent.compile())
+    builder.add_node("vote", Node(joined.vote, joined.avote))
+    builder.add_conditional_edges(START, joined.fan_out, ["agent", "vote"])
+    builder.add_edge("agent", "vote")
+    builder.add_edge("vote", END)
+    compiled = builder.compile(checkpointer=checkpointer, name="ark")
+    longest = joined.agent.nodes_a_step * ark.settings.max_steps + 2
+    return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
+
+
+class _Joined:
+    """Where a question becomes agents, and agents an answer."""
+
+    def __init__(self, ark: Ark, agent: Agent, k: int) -> None:
+        self.ark = ark
+        self.agent = agent
+        self.k = k
+
+    def fan_out(self, state: ArkState) -> list[Send]:
+        """Send the question to every agent, or straight to the vote where there is nothing to ask, or no room."""
+        question = state.get("question")
+        if not isinstance(question, str):
+            raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
+        asked = {"question": question, "k": self._k(state), "where": state.get("where")}
+        to_where(state.get("where"))
+        if not question.strip() or state["remaining"] < 3:
+            return [Send("vote", asked)]
+        run = new_run()
+        return [
+            Send("agent", {"question": question, "agent": number, "ark_run": run})
+            for number in range(self.ark.settings.n_agents)
+        ]
+
+    def vote(self, state: ArkState) -> Json:
+        """Rank what the agents selected."""
+        run = self._run(state)
+        where = to_where(state.get("where"))
+        return _output(run, Explored(self.ark, run).retrieve(state["question"], self._k(state), where))
+
+    async def avote(self, state: ArkState) -> Json:
+        """Do what `vote` does without blocking the event loop."""
+        run = self._run(state)
+        where = to_where(state.get("where"))
+        return _output(run, await Explored(self.ark, run).aretrieve(state["question"], self._k(state), where))
+
+    def _k(self, state: ArkState) -> int:
+        k = state.get("k")
+        return self.k if k is None else require_k(k)
+
+    def _run(self, state: ArkState) -> Run | None:
+        if not state.get("agents"):
+            return None
+        sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
+        live = self.agent.runs.end(state["ark_run"]["id"])
+        seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
+        run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
+        if self.ark.on_run is not None:
+            self.ark.on_run(run)
+        return run
+
+
+def _output(run: Run | None, retrieval: Retrieval) -> Json:
+    votes = [] if run is None else [vote.to_dict() for vote in run.votes]
+    answer: Json = plain(retrieval.to_dict())
+    return {"votes": votes, "hits": answer["hits"], "trace": answer["trace"]}

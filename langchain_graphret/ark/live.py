@@ -1,0 +1,84 @@
+"""Runs under way in this process: what their agents share besides the checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from graphret.ark import ArkSession, ArkSettings, Board
+
+T = TypeVar("T")
+
+_RUNS_KEPT = 4096
+
+
+class Live:
+    """The board of a run, and the replies that its agents wait for.
+
+    A run that goes on in another process gets a new board, which learns of each agent again at its next step. Until
+    then it takes it for one that may still select anything, so that nothing is called settled that is not.
+    """
+
+    def __init__(self, n_agents: int, settings: ArkSettings) -> None:
+        self.board = Board(n_agents, settings)
+        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+
+    def post(self, session: ArkSession) -> None:
+        """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""
+        self.board.post(session)
+        if self._waiting and self.board.reason_to_stop():
+            for loop, task in list(self._waiting):
+                with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
+                    loop.call_soon_threadsafe(task.cancel)
+
+    async def reply(self, asking: Coroutine[Any, Any, T]) -> T | None:
+        """Await a reply, and return `None` where the run was ended meanwhile."""
+        task = asyncio.create_task(asking)
+        entry = (asyncio.get_running_loop(), task)
+        self._waiting.add(entry)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or current.cancelling() or not self.board.reason_to_stop():
+                raise
+            return None
+        finally:
+            self._waiting.discard(entry)
+
+
+class LiveRuns:
+    """The runs under way, by id; the oldest are forgotten where very many were never ended."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, Live] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, run: str, n_agents: int, session: ArkSession) -> Live:
+        """Return the run that an agent belongs to; the clock of one that is new here starts where the agent is."""
+        with self._lock:
+            live = self._runs.get(run)
+            if live is None:
+                live = self._runs[run] = Live(n_agents, session.settings)
+                live.board.began = time.perf_counter() - seconds_of(session)
+                while len(self._runs) > _RUNS_KEPT:
+                    self._runs.popitem(last=False)
+            return live
+
+    def end(self, run: str) -> Live | None:
+        """Forget a run."""
+        with self._lock:
+            return self._runs.pop(run, None)
+
+
+def seconds_of(session: ArkSession) -> float:
+    """Return the seconds from the start of the run to the end of an agent's last step."""
+    if not session.steps:
+        return 0.0
+    last = session.steps[-1]
+    return last.started + last.seconds + sum(call.seconds for call in last.calls)

@@ -1,0 +1,31 @@
+"""A LangGraph node written twice where it waits, blocking and awaited, and once where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+
+class Node(Runnable[Any, Any]):
+    """A node of a graph; unlike a `RunnableLambda` it is no run of its own in traces, below the node's.
+
+    Parameters
+    ----------
+    work, awaited
+        From state to update. Without `awaited`, `work` must not block.
+    """
+
+    def __init__(self, work: Callable[[Any], Any], awaited: Callable[[Any], Awaitable[Any]] | None = None) -> None:
+        self.name = work.__name__.strip("_")
+        self._work = work
+        self._awaited = awaited
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run the blocking form."""
+        return self._work(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run the awaited form."""
+        return self._work(input) if self._awaited is None else await self._awaited(input)

@@ -1,0 +1,127 @@
+"""A graphret chat model as LangChain's: the other direction of `LangChainChat`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.base import LangSmithParams
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.tool import tool_call
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ConfigDict, Field, field_validator
+
+from graphret.errors import InvalidInput
+from graphret.llm.chat import ChatModel, Reply, Tool
+from langchain_graphret.chat import from_message
+
+
+class CoreChat(BaseChatModel):
+    """Let LangChain and LangGraph speak to a graphret chat model: `OpenAIChat`, or one of your own.
+
+    Parameters
+    ----------
+    core
+        The chat model. Retries are its own.
+    temperature, max_tokens, timeout
+        What calls hand on, where they say nothing else.
+
+    Notes
+    -----
+    Text and tool calls are handed on, nothing else; a message with an image is an `InvalidInput`. graphret's models
+    cannot be forced to call a tool, so `tool_choice` is a wish that is dropped.
+
+    Examples
+    --------
+    >>> from graphret.llm import OpenAIChat
+    >>> model = CoreChat(core=OpenAIChat("qwen3", base_url="http://localhost:8000/v1"))
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    core: Any = Field(repr=False)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float | None = None
+
+    @field_validator("core")
+    @classmethod
+    def _check(cls, value: Any) -> ChatModel:
+        if not isinstance(value, ChatModel):
+            raise InvalidInput(f"core: a graphret chat model is expected, not {type(value).__name__}")
+        return value
+
+    @property
+    def model_name(self) -> str:
+        """The model's name, which traces show."""
+        return str(self.core.name)
+
+    @property
+    def _llm_type(self) -> str:
+        return "graphret"
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        return {**super()._get_ls_params(stop, **kwargs), "ls_provider": "graphret"}
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Offer tools to the model, in any form that LangChain takes."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        given, options = [from_message(message) for message in messages], self._options(kwargs)
+        return _result(self.core.chat(given, **options), stop)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        given, options = [from_message(message) for message in messages], self._options(kwargs)
+        return _result(await self.core.achat(given, **options), stop)
+
+    def _options(self, asked: dict[str, Any]) -> dict[str, Any]:
+        functions = [tool["function"] for tool in asked.get("tools") or ()]
+        tools = [Tool(f["name"], f.get("description", ""), f.get("parameters") or {}) for f in functions]
+        own = {"temperature": self.temperature, "max_tokens": self.max_tokens, "timeout": self.timeout}
+        return {"tools": tools or None} | {name: asked.get(name, value) for name, value in own.items()}
+
+
+def _result(reply: Reply, stop: list[str] | None) -> ChatResult:
+    text = reply.text
+    for word in stop or ():
+        text = text.split(word, 1)[0]
+    usage = reply.usage
+    message = AIMessage(
+        text,
+        tool_calls=[tool_call(name=c.name, args=c.parsed, id=c.id) for c in reply.tool_calls if c.parsed is not None],
+        invalid_tool_calls=[
+            InvalidToolCall(type="invalid_tool_call", name=c.name, args=c.arguments, id=c.id, error=c.error)
+            for c in reply.tool_calls
+            if c.parsed is None
+        ],
+        usage_metadata=UsageMetadata(
+            input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.total_tokens
+        ),
+        response_metadata={"finish_reason": reply.finish_reason, "model_name": reply.model},
+    )
+    return ChatResult(generations=[ChatGeneration(message=message)])
