@@ -41,21 +41,48 @@ def test_columns_of_nothing() -> None:
     assert assemble([no_strings(2), Strings.of(["x"])], order).tolist() == ["", "x", "x"]
 
 
-@given(st.lists(st.text(min_size=1), unique=True), st.lists(st.text(min_size=1)), st.booleans())
-def test_ids_are_found_where_they_are(ids: list[str], others: list[str], by_search: bool) -> None:
+@given(
+    st.lists(st.text(min_size=1), unique=True),
+    st.lists(st.text(min_size=1)),
+    st.sampled_from(["search", "hash, one by one", "hash, at once", "hash, all alike"]),
+)
+def test_ids_are_found_where_they_are(ids: list[str], others: list[str], way: str) -> None:
     ids.sort()
     wanted = [*ids, *others]
     with pytest.MonkeyPatch.context() as patch:
-        if by_search:
+        if way == "search":
             patch.setattr(columns, "_SMALL", -1)
             patch.setattr(columns, "_SHARE", 0)
             patch.setattr(columns, "_STRIDE", 3)
+        if way != "hash, one by one":
+            patch.setattr(columns, "_MANY", 1)
+        if way == "hash, all alike":
+            patch.setattr(columns, "hash", lambda value: -len(value) % 3, raising=False)
         lookup = SortedIds(Strings.of(ids))
         found = lookup.find(wanted)
         assert found.tolist() == [ids.index(one) if one in ids else -1 for one in wanted]
         assert lookup.places(wanted).tolist() == [sum(other < one for other in ids) for one in wanted]
-        assert (lookup._positions is None) == (by_search and bool(ids))
-        assert lookup.find([None]).tolist() == [-1]  # type: ignore[list-item]
+        assert (lookup._hashed is None) == (way == "search" and bool(ids))
+
+
+@pytest.mark.parametrize("many", [1, 100])
+@pytest.mark.parametrize("odd", [None, 7, "\ud800", "", "9" * 10_000, "n9\0"], ids=lambda odd: ascii(odd)[:9])
+def test_what_can_be_no_id_is_not_found(monkeypatch: pytest.MonkeyPatch, many: int, odd: Any) -> None:
+    monkeypatch.setattr(columns, "_MANY", many)
+    lookup = SortedIds(Strings.of(f"n{i}" for i in range(10)))
+    assert lookup.find(["n3", odd, "n9"]).tolist() == [3, -1, 9]
+    monkeypatch.setattr(columns, "hash", lambda value: 1, raising=False)
+    lookup = SortedIds(Strings.of(f"n{i}" for i in range(10)))
+    assert lookup.find([odd, "n9", odd, "n0"]).tolist() == [-1, 9, -1, 0]
+
+
+def test_many_ids_are_found_among_many() -> None:
+    ids = sorted({f"{i * 7919 % 100_003}-é" for i in range(20_000)})
+    lookup = SortedIds(Strings.of(ids))
+    order = np.random.default_rng(0).permutation(len(ids))
+    assert lookup.find([ids[i] for i in order.tolist()]).tolist() == order.tolist()
+    assert lookup._hashed is not None
+    assert lookup.find([f"{value}?" for value in ids]).max() == -1
 
 
 @pytest.mark.parametrize(
@@ -77,9 +104,9 @@ def test_columns_are_taken_as_they_are() -> None:
     assert to_records("properties", [None, {"a": 1}]).tolist() == [{}, {"a": 1}]
 
 
-def test_a_dictionary_is_made_when_enough_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hashes_are_taken_when_enough_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "_SMALL", 0)
     lookup = SortedIds(Strings.of(f"{i:04d}" for i in range(1000)))
     for asked in range(1, 130):
         assert lookup.find([f"{asked:04d}"]).tolist() == [asked]
-        assert (lookup._positions is not None) == (asked >= 125)
+        assert (lookup._hashed is not None) == (asked >= 125)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,8 @@ _RUNS = 1 << 17
 _STRIDE = 64
 _SMALL = 4096
 _SHARE = 8
+_MANY = 32  # fewer strings are looked up one by one
+_WORD = (1 << 64) - 1
 
 
 def no_strings(n: int) -> Strings:
@@ -104,25 +105,22 @@ class SortedIds:
     """Finds strings in a sorted column of distinct ones.
 
     Large columns are searched where they lie, on disk or in memory, after a look at every 64th string; once much was
-    asked for beside the length of the column, or where that is small, strings are looked up in a dictionary instead.
+    asked for beside the length of the column, or where that is small, strings are looked up by their hash instead.
     """
 
     def __init__(self, ids: Strings) -> None:
         self.ids = ids
         self._blob, self._offsets = memoryview(ids.blob), memoryview(ids.offsets)  # type: ignore[arg-type]
         self._sample: list[str] | None = None
-        self._positions: dict[str, int] | None = None
+        self._hashed: HashedStrings | None = None
         self._asked = 0
 
     def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each string, -1 for one that is not here, ``(w,)``."""
         self._asked += len(wanted)
-        if self._positions is None and max(self._asked * _SHARE, _SMALL) >= len(self.ids):
-            self._positions = {node_id: i for i, node_id in enumerate(self.ids)}
-        known = self._positions
-        if known is not None:
-            return np.fromiter(map(known.get, wanted, repeat(-1)), dtype=np.int64, count=len(wanted))
-        return self._search(wanted, exact=True)
+        if self._hashed is None and max(self._asked * _SHARE, _SMALL) >= len(self.ids):
+            self._hashed = HashedStrings(self.ids)
+        return self._search(wanted, exact=True) if self._hashed is None else self._hashed.find(wanted)
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return where each string is or would have to be put in, ``(w,)``."""
@@ -149,3 +147,77 @@ class SortedIds:
                     there, high = there or at == value, middle
             found[i] = low if there or not exact else -1
         return found
+
+
+class HashedStrings:
+    """Finds strings in a column of distinct ones by their hash.
+
+    A dictionary would do, but at a hundred thousand strings each of its lookups waits for memory several times over.
+    Here hashes and positions are arrays in the order of the hashes, about 20 bytes a string, and a batch is looked up
+    in all of them at once. What is found is compared with what was asked for byte by byte.
+    """
+
+    def __init__(self, strings: Strings) -> None:
+        self.strings = strings
+        n = len(strings)
+        self._shift = 64 - (2 * n + 1).bit_length()
+        hashes = np.fromiter(map(hash, strings), dtype=np.int64, count=n).view(np.uint64)
+        order = np.argsort(hashes)
+        self._hashes, self._positions = hashes[order], order.astype(np.int32)
+        # Where the hashes begin that share their first bits; there are at least twice as many such groups as strings.
+        sizes = np.bincount(self._groups(hashes), minlength=1 << (64 - self._shift))
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        arrays = self._starts, self._hashes, self._positions, strings.offsets, strings.blob
+        self._views: tuple[memoryview, ...] = tuple(map(memoryview, arrays))  # type: ignore[arg-type]
+
+    def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """Return the position of each string, -1 for one that is not here, ``(w,)``."""
+        if len(wanted) >= _MANY:
+            found = self._by_hash(wanted)
+            if self._are_at(found, wanted):
+                return found
+        return np.fromiter(map(self._one, wanted), dtype=np.int64, count=len(wanted))
+
+    def _groups(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return (hashes >> np.uint64(self._shift)).astype(np.int64)
+
+    def _by_hash(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """The position of a string of the same hash for each, -1 where there is none."""
+        hashes = np.fromiter(map(hash, wanted), dtype=np.int64, count=len(wanted)).view(np.uint64)
+        groups = self._groups(hashes)
+        at, ends = self._starts[groups], self._starts[groups + 1]
+        found = np.full(len(wanted), -1, dtype=np.int64)
+        left = np.flatnonzero(at < ends)
+        while len(left):
+            here = at[left]
+            same = self._hashes[here] == hashes[left]
+            found[left[same]] = self._positions[here[same]]
+            at[left] += 1
+            left = left[~same & (here + 1 < ends[left])]
+        return found
+
+    def _are_at(self, found: NDArray[np.int64], wanted: Sequence[str]) -> bool:
+        """Whether the strings at the positions found are those that were asked for."""
+        there = np.flatnonzero(found >= 0)
+        chosen = wanted if len(there) == len(wanted) else [wanted[i] for i in there.tolist()]
+        try:
+            said = list(map(str.encode, chosen))
+        except (TypeError, UnicodeEncodeError):  # no string, or no text
+            return False
+        begins, ends = self.strings.offsets[found[there]], self.strings.offsets[found[there] + 1]
+        sizes = np.fromiter(map(len, said), dtype=np.int64, count=len(said))
+        if (ends - begins != sizes).any():
+            return False
+        bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+        return np.array_equal(self.strings.blob[bytes_at], np.frombuffer(b"".join(said), dtype=np.uint8))
+
+    def _one(self, wanted: str) -> int:
+        starts, hashes, positions, offsets, blob = self._views
+        own = hash(wanted) & _WORD
+        group = own >> self._shift
+        for i in range(starts[group], starts[group + 1]):
+            if hashes[i] == own:
+                position = positions[i]
+                if str(blob[offsets[position] : offsets[position + 1]], "utf-8") == wanted:
+                    return int(position)
+        return -1

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +18,7 @@ from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, table_of
 from graphret.search.neighborhood import NodeSource
+from graphret.search.scorers import Bm25sScorer, RankBm25Scorer, Scorer
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -96,7 +96,7 @@ class BM25Index(ArrayIndex):
         self.settings = settings
         self._known_idf: list[NDArray[np.float64]] = []
         self.node_weights, self.part_weights = weights or self._weigh()
-        self._scorers: dict[str, Any] = {}  # shared by the copies that searches take, as are the columns
+        self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are the columns
         self._build_lock = threading.RLock()  # building the scorer builds the columns
         self._by_term: dict[bool, sp.csc_matrix] = {}
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
@@ -175,6 +175,7 @@ class BM25Index(ArrayIndex):
             if total is None:
                 return sp.csr_matrix((n, len(self.counts.vocabulary)), dtype=np.float32)
             total = total.tocsr()
+            total.sort_indices()  # the order in which the weights of a node are added up, here and by term
             tf = total.data
             weights = (idf[total.indices] * tf / (self.settings.k1 + tf)).astype(np.float32)
             return sp.csr_matrix((weights, total.indices, total.indptr), shape=total.shape)
@@ -215,8 +216,29 @@ class BM25Index(ArrayIndex):
         if backend not in self._scorers:
             with self._build_lock:
                 if backend not in self._scorers:
-                    self._scorers[backend] = _SCORERS[backend](self)
-        return np.asarray(self._scorers[backend](terms), dtype=np.float32)
+                    self._scorers[backend] = self._new_scorer()
+        return self._scorers[backend](np.sort(terms))
+
+    def _new_scorer(self) -> Scorer:
+        k1, b = self.settings.k1, self.settings.b
+        if self.settings.backend == "rank_bm25":
+            return RankBm25Scorer(self.node_weights, self.idf(), k1)
+        return Bm25sScorer(self._columns(False), k1, b)
+
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of the nodes at `positions`, ``(p,)``, reading those nodes alone where they are few.
+
+        They are the same to the last bit as in the scores of all: each adds up the same weights in the same order.
+        """
+        if self.settings.backend != "bm25s" or self.remembers_scores(query):
+            return super().score_at(query, positions)
+        weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
+        to_read = (weights.indptr[np.asarray(positions) + 1] - weights.indptr[positions]).sum()
+        if to_read > len(self.table) + (by_term.indptr[terms + 1] - by_term.indptr[terms]).sum():
+            return super().score_at(query, positions)
+        asked = np.zeros(weights.shape[1], dtype=np.float32)
+        asked[terms] = 1.0
+        return np.asarray(weights[positions] @ asked, dtype=np.float32)
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
@@ -338,52 +360,3 @@ class BM25Index(ArrayIndex):
         weights = matrix("nodes", counts.n_nodes), matrix("parts", counts.n_parts)
         settings = BM25Settings(**meta["settings"])
         return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)
-
-
-class _Bm25s:
-    """bm25s as the scorer, given our weights in the layout of its eager index."""
-
-    def __init__(self, index: BM25Index) -> None:
-        import bm25s
-
-        by_term = index._columns(False)
-        self._engine = bm25s.BM25(method="lucene", k1=index.settings.k1, b=index.settings.b)
-        self._engine.scores = {
-            "data": by_term.data,
-            "indices": by_term.indices,
-            "indptr": by_term.indptr,
-            "num_docs": len(index.table),
-        }
-        self._engine.nonoccurrence_array = None
-
-    def __call__(self, terms: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.asarray(self._engine.get_scores_from_ids(terms), dtype=np.float32)
-
-
-class _RankBm25:
-    """rank_bm25's Okapi as the scorer; the fields' normalisation is in the counts that it is given, so its b is 0."""
-
-    def __init__(self, index: BM25Index) -> None:
-        from rank_bm25 import BM25Okapi
-
-        idf = index.idf()
-        weights = index.node_weights
-        share = weights.data / idf[weights.indices]  # tf / (k1 + tf)
-        counts = index.settings.k1 * share / (1.0 - share)
-
-        class Okapi(BM25Okapi):  # type: ignore[misc]
-            def _calc_idf(self, nd: Mapping[int, int]) -> None:
-                self.idf = {term: float(idf[term]) for term in nd}
-
-        self._engine = Okapi([[0]] * len(index.table), k1=index.settings.k1, b=0.0)
-        self._engine.idf = dict(enumerate(idf.tolist()))
-        rows = np.split(np.arange(weights.nnz), weights.indptr[1:-1])
-        self._engine.doc_freqs = [
-            dict(zip(weights.indices[row].tolist(), counts[row].tolist(), strict=True)) for row in rows
-        ]
-
-    def __call__(self, terms: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.asarray(self._engine.get_scores(terms.tolist()), dtype=np.float32)
-
-
-_SCORERS = {"bm25s": _Bm25s, "rank_bm25": _RankBm25}

@@ -195,9 +195,14 @@ class ArrayIndex(ABC):
         """Return the lowest and the highest score of a query; zeros where there are no nodes."""
         return self._remembered(query)[1]
 
+    def remembers_scores(self, query: str) -> bool:
+        """Whether the scores of every node are at hand."""
+        _require_query(query)
+        with self._lock:
+            return query in self._recent
+
     def _remembered(self, query: str) -> tuple[NDArray[np.float32], tuple[float, float]]:
-        if not isinstance(query, str):
-            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        _require_query(query)
         with self._lock:
             known = self._recent.get(query)
             if known is not None:
@@ -325,6 +330,11 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     if high <= low:
         return np.zeros_like(scores)
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
+
+
+def _require_query(query: str) -> None:
+    if not isinstance(query, str):
+        raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
 
 
 def require_queries(queries: Iterable[str]) -> list[str]:
