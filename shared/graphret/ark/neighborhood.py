@@ -58,8 +58,8 @@ class Neighborhood:
     counts
         How many edges there are by relation, whether they lead from the node, and the neighbour's primary label: of
         the whole neighbourhood, filters or not.
-    capped
-        Whether there are more edges than were read, so that `total` and `counts` are those of the heaviest.
+    capped, partial
+        Whether there are more edges than were read, so that `counts`, or `total`, are those of the heaviest.
     """
 
     nodes: list[Node]
@@ -67,34 +67,37 @@ class Neighborhood:
     total: int
     counts: Counter[tuple[str, bool, str]]
     capped: bool = False
+    partial: bool = False
 
 
 def explore(store: GraphStore, index: TextIndex, asked: Asked, cap: int = CAP) -> Neighborhood:
     """Look at the neighbourhood of a node through the calls of a store's contract.
 
-    At most `cap` edges are read, the heaviest; where there are more, what the filters let pass is read by itself.
+    At most `cap` edges are read, the heaviest; where there are more, what the filters let pass is read by itself, and
+    those of the best matches of the query besides.
     """
     found = store.neighbors([asked.node], limit=cap + 1)
     capped = len(found) > cap
     links = _links(found[:cap], asked.node)
     nodes = _get(store, links)
-    links = [link for link in links if link.other in nodes]
-    counts = Counter((link.relation, link.outgoing, nodes[link.other].label) for link in links)
+    counts = Counter((link.relation, link.outgoing, nodes[link.other].label) for link in links if link.other in nodes)
+    partial = capped
     if capped and (asked.labels is not None or asked.relations is not None):
+        directions = set((asked.relations or {}).values())
         passing = store.neighbors(
             [asked.node],
             relations=None if asked.relations is None else list(asked.relations),
             labels=None if asked.labels is None else sorted(asked.labels),
+            direction=directions.pop() if len(directions) == 1 else "both",
             limit=cap + 1,
         )
-        capped_too = len(passing) > cap
         links = _links(passing[:cap], asked.node)
-        nodes |= _get(store, [link for link in links if link.other not in nodes])
-        links = [link for link in links if link.other in nodes]
-    else:
-        capped_too = capped
-    passed = [link for link in links if _passes(link, nodes[link.other], asked)]
-    return _ranked(index, asked, passed, nodes, counts, capped_too)
+        partial = len(passing) > cap
+    if partial and asked.query is not None:
+        links += _matching(store, index, asked)
+    nodes |= _get(store, [link for link in links if link.other not in nodes])
+    passed = [link for link in links if link.other in nodes and _passes(link, nodes[link.other], asked)]
+    return _ranked(index, asked, passed, nodes, counts, capped, partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,13 @@ def _links(edges: Sequence[Edge], node: str) -> list[_Link]:
         else _Link(edge.source, edge.relation, False, edge.weight)
         for edge in edges
     ]
+
+
+def _matching(store: GraphStore, index: TextIndex, asked: Asked) -> list[_Link]:
+    """Return the links of the node with what matches the query best in the whole graph."""
+    assert asked.query is not None
+    best = index.search(asked.query, _SEARCHED).ids
+    return _links(store.neighbors(best, where={"id": asked.node}), asked.node) if best else []
 
 
 def _get(store: GraphStore, links: Sequence[_Link]) -> dict[str, Node]:
@@ -135,13 +145,14 @@ def _ranked(
     nodes: Mapping[str, Node],
     counts: Counter[tuple[str, bool, str]],
     capped: bool,
+    partial: bool,
 ) -> Neighborhood:
     weights: dict[str, float] = {}
     via: dict[str, set[tuple[str, bool]]] = {}
     for link in links:
         weights[link.other] = max(link.weight, weights.get(link.other, link.weight))
         via.setdefault(link.other, set()).add((link.relation, link.outgoing))
-    scores = scores_of(index, asked.query, list(weights)) if asked.query and weights else {}
+    scores = scores_of(index, asked.query, list(weights)) if asked.query is not None and weights else {}
     order = sorted(weights, key=lambda one: (-scores.get(one, 0.0), -weights[one], one))
     chosen = order[: asked.k]
     return Neighborhood(
@@ -150,6 +161,7 @@ def _ranked(
         len(order),
         counts,
         capped,
+        partial,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphret.ark.snippet import excerpt
 from graphret.schema.text import estimate_tokens
@@ -13,6 +13,11 @@ from graphret.schema.text import estimate_tokens
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
 _SHARES = (1.0, 0.75, 0.5, 0.35, 0.2, 0.0)
 _LEAST = 10  # characters of an excerpt worth showing
+
+#: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and how
+#: short it must be: from 0, in full, to `LEVELS` − 1, the numbers alone.
+Header: TypeAlias = Callable[[int, bool, int], dict[str, Any]]
+LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,13 @@ def json_line(value: Any) -> str:
     return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)
 
 
-def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
+def failure(message: str, nodes: Sequence[str] = (), max_tokens: int | None = None) -> Observation:
     """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`."""
-    return Observation(json_line({"error": message}), tuple(nodes), failed=True)
+    text = json_line({"error": message})
+    while max_tokens is not None and estimate_tokens(text) > max_tokens:
+        message, nodes = shortened(message, len(message) // 2), ()
+        text = json_line({"error": message})
+    return Observation(text, tuple(nodes), failed=True)
 
 
 def quoted(value: str, longest: int = 100) -> str:
@@ -75,21 +84,16 @@ def shortened(value: str, longest: int) -> str:
 
 
 def fitting(
-    header: Callable[[int, bool], dict[str, Any]],
-    entries: Sequence[Entry],
-    terms: frozenset[str],
-    *,
-    snippet_chars: int,
-    max_tokens: int,
-) -> tuple[str, int]:
-    """Write a header and as many entries as fit, their texts cut first.
+    header: Header, entries: Sequence[Entry], terms: frozenset[str], *, snippet_chars: int, max_tokens: int
+) -> tuple[str, list[int]]:
+    """Write a header and as many entries as fit, the first ones; their texts are cut before any is left out.
 
     Parameters
     ----------
     header
-        Makes the first line, given how many entries are shown and whether any or their texts were cut.
+        Makes the first line.
     entries
-        What to show, the most important first.
+        What to show, the most important first. One whose line takes half of the tokens without its text is left out.
     terms
         What the excerpts of texts turn around.
     snippet_chars
@@ -98,24 +102,30 @@ def fitting(
     Returns
     -------
     text, shown
-        The text, and how many of the entries it shows: the first ones.
+        The text, and which of the entries it shows.
     """
-    for share in _SHARES:
-        longest = round(snippet_chars * share)
-        lines = [_line(entry, terms, longest) for entry in entries]
-        text = "\n".join([json_line(header(len(lines), share < 1.0)), *lines])
-        if estimate_tokens(text) <= max_tokens:
-            return text, len(lines)
-        if not any(entry.text for entry in entries):
-            break
-    low, high = 0, max(len(entries) - 1, 0)
+
+    def fits(text: str) -> bool:
+        return estimate_tokens(text) <= max_tokens
+
+    half = max_tokens // 2
+    level = next((n for n in range(LEVELS) if estimate_tokens(json_line(header(0, True, n))) <= half), LEVELS - 1)
+    usable = [i for i, one in enumerate(entries) if estimate_tokens(json_line(one.fields)) <= half]
+    cut = level > 0 or len(usable) < len(entries)
+    lines: list[str] = []
+    for share in _SHARES if any(entry.text for entry in entries) else (1.0,):
+        lines = [_line(entries[i], terms, round(snippet_chars * share)) for i in usable]
+        text = "\n".join([json_line(header(len(lines), cut or share < 1.0, level)), *lines])
+        if fits(text):
+            return text, usable
+    low, high = 0, max(len(lines) - 1, 0)
     while low < high:
         middle = (low + high + 1) // 2
-        if estimate_tokens("\n".join([json_line(header(middle, True)), *lines[:middle]])) <= max_tokens:
+        if fits("\n".join([json_line(header(middle, True, level)), *lines[:middle]])):
             low = middle
         else:
             high = middle - 1
-    return "\n".join([json_line(header(low, True)), *lines[:low]]), low
+    return "\n".join([json_line(header(low, True, level)), *lines[:low]]), usable[:low]
 
 
 def _line(entry: Entry, terms: frozenset[str], longest: int) -> str:

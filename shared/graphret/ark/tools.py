@@ -10,92 +10,32 @@ import numpy as np
 
 from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
+from graphret.ark.columnar import Columns
+from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
 from graphret.ark.neighborhood import Asked, Neighborhood, explore
-from graphret.ark.observation import Entry, Observation, failure, fitting, quoted, shortened
+from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
-from graphret.llm.chat import Tool
 from graphret.schema import GraphSchema
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
-from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
 from graphret.types import Node
 from graphret.where import WhereLike
 
-SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
+__all__ = ["TOOLS", "Toolbox", "make_tools"]
 
 _LONGEST_QUERY = 2_000
 _LONGEST_ID = 500
-_SHOWN_QUERY = 200
+_SHOWN_QUERY = (200, 50, 0, 0)  # by how short the header must be
 _SHOWN_NAME = 200
 _SHOWN_LABELS = 8
 _SHOWN_VIA = 8
-_SHOWN_COUNTS = 30
-
-
-def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
-    """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
-
-    def count(default: int) -> dict[str, Any]:
-        return {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": settings.max_k,
-            "description": f"How many nodes to show; {min(default, settings.max_k)} by default.",
-        }
-
-    def names(what: str) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "string"}, "description": what}
-
-    def schema(required: Sequence[str], **properties: Any) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(required),
-            "additionalProperties": False,
-        }
-
-    return (
-        Tool(
-            SEARCH,
-            "Find nodes anywhere in the graph by their names and texts, best match first. Use it to get from words to "
-            "node ids, and to start again elsewhere.",
-            schema(
-                ["query"],
-                query={"type": "string", "description": "Words that the node's name or text should hold."},
-                k=count(settings.search_k),
-            ),
-        ),
-        Tool(
-            EXPLORE,
-            "Show the neighbours of one node, in both directions, with the relations that join them to it, and count "
-            "its relations. Narrow a large neighbourhood by type or relation, or rank it by a query.",
-            schema(
-                ["node"],
-                node={"type": "string", "description": "The id of a node, exactly as a tool has shown it."},
-                query={"type": "string", "description": "Ranks the neighbours by how well they match these words."},
-                node_types=names("Show only neighbours of these types."),
-                relation_types=names(
-                    'Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-" for one direction.'
-                ),
-                k=count(settings.neighbors_k),
-            ),
-        ),
-        Tool(
-            SELECT,
-            "Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is "
-            "selected stays selected.",
-            schema(["nodes"], nodes=names("Ids of nodes, exactly as a tool has shown them.")),
-        ),
-        Tool(FINISH, "End your work. Call it once what you selected answers the question.", schema([])),
-    )
-
-
-#: The tools with the paper's defaults.
-TOOLS = make_tools()
+_SHOWN_COUNTS = (30, 8, 0, 0)
+_TYPE, _RELATION = "node type", "relation"
 
 
 class Toolbox:
@@ -129,6 +69,7 @@ class Toolbox:
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
+        self._columns = Columns()
 
     @property
     def local(self) -> bool:
@@ -175,7 +116,7 @@ class Toolbox:
                 raise Unclear(f"{name} takes a JSON object with the arguments {', '.join(known)}.")
             return work(Arguments(name, arguments, known))
         except Unclear as problem:
-            return failure(str(problem))
+            return failure(str(problem), (), self.settings.observation_tokens)
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Do as `run`, off the event loop."""
@@ -209,16 +150,16 @@ class Toolbox:
             given.notes.append("nothing matches; try other words, fewer of them, or a name")
         fit = [node for node in nodes if len(node.id) <= _LONGEST_ID]
 
-        def header(shown: int, cut: bool) -> dict[str, Any]:
+        def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
             made: dict[str, Any] = {"found": len(nodes)}
             if shown < len(nodes):
                 made["shown"] = shown
             if cut:
                 made["cut"] = True
-            return made | {"query": shortened(query, _SHOWN_QUERY)} | self._notes(given)
+            return made | _query(query, level) | _notes(given, level)
 
         text, shown = self._fitting(header, self._entries(fit), query)
-        return Observation(text, tuple(node.id for node in fit[:shown]), total=len(nodes))
+        return Observation(text, tuple(fit[i].id for i in shown), total=len(nodes))
 
     # -- neighbourhood exploration
 
@@ -231,22 +172,27 @@ class Toolbox:
         relations = self._relations(given.names("relation_types"))
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
         if labels is not None:
-            self._require("node type", labels, lambda schema: list(schema.labels))
+            self._require(_TYPE, labels)
         asked = Asked(node.id, query, None if labels is None else frozenset(labels), relations, k)
-        found = explore(self.store, self.index, asked)
-        fit = [i for i, other in enumerate(found.nodes) if len(other.id) <= _LONGEST_ID]
+        found = self._look(asked)
+        fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
         entries = [
-            Entry(self._fields(found.nodes[i]) | _via(found.via[i]), text)
-            for i, text in zip(fit, self._texts([found.nodes[i] for i in fit]), strict=True)
+            Entry(entry.fields | _via(via), entry.text)
+            for entry, (_, via) in zip(self._entries([other for other, _ in fit]), fit, strict=True)
         ]
-        text, shown = self._fitting(self._explored(given, node, asked, found), entries, query)
+        text, shown = self._fitting(_explored(given, node, asked, found), entries, query)
         edges = [
-            (node.id, relation, found.nodes[i].id) if outgoing else (found.nodes[i].id, relation, node.id)
-            for i in fit[:shown]
-            for relation, outgoing in found.via[i][:_SHOWN_VIA]
+            (node.id, relation, other.id) if outgoing else (other.id, relation, node.id)
+            for other, via in (fit[i] for i in shown)
+            for relation, outgoing in via[:_SHOWN_VIA]
         ]
-        nodes = (found.nodes[i].id for i in fit[:shown])
-        return Observation(text, tuple(nodes), tuple(dict.fromkeys(edges)), found.total)
+        return Observation(text, tuple(fit[i][0].id for i in shown), tuple(dict.fromkeys(edges)), found.total)
+
+    def _look(self, asked: Asked) -> Neighborhood:
+        store, index = self.store, self.index
+        if isinstance(store, MemoryStore) and (asked.query is None or isinstance(index, ArrayIndex)):
+            return self._columns.explore(store.graph, index, asked)
+        return explore(store, index, asked)
 
     def _node(self, given: Arguments) -> Node | Observation:
         """The node that is asked for, or the answer where there is none."""
@@ -258,61 +204,47 @@ class Toolbox:
                     given.notes.append("node: the white space around it was left out")
                 return node
         close = closest_nodes(self.store, self.index, wanted)
-        return failure(no_such_node(wanted, close), [node.id for node in close])
+        most = self.settings.observation_tokens
+        for n in range(len(close), 0, -1):
+            answer = failure(no_such_node(wanted, close[:n]), [node.id for node in close[:n]], most)
+            if answer.nodes:
+                return answer
+        return failure(no_such_node(wanted, ()), (), most)
 
     def _relations(self, names: list[str] | None) -> dict[str, str] | None:
         if names is None:
             return None
-        known = self.schema().relation_names
+        known = self._names(_RELATION)[0]
         made: dict[str, str] = {}
         for name in names:
             relation, direction = (name, "both") if name in known else relation_filter(name)
             made[relation] = direction if made.get(relation, direction) == direction else "both"
-        self._require("relation", list(made), lambda schema: schema.relation_names)
+        self._require(_RELATION, list(made))
         return made
 
-    def _require(self, kind: str, names: Sequence[str], known: Callable[[GraphSchema], Collection[str]]) -> None:
-        """Refuse names that the graph does not have; one that the schema may have missed is let pass."""
-        if all(name in known(self.schema()) for name in names):
+    def _require(self, kind: str, names: Sequence[str]) -> None:
+        """Refuse names that the graph does not have; one that a sampled schema may have missed is let pass."""
+        if all(name in self._names(kind)[0] for name in names):
             return
-        schema = self.schema(anew=True)
-        wrong = [name for name in names if name not in known(schema)]
-        if wrong and not schema.sampled:
-            raise Unclear(no_such_name(kind, wrong, known(schema)))
+        known, all_known = self._names(kind, anew=True)
+        wrong = [name for name in names if name not in known]
+        if wrong and all_known:
+            raise Unclear(no_such_name(kind, wrong, known))
 
-    def schema(self, *, anew: bool = False) -> GraphSchema:
-        """Return the schema of the graph, read once unless `anew`."""
+    def _names(self, kind: str, *, anew: bool = False) -> tuple[Collection[str], bool]:
+        """Return the types or the relations of the graph, and whether these are all; read once unless `anew`."""
+        if isinstance(self.store, MemoryStore):
+            graph = self.store.graph
+            labels = {label for labels in graph.nodes.label_sets for label in labels}
+            return labels if kind == _TYPE else graph.edges.relations, True
         if self._schema is None or anew:
             self._schema = self.store.schema()
-        return self._schema
-
-    def _explored(
-        self, given: Arguments, node: Node, asked: Asked, found: Neighborhood
-    ) -> Callable[[int, bool], dict[str, Any]]:
-        counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
-
-        def header(shown: int, cut: bool) -> dict[str, Any]:
-            made: dict[str, Any] = {"explored": node.id, **_kind(node)}
-            if asked.query:
-                made["query"] = shortened(asked.query, _SHOWN_QUERY)
-            made |= {"shown": shown, "of": f"{found.total}+" if found.capped else found.total}
-            if cut:
-                made["cut"] = True
-            made["relations"] = [
-                [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
-                for (relation, outgoing, label), n in counts[:_SHOWN_COUNTS]
-            ]
-            if rest := sum(n for _, n in counts[_SHOWN_COUNTS:]):
-                made["other_relations"] = rest
-            return made | self._notes(given)
-
-        return header
+        schema = self._schema
+        return list(schema.labels) if kind == _TYPE else schema.relation_names, not schema.sampled
 
     # -- what is shown
 
-    def _fitting(
-        self, header: Callable[[int, bool], dict[str, Any]], entries: Sequence[Entry], query: str | None
-    ) -> tuple[str, int]:
+    def _fitting(self, header: Header, entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
         return fitting(
             header,
             entries,
@@ -322,23 +254,47 @@ class Toolbox:
         )
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
-        texts = self._texts(nodes)
-        return [Entry(self._fields(node), text) for node, text in zip(nodes, texts, strict=True)]
-
-    def _fields(self, node: Node) -> dict[str, Any]:
-        named = {"name": shortened(node.name, _SHOWN_NAME)} if node.name and node.name != node.id else {}
-        return {"id": node.id, **named, **_kind(node)}
-
-    def _texts(self, nodes: Sequence[Node]) -> list[str]:
-        """What each node says besides its name."""
+        """What is shown of nodes: id, name and type, and what they say besides their names."""
         texts = self.text.all_texts(nodes) if nodes else []
         return [
-            "" if text == node.name else text.removeprefix(f"{node.name}\n")
+            Entry(_fields(node), "" if text == node.name else text.removeprefix(f"{node.name}\n"))
             for node, text in zip(nodes, texts, strict=True)
         ]
 
-    def _notes(self, given: Arguments) -> dict[str, Any]:
-        return {"note": "; ".join(given.notes)} if given.notes else {}
+
+def _explored(given: Arguments, node: Node, asked: Asked, found: Neighborhood) -> Header:
+    counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
+
+    def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
+        listed = counts[: _SHOWN_COUNTS[level]]
+        made: dict[str, Any] = {"explored": node.id, **_kind(node)} if level < LEVELS - 1 else {}
+        made |= _query(asked.query, level)
+        made |= {"shown": shown, "of": f"{found.total}+" if found.partial else found.total}
+        if cut:
+            made["cut"] = True
+        if listed:
+            made["relations"] = [
+                [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
+                for (relation, outgoing, label), n in listed
+            ]
+        if rest := sum(n for _, n in counts[len(listed) :]):
+            made["other_relations"] = rest
+        return made | _notes(given, level)
+
+    return header
+
+
+def _query(query: str | None, level: int) -> dict[str, Any]:
+    return {"query": shortened(query, _SHOWN_QUERY[level])} if query and _SHOWN_QUERY[level] else {}
+
+
+def _notes(given: Arguments, level: int) -> dict[str, Any]:
+    return {"note": "; ".join(given.notes)} if given.notes and level < LEVELS - 1 else {}
+
+
+def _fields(node: Node) -> dict[str, Any]:
+    named = {"name": shortened(node.name, _SHOWN_NAME)} if node.name and node.name != node.id else {}
+    return {"id": node.id, **named, **_kind(node)}
 
 
 def _kind(node: Node) -> dict[str, Any]:
