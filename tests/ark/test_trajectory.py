@@ -14,6 +14,7 @@ import datasets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trajectory_helpers import small
 
 from graphret.ark.run import Run
 from graphret.ark.session import STOPS, ArkSession, CallRecord, StepRecord
@@ -97,18 +98,6 @@ def as_dict(run: Run) -> dict[str, Any]:
     return {"all": (run.question, run.seconds, run.how, run.created), "sessions": state, "votes": votes}
 
 
-def small(question: str = "who?", agents: int = 2) -> Run:
-    made = [ArkSession(question, "explore", agent=agent, model="m") for agent in range(agents)]
-    for session in made:
-        call = ToolCall("c1", "global_search", '{"query": "who"}')
-        session.messages += [Message.assistant("", [call]), Message.tool(call, '{"found": 1}\n{"id": "a"}')]
-        session.steps = [StepRecord(1, calls=[CallRecord("global_search", {"query": "who"}, nodes=["a"])])]
-        session.seen = {"a": None}
-        session.selection = ["a"]
-        session.end("finished")
-    return Run(question, made, 1.5)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(runs(), min_size=1, max_size=2))
 def test_what_is_recorded_is_read_back(tmp_path_factory: pytest.TempPathFactory, recorded: list[Run]) -> None:
@@ -157,7 +146,7 @@ def test_a_file_loads_as_a_data_set_as_it_is(tmp_path: Path) -> None:
 def test_threads_and_processes_record_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     code = (
-        "import sys; from test_trajectory import small; from graphret.ark.trajectory import Recorder\n"
+        "import sys; from trajectory_helpers import small; from graphret.ark.trajectory import Recorder\n"
         "for n in range(20): Recorder(sys.argv[1])(small('process ' + 'x' * 20000, 3))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
