@@ -12,9 +12,9 @@ from typing import Any
 
 import datasets
 import pytest
+from ark_runs import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trajectory_helpers import small
 
 from graphret.ark.run import Run
 from graphret.ark.session import STOPS, ArkSession, CallRecord, StepRecord
@@ -146,10 +146,10 @@ def test_a_file_loads_as_a_data_set_as_it_is(tmp_path: Path) -> None:
 def test_threads_and_processes_record_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     code = (
-        "import sys; from trajectory_helpers import small; from graphret.ark.trajectory import Recorder\n"
+        "import sys; from ark_runs import small; from graphret.ark.trajectory import Recorder\n"
         "for n in range(20): Recorder(sys.argv[1])(small('process ' + 'x' * 20000, 3))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     processes = [subprocess.Popen([sys.executable, "-c", code, str(path)], env=environment) for _ in range(2)]
 
     def record() -> None:
