@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from graphret.errors import MissingDependency
 
 try:
@@ -10,6 +12,7 @@ except ImportError as error:
     raise MissingDependency("langchain-core", "langchain", "langchain_graphret") from error
 
 from langchain_graphret.chat import LangChainChat
+from langchain_graphret.core_chat import CoreChat
 from langchain_graphret.documents import KEY, evidence_of, from_document, to_document, to_hit
 from langchain_graphret.embeddings import EncoderEmbeddings
 from langchain_graphret.expansion import SageExpansion
@@ -18,17 +21,40 @@ from langchain_graphret.graph import SageGraph
 from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
 
+if TYPE_CHECKING:
+    from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph
+
 __all__ = [
     "KEY",
+    "ArkRetriever",
+    "CoreChat",
     "EncoderEmbeddings",
     "LangChainChat",
     "LangChainSeeds",
     "SageExpansion",
     "SageGraph",
     "SageRetriever",
+    "ark_tools",
+    "create_ark_agent",
+    "create_ark_graph",
     "evidence_of",
     "from_document",
     "to_document",
     "to_hit",
     "to_where",
 ]
+
+_ARK = ("ArkRetriever", "ark_tools", "create_ark_agent", "create_ark_graph")  # imports LangGraph, which takes a while
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ARK:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from langchain_graphret import ark
+
+    value = globals()[name] = getattr(ark, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ARK})

@@ -1,5 +1,14 @@
 """ARK in LangChain and LangGraph: a graph of exploring agents, the agent, its tools, and a retriever."""
 
+from __future__ import annotations
+
+from graphret.errors import MissingDependency
+
+try:
+    import langgraph.graph  # noqa: F401
+except ImportError as error:
+    raise MissingDependency("langgraph", "langchain", "langchain_graphret.ark") from error
+
 from langchain_graphret.ark.agent import create_ark_agent
 from langchain_graphret.ark.graph import create_ark_graph
 from langchain_graphret.ark.retriever import ArkRetriever
