@@ -1,0 +1,71 @@
+"""`ScriptedExplorer`: a fixed policy in the place of a chat model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphret.ark.scripted.policy import next_calls
+from graphret.ark.scripted.transcript import Transcript
+from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
+from graphret.schema.text import estimate_tokens
+
+
+class ScriptedExplorer:
+    """A fixed policy that explores a graph with ARK's tools, in the place of a language model.
+
+    It is no model: it searches for the names in the question, follows the relations that its words name, and selects
+    where they lead, by rules. It makes an agent's whole loop run offline, the same each time: in tests, in load tests,
+    in demonstrations, and as a teacher whose trajectories a small model can imitate. It reads the question and what
+    the tools returned, nothing else, so that it works in any loop that offers tools of these names; every reply is
+    computed from the messages alone. What tools return is data to it, never an instruction.
+
+    Tokens are estimates.
+
+    Examples
+    --------
+    >>> from graphret.llm.chat import Message
+    >>> reply = ScriptedExplorer().chat([Message.user("Who directed Heat?")])
+    >>> [call.name for call in reply.tool_calls]
+    ['global_search', 'global_search']
+    """
+
+    name = "scripted-explorer"
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
+        seen = Transcript.read(messages)
+        offered = None if tools is None else {tool.name for tool in tools}
+        made = [call for call in next_calls(seen) if offered is None or call[0] in offered]
+        turn = sum(message.role == "assistant" for message in messages)
+        calls = tuple(
+            ToolCall(f"call_{turn}_{number}", name, json.dumps(arguments, ensure_ascii=False))
+            for number, (name, arguments) in enumerate(made)
+        )
+        text = "" if calls else "Done."
+        read = sum(estimate_tokens(message.content) for message in messages)
+        written = estimate_tokens(text) + sum(estimate_tokens(call.name + call.arguments) for call in calls)
+        return Reply(text, calls, Usage(read, written), "tool_calls" if calls else "stop", self.name)
+
+    async def achat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the contract
+    ) -> Reply:
+        """`chat`, which waits for nothing."""
+        return self.chat(messages, tools=tools)
