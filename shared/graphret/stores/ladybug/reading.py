@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.schema import GraphSchema, SchemaBuilder
+from graphret.schema import GraphSchema
 from graphret.stores.base import require_direction, require_limit, require_names
-from graphret.stores.ladybug.catalog import Catalog, NodeGroup, NodeTable, RelationTable, node_groups, relation_groups
+from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import quoted
 from graphret.stores.ladybug.records import (
@@ -24,23 +22,12 @@ from graphret.stores.ladybug.records import (
     match_by_key,
     node_id,
 )
+from graphret.stores.ladybug.sampling import COUNTED, SAMPLE, Condition, Sampler
 from graphret.stores.ladybug.where import LadybugWhere, fields
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 BLOCK = 10_000
-
-#: A schema reads at most this many nodes of each label and edges of each relation for their properties.
-SAMPLE = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition written for a group of tables, with its parameters."""
-
-    group: NodeGroup
-    text: str
-    parameters: dict[str, Any]
 
 
 class Reader:
@@ -190,30 +177,8 @@ class Reader:
                 for c in self._conditions(session, catalog.nodes.values(), self._restriction)
             )
             if self._restriction is not None or not catalog.relations:
-                return nodes, sum(self._triples(session, catalog).values())
+                return nodes, sum(self._sampler(session, catalog).triples().values())
             return nodes, session.rows("MATCH ()-[r]->() RETURN count(*)")[0][0]
-
-    def _triples(self, session: Session, catalog: Catalog) -> Counter[tuple[str, str, str]]:
-        """How many edges join the tables."""
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for table in catalog.relations.values():
-            for source, target in table.pairs:
-                for text, parameters in self._between(session, catalog, source, target):
-                    pattern = f"MATCH (a:{quoted(source)})-[r:{quoted(table.name)}]->(b:{quoted(target)})"
-                    n = session.rows(f"{pattern}{text} RETURN count(*)", parameters)[0][0]
-                    counts[source, table.name, target] += n
-        return counts
-
-    def _between(
-        self, session: Session, catalog: Catalog, source: str, target: str
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The filter of the edges from ``a`` to ``b`` by what may be read."""
-        if self._restriction is None:
-            yield "", {}
-            return
-        (one,) = self._conditions(session, [catalog.nodes[source]], self._restriction, "a")
-        (other,) = self._conditions(session, [catalog.nodes[target]], self._restriction, "b")
-        yield f" WHERE {one.text} AND {other.text}", {**one.parameters, **other.parameters}
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
@@ -258,60 +223,41 @@ class Reader:
             last = session.rows(f"MATCH (a:{quoted(source)}) RETURN max(offset(id(a)))")[0][0]
             if last is None or lowest > last:
                 return None
-            reader, found = EdgeReader([table]), []
-            for text, parameters in self._between(session, catalog, source, target):
-                rows = session.rows(
-                    f"MATCH (a:{quoted(source)})-[{reader.pattern('r')}]->(b:{quoted(target)})"
-                    f"{text or ' WHERE true'} AND offset(id(a)) >= $lowest AND offset(id(a)) < $below "
-                    f"RETURN {id_expression(a, 'a')}, {id_expression(b, 'b')}, {reader.expressions('r')}",
-                    {**parameters, "lowest": lowest, "below": below},
-                )
-                found += [reader.edge(node_id(s), node_id(t), values) for s, t, *values in rows]
-            return found
+            reader = EdgeReader([table])
+            text, parameters = self._sampler(session, catalog).between(source, target)
+            rows = session.rows(
+                f"MATCH (a:{quoted(source)})-[{reader.pattern('r')}]->(b:{quoted(target)})"
+                f"{text} AND offset(id(a)) >= $lowest AND offset(id(a)) < $below "
+                f"RETURN {id_expression(a, 'a')}, {id_expression(b, 'b')}, {reader.expressions('r')}",
+                {**parameters, "lowest": lowest, "below": below},
+            )
+            return [reader.edge(node_id(s), node_id(t), values) for s, t, *values in rows]
 
-    def schema(self) -> GraphSchema:
+    def schema(self, *, sample: int = SAMPLE, counted: int = COUNTED) -> GraphSchema:
         """Return labels and triples with their counts, and properties with types, coverage and examples.
 
-        Counts are exact, an edge counts under the primary labels of its ends. Properties are those of all nodes and
-        edges, or of some thousands of each table where there are more; the schema then says that it is sampled. They
-        have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them.
+        An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
+        ``id``, ``name`` and ``text`` among them. Where the graph is large, the schema says that it is sampled:
+        secondary labels, properties, and where there are very many, triples are then estimates. The same graph gives
+        the same schema.
+
+        Parameters
+        ----------
+        sample
+            Of about so many nodes of each label and edges of each relation the properties are read, of fewer where
+            there are many labels or relations.
+        counted
+            The edges are counted where the nodes that they may leave, summed over pairs of labels and relations, are
+            no more than this; else those of some nodes are.
         """
-        builder, sampled = SchemaBuilder(), False
-        labels: Counter[str] = Counter()
         with self._opened() as (session, catalog):
-            triples = self._triples(session, catalog)
-            primary = {name: "" if name == catalog.table_of("") else name for name in catalog.nodes}
-            for table in catalog.nodes.values():
-                reader = NodeReader(table)
-                for c in self._conditions(session, [table], self._restriction):
-                    head, n = f"MATCH ({c.group.pattern('n')}) WHERE {c.text} ", 0
-                    if table.native:
-                        for own, m in session.rows(head + "RETURN n.labels, count(*)", c.parameters):
-                            labels.update(dict.fromkeys([table.name] if own is None else own, m))
-                            n += m
-                    else:
-                        n = session.rows(head + "RETURN count(*)", c.parameters)[0][0]
-                        labels[table.name] += n
-                    sampled |= n > SAMPLE
-                    rows = session.rows(head + f"RETURN {reader.expressions('n')} LIMIT {SAMPLE}", c.parameters)
-                    builder.observe_nodes(reader.in_cypher(reader.node(row)) for row in rows)
-            for relation in catalog.relations.values():
-                of_edges = EdgeReader([relation])
-                for source, target in relation.pairs:
-                    n = triples[source, relation.name, target]
-                    share = max(1, SAMPLE // len(relation.pairs))
-                    if not n:
-                        continue
-                    sampled |= n > share
-                    for text, parameters in self._between(session, catalog, source, target):
-                        rows = session.rows(
-                            f"MATCH (a:{quoted(source)})-[{of_edges.pattern('r')}]->(b:{quoted(target)}){text} "
-                            f"RETURN {of_edges.expressions('r')} LIMIT {share}",
-                            parameters,
-                        )
-                        builder.observe_edges(of_edges.in_cypher(of_edges.edge("", "", row)) for row in rows)
-        counted = {(primary[s], relation, primary[t]): n for (s, relation, t), n in triples.items() if n}
-        return builder.build({label: n for label, n in labels.items() if n}, counted, sampled=sampled)
+            return self._sampler(session, catalog, sample, counted).schema()
+
+    def _sampler(self, session: Session, catalog: Catalog, sample: int = SAMPLE, counted: int = COUNTED) -> Sampler:
+        def conditions(tables: Iterable[NodeTable], variable: str) -> Iterator[Condition]:
+            return self._conditions(session, tables, self._restriction, variable)
+
+        return Sampler(session, catalog, conditions, self._restriction is not None, sample, counted)
 
     def _conditions(
         self, session: Session, tables: Iterable[NodeTable], where: Where | None, variable: str = "n"

@@ -1,0 +1,114 @@
+"""The schema of a Ladybug database: exact where it is small, and estimated, the same each time, where it is large."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from graphret.stores.ladybug import LadybugStore
+from graphret.types import Edge, Node
+
+N = 4_000
+
+
+@pytest.fixture(scope="module")
+def graph() -> tuple[list[Node], list[Edge]]:
+    rng = random.Random(0)
+    kinds = [("Person", "Author"), ("Person",), ("Film",), ("Film",)]
+    nodes = [
+        Node(f"n{i:05}", kinds[i % 4], f"name {i}", "", {"period": i % 100} | ({"half": True} if i % 8 < 4 else {}))
+        for i in range(N)
+    ]
+    edges = [
+        Edge(f"n{i:05}", "SAW" if k else "KNOWS", f"n{rng.randrange(N):05}", 1.0, {"stars": (i + k) % 5})
+        for i in range(N)
+        for k in range(3)
+    ]
+    return nodes, [*edges, Edge("n00000", "MADE", "n00002")]
+
+
+@pytest.fixture(scope="module")
+def store(graph: tuple[list[Node], list[Edge]]) -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:") as store:
+        store.upsert(*graph)
+        yield store
+
+
+def exact(nodes: list[Node], edges: list[Edge]) -> Counter[tuple[str, str, str]]:
+    label = {node.id: node.label for node in nodes}
+    return Counter((label[e.source], e.relation, label[e.target]) for e in edges)
+
+
+def test_a_graph_that_is_not_large_is_read_whole(store: LadybugStore, graph: tuple[list[Node], list[Edge]]) -> None:
+    schema = store.schema(sample=N * 3)
+    assert not schema.sampled
+    assert schema.labels == {"Author": N // 4, "Film": N // 2, "Person": N // 2}
+    assert schema.relations == exact(*graph)
+    assert schema.properties["Film"]["half"].coverage == 0.5
+    assert schema.relation_properties["SAW"]["stars"].coverage == 1.0
+
+
+def test_a_large_graph_is_sampled_and_says_so(store: LadybugStore, graph: tuple[list[Node], list[Edge]]) -> None:
+    schema = store.schema(sample=200)
+    assert schema.sampled
+    assert schema.relations == exact(*graph)  # counted: the nodes are no more than may be
+    assert (schema.labels["Film"], schema.labels["Person"]) == (N // 2, N // 2)
+    assert schema.labels["Author"] == pytest.approx(N // 4, rel=0.2)
+    film = schema.properties["Film"]
+    assert film["half"].coverage == pytest.approx(0.5, abs=0.1)
+    assert film["period"].type == "INTEGER"
+    assert schema.relation_properties["SAW"]["stars"].type == "INTEGER"
+
+
+def test_edges_of_a_large_graph_are_estimated(store: LadybugStore, graph: tuple[list[Node], list[Edge]]) -> None:
+    schema = store.schema(sample=400, counted=0)
+    assert schema.sampled
+    counts = exact(*graph)
+    assert schema.relations.keys() == counts.keys()
+    assert schema.relations["Person", "MADE", "Film"] == 1  # too rare to be drawn, and so looked up
+    for triple, n in counts.items():
+        if n > 100:
+            assert schema.relations[triple] == pytest.approx(n, rel=0.25)
+
+
+def test_rows_with_a_period_are_drawn_from_all_of_it(store: LadybugStore) -> None:
+    """Every second person is an author: every fortieth row would show none of them or nothing else."""
+    drawn = [store.schema(sample=sample).labels["Author"] for sample in (25, 50, 100, 250, 500)]
+    assert drawn == pytest.approx([N // 4] * len(drawn), rel=0.3)
+
+
+def test_the_same_graph_has_the_same_schema(store: LadybugStore) -> None:
+    for options in ({}, {"sample": 100}, {"sample": 100, "counted": 0}):
+        assert store.schema(**options) == store.schema(**options)
+
+
+def test_the_sampled_schema_of_a_view_shows_nothing_else(
+    store: LadybugStore, graph: tuple[list[Node], list[Edge]]
+) -> None:
+    nodes, edges = graph
+    kept = [node for node in nodes if node.properties["period"] < 50 and "Author" not in node.labels]
+    ids = {node.id for node in kept}
+    view = store.view({"period": {"$lt": 50}, "label": {"$ne": "Author"}})
+    counts = exact(nodes, [e for e in edges if e.source in ids and e.target in ids])
+    for counted in (0, 10**9):
+        schema = view.schema(sample=100, counted=counted)
+        assert schema.sampled
+        assert schema.labels == Counter(node.label for node in kept)
+        assert schema.relations.keys() == counts.keys()
+        assert "MADE" not in schema.relation_names
+        for triple, n in counts.items():
+            assert schema.relations[triple] == (pytest.approx(n, rel=0.5) if not counted else n)
+
+
+def test_few_sources_of_many_edges_show_their_properties() -> None:
+    nodes = [Node("hub", ("Hub",)), *(Node(f"n{i}", ("Leaf",)) for i in range(2_500))]
+    edges = [Edge("hub", "HAS", node.id, 1.0, {"since": i}) for i, node in enumerate(nodes[1:])]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes, edges)
+        schema = store.schema(sample=50)
+        assert schema.sampled
+        assert schema.relations == {("Hub", "HAS", "Leaf"): 2_500}
+        assert schema.relation_properties["HAS"]["since"].coverage == 1.0
