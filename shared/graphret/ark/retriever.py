@@ -10,11 +10,11 @@ from graphret.ark.board import Board
 from graphret.ark.calling import ToolCaller
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
-from graphret.ark.running import Agents, OnStep, one_each
+from graphret.ark.running import Agents, OnStep, as_store_error, one_each
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Toolbox
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
 from graphret.llm.running import run_sync
 from graphret.retriever import (
@@ -123,15 +123,22 @@ class Ark(Retriever):
         return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
 
     async def _explore(self, question: str) -> Run:
-        prompt = await asyncio.to_thread(self.prompt)  # which may have to read the schema
+        problem: GraphretError | None = None
+        try:
+            prompt = await asyncio.to_thread(self.prompt)  # which may have to read the schema
+        except Exception as error:
+            prompt, problem = "", as_store_error(error)
         sessions = [self.session(question, number, prompt) for number in range(self.settings.n_agents)]
+        for session in sessions if problem is not None else ():
+            session.end("failed", str(problem))
         board = Board(self.settings.n_agents, self.settings)
         agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step)
         run = await agents.run()
         if self.on_run is not None:
             self.on_run(run)
-        if agents.failures and self.on_failure == "raise":
-            raise RetrievalFailed(f"ark failed: {agents.failures[0]}") from agents.failures[0]
+        problem = problem or next(iter(agents.failures), None)
+        if problem is not None and self.on_failure == "raise":
+            raise RetrievalFailed(f"ark failed: {problem}") from problem
         return run
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
@@ -161,9 +168,17 @@ class Explored(Retriever):
         if run is not None:
             trace.extend(run.trace)
             for session in run.sessions:
-                if session.stop == "failed":
+                if session.failed and self.ark.on_failure == "raise":
+                    raise RetrievalFailed(f"ark failed: agent {session.agent + 1}: {session.error}")
+                if session.failed:
                     trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
-            hits = yield Compute(lambda: self._hits(run, k, where))
+            found = yield Compute(lambda: self._hits(run, k, where))
+            if isinstance(found, GraphretError):
+                if self.ark.on_failure == "raise":
+                    raise RetrievalFailed(f"ark failed: {found}") from found
+                trace.note("fallback", failed="store", error=f"{type(found).__name__}: {found}")
+            else:
+                hits = found
         signals = Signals(candidates=len(hits), walked_edges=run is not None and bool(hits) and _walked(run))
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
@@ -178,10 +193,13 @@ class Explored(Retriever):
         trace.extend(result.trace, f"{fallback}/")
         return Retrieval(query, k, filled(hits, result.hits, k), signals, trace)
 
-    def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit]:
+    def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit] | GraphretError:
         """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""
         votes, evidence = run.votes, run.evidence()
-        nodes = self.ark.store.get([vote.id for vote in votes]) if votes else []
+        try:
+            nodes = self.ark.store.get([vote.id for vote in votes]) if votes else []
+        except Exception as error:
+            return as_store_error(error)
         hits = [
             Hit(node, score, evidence[vote.id])
             for vote, node, score in zip(votes, nodes, scores(len(votes)), strict=True)

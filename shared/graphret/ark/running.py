@@ -14,7 +14,7 @@ from graphret.ark.observation import failure
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.tools import Toolbox
-from graphret.errors import GraphretError, InvalidInput, ModelError
+from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
 
 #: Told of an agent after each of its steps, and when it stops.
@@ -51,7 +51,9 @@ class Agents:
         try:
             waiting = set(tasks)
             while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=self.board.remaining, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     task.result()
                 if waiting and (reason := self.board.reason_to_stop()):
@@ -163,9 +165,15 @@ def _attempt(toolbox: Toolbox, call: ToolCall) -> tuple[Outcome, GraphretError |
     problem: GraphretError | None = None
     try:
         observation = toolbox.run(call.name, call.parsed or {})
-    except GraphretError as error:
-        observation, problem = failure(f"The graph could not be read: {error}"), error
+    except Exception as error:
+        problem = as_store_error(error)
+        observation = failure(f"The graph could not be read: {problem}")
     return (call, observation, time.perf_counter() - began), problem
+
+
+def as_store_error(error: Exception) -> GraphretError:
+    """Return what a store or an index raised as an error of ours: those of others raise their own."""
+    return error if isinstance(error, GraphretError) else StoreError(f"{type(error).__name__}: {error}")
 
 
 def one_each(what: str, given: object, n: int) -> list[object]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.observation import Observation, failure, json_line, quoted
@@ -23,6 +24,7 @@ STOPS = ("finished", "steps", "tokens", "seconds", "settled", "silent", "failed"
 #: A call, what came of it, and the seconds that it took.
 Outcome: TypeAlias = tuple[ToolCall, Observation, float]
 
+_NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
 _WARN_BELOW = 4
 _LEFT = '\n{"steps_left": '
 _NUDGE = (
@@ -45,6 +47,21 @@ class CallRecord:
     nodes: list[str] = field(default_factory=list)
     edges: list[list[str]] = field(default_factory=list)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON values; it shares lists with the record, which never change."""
+        return {
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+            "shown": self.shown,
+            "total": self.total,
+            "failed": self.failed,
+            "remembered": self.remembered,
+            "nodes": self.nodes,
+            "edges": self.edges,
+        }
+
 
 @dataclass(slots=True)
 class StepRecord:
@@ -62,6 +79,19 @@ class StepRecord:
     text: str = ""
     calls: list[CallRecord] = field(default_factory=list)
     selected: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {
+            "number": self.number,
+            "started": self.started,
+            "seconds": self.seconds,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "text": self.text,
+            "calls": [call.to_dict() for call in self.calls],
+            "selected": list(self.selected),
+        }
 
 
 class ArkSession:
@@ -118,6 +148,11 @@ class ArkSession:
         return 0 if self.stop else max(0, self.settings.max_steps - len(self.steps))
 
     @property
+    def failed(self) -> bool:
+        """Whether the agent's model failed, or it was given up without anything selected."""
+        return self.stop == "failed" or (self.stop == "silent" and not self.selection)
+
+    @property
     def tokens(self) -> int:
         """Tokens that the agent's model has read and written."""
         return sum(step.input_tokens + step.output_tokens for step in self.steps)
@@ -140,11 +175,11 @@ class ArkSession:
             raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
         if self.messages[-1].role == "assistant":
             raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
-        usage = reply.usage
+        usage, text = reply.usage, _encodable(reply.text)
         self.steps.append(
-            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=reply.text)
+            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
         )
-        self.messages.append(Message.assistant(reply.text, self._with_own_ids(reply.tool_calls)))
+        self.messages.append(Message.assistant(text, self._sendable(reply.tool_calls)))
         return self.pending
 
     def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
@@ -254,15 +289,15 @@ class ArkSession:
                 found.setdefault(key, call)
         return list(found.values())[: self.settings.max_calls]
 
-    def _with_own_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """The calls, each with an id that no other call of the reply has."""
+    def _sendable(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """The calls as endpoints take them back: ids that differ, names of their alphabet, text that can be encoded."""
         taken: set[str] = set()
         out = []
         for number, call in enumerate(calls):
-            if not call.id or call.id in taken:
-                call = ToolCall(f"call_{len(self.steps)}_{number}", call.name, call.arguments)
-            taken.add(call.id)
-            out.append(call)
+            own = call.id if call.id and call.id not in taken else f"call_{len(self.steps)}_{number}"
+            taken.add(own)
+            name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
+            out.append(ToolCall(own, name, _arguments(call)))
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,7 +309,7 @@ class ArkSession:
             "settings": self.settings.to_dict(),
             "messages": [message.to_dict() for message in self.messages],
             "selection": list(self.selection),
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [step.to_dict() for step in self.steps],
             "seen": list(self.seen),
             "stop": self.stop,
             "error": self.error,
@@ -308,6 +343,19 @@ class ArkSession:
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
+
+
+def _arguments(call: ToolCall) -> str:
+    """The arguments as the model wrote them, where they can be encoded; a client may write them anew."""
+    if call.parsed is None:
+        return _encodable(call.arguments)
+    written = json.dumps(call.parsed, ensure_ascii=False)
+    kept = _encodable(written)
+    return call.arguments if kept == written else kept
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _key(call: ToolCall) -> str:
