@@ -2,6 +2,26 @@
 
 from graphret.explain.html import Panel, html_page, write_html
 from graphret.explain.terminal import render
+from graphret.explain.timeline import Lane, Timeline, timeline
+from graphret.explain.timeline_html import timeline_page, write_timeline
+from graphret.explain.timeline_text import render_timeline, step_text
 from graphret.explain.words import Lookup, Marker, Reason, reasons, store_lookup
 
-__all__ = ["Lookup", "Marker", "Panel", "Reason", "html_page", "reasons", "render", "store_lookup", "write_html"]
+__all__ = [
+    "Lane",
+    "Lookup",
+    "Marker",
+    "Panel",
+    "Reason",
+    "Timeline",
+    "html_page",
+    "reasons",
+    "render",
+    "render_timeline",
+    "step_text",
+    "store_lookup",
+    "timeline",
+    "timeline_page",
+    "write_html",
+    "write_timeline",
+]

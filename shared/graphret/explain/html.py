@@ -23,6 +23,7 @@ _MAX_TEXT = 20_000
 _HEAD, _CARD, _GAP = 26, 54, 14  # pixels
 _LEFT, _RIGHT = 35.0, 65.0  # where the columns end and begin, percent of the width
 _LABEL = 20
+_FOOTER = "Made by graphret. Point at a node to see its edges; click it to read its text."
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
@@ -61,7 +62,7 @@ class Figures:
 
 
 @dataclass
-class _Nodes:
+class NodeTexts:
     """The nodes whose text the page can show, each once, by number."""
 
     numbers: dict[str, int] = field(default_factory=dict)
@@ -120,10 +121,35 @@ def html_page(
     limit
         The most hits of a retrieval to draw and to list.
     """
-    nodes = _Nodes()
+    nodes = NodeTexts()
     panels = [panels] if isinstance(panels, Panel) else list(panels)
     sections = [_panel(panel, nodes, lookup, limit) for panel in panels]
-    here = Path(__file__).parent
+    return document([_figures(figures) if figures else "", *sections], nodes, title=title, lead=lead, footer=_FOOTER)
+
+
+def document(
+    sections: Sequence[str],
+    nodes: NodeTexts,
+    *,
+    title: str,
+    lead: str,
+    footer: str,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+) -> str:
+    """Return sections of HTML as a whole page, with the texts of nodes and the page's own style and program.
+
+    Parameters
+    ----------
+    sections
+        HTML, everything in it escaped.
+    nodes
+        Those whose texts the page shows where one of their marks (``data-node``) is clicked.
+    title, lead, footer
+        Plain text.
+    styles, scripts
+        More files of this package to put into the page.
+    """
     data = json.dumps(nodes.records, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     return "\n".join(
         [
@@ -132,21 +158,24 @@ def html_page(
             f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",
-            f"<style>{(here / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
+            f"<style>{_files('page.css', *styles)}</style></head><body><main>",
             f"<h1>{escape(title)}</h1>",
             f'<p class="lead">{escape(lead)}</p>' if lead else "",
-            _figures(figures) if figures else "",
             *sections,
-            "<footer>Made by graphret. Point at a node to see its edges; click it to read its text.</footer>",
+            f"<footer>{escape(footer)}</footer>",
             '</main><dialog><button class="close" type="button">Close</button><div></div></dialog>',
             f'<script type="application/json" id="nodes">{data}</script>',
-            f"<script>{(here / 'page.js').read_text(encoding='utf-8')}</script></body></html>",
+            f"<script>{_files('page.js', *scripts)}</script></body></html>",
             "",
         ]
     )
 
 
-def _panel(panel: Panel, nodes: _Nodes, lookup: Lookup | None, limit: int) -> str:
+def _files(*names: str) -> str:
+    return "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
+
+
+def _panel(panel: Panel, nodes: NodeTexts, lookup: Lookup | None, limit: int) -> str:
     hits = panel.retrieval.hits[:limit]
     known = known_nodes([*hits, *(panel.flat.hits if panel.flat else ())], lookup)
     found = set(panel.flat.ids[: len(hits)]) if panel.flat else found_by_question(hits)
@@ -167,7 +196,7 @@ def _panel(panel: Panel, nodes: _Nodes, lookup: Lookup | None, limit: int) -> st
     )
 
 
-def _drawn(drawn: Picture, panel: Panel, nodes: _Nodes) -> str:
+def _drawn(drawn: Picture, panel: Panel, nodes: NodeTexts) -> str:
     height = _HEAD + drawn.slots * (_CARD + _GAP)
     numbers = [nodes.number(card.node) for card in drawn.cards]
     paths, labels, inside = [], [], dict[int, str]()
@@ -187,7 +216,7 @@ def _drawn(drawn: Picture, panel: Panel, nodes: _Nodes) -> str:
     )
 
 
-def _card(card: Card, number: int, panel: Panel, nodes: _Nodes, edge: str) -> str:
+def _card(card: Card, number: int, panel: Panel, nodes: NodeTexts, edge: str) -> str:
     node = card.node
     left = 4.0 if card.column == FOUND else _RIGHT
     classes = ["card", *(["gold"] if node.id in panel.gold else []), *(["passed"] if card.rank is None else [])]
@@ -245,7 +274,7 @@ def _hit_list(
     hits: Sequence[Hit],
     panel: Panel,
     known: Mapping[str, Node],
-    nodes: _Nodes,
+    nodes: NodeTexts,
     found: Collection[str] | None,
 ) -> str:
     marker = Marker(panel.retrieval.query)
@@ -261,7 +290,7 @@ def _item(
     hit: Hit,
     panel: Panel,
     known: Mapping[str, Node],
-    nodes: _Nodes,
+    nodes: NodeTexts,
     marker: Marker,
     found: Collection[str] | None,
 ) -> str:

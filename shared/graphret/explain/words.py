@@ -99,7 +99,16 @@ def _reason(hit: Hit, evidence: Evidence, known: Mapping[str, Node]) -> Reason:
         return Reason("neighbor", edge_text(evidence.relation, evidence.properties, ends), evidence.source)
     if evidence.kind == "fill":
         return Reason("fill", "fills a free place")
+    if evidence.kind == "votes" and "votes" in evidence.properties:
+        return Reason("votes", _vote(evidence))
     return Reason(evidence.kind, str(evidence), evidence.source)
+
+
+def _vote(evidence: Evidence) -> str:
+    given = evidence.properties
+    by = ", ".join(map(str, given.get("agents", ())))
+    place = f", at place {evidence.rank} at best" if evidence.rank is not None else ""
+    return f"selected by {given['votes']} of {given.get('of', given['votes'])} agents{f' ({by})' if by else ''}{place}"
 
 
 class Marker:

@@ -1,0 +1,382 @@
+"""What exploring agents did, read from a trace: lanes of steps on one clock, the vote, and the nodes reached."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphret.ark.run import Run
+from graphret.ark.session import FINISH, SELECT, CallRecord, StepRecord
+from graphret.explain.words import Lookup
+from graphret.types import Node, Retrieval, Stage, Trace
+
+#: What a timeline is read from.
+Source: TypeAlias = "Trace | Retrieval | Run"
+
+_AGENT = re.compile(r"(?P<before>.*?)explore/agent (?P<agent>\d+)(?:/step (?P<step>\d+))?")
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An agent: its steps, what it selected, and why it stopped."""
+
+    agent: int
+    model: str = ""
+    steps: tuple[StepRecord, ...] = ()
+    selection: tuple[str, ...] = ()
+    stop: str = ""
+    error: str = ""
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """The calls of all steps."""
+        return [call for step in self.steps for call in step.calls]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that its model read and wrote."""
+        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+
+    @property
+    def model_seconds(self) -> float:
+        """Seconds spent in the model."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def tool_seconds(self) -> float:
+        """Seconds spent in tools, those of calls that ran at once added up."""
+        return sum(call.seconds for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A node in the vote: who selected it, and its earliest place in a selection, from 1."""
+
+    id: str
+    agents: tuple[int, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run of exploring agents; without lanes where a trace has none.
+
+    `notes` are the degradations, `nodes` those that its source tells more of than their ids.
+    """
+
+    question: str = ""
+    lanes: tuple[Lane, ...] = ()
+    ranking: tuple[Choice, ...] = ()
+    how: str = ""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    @property
+    def end(self) -> float:
+        """Seconds at which the last step ended."""
+        return max([self.seconds, *(end for lane in self.lanes for *_, end in spans(lane))])
+
+
+@dataclass(slots=True)
+class Reached:
+    """A node that agents came to.
+
+    Parameters
+    ----------
+    id
+        The node.
+    depth
+        Edges walked from what a search found; 0 for what a search found.
+    agents, explored, selected
+        The agents to which it was shown, who explored its neighbours, and who selected it.
+    """
+
+    id: str
+    depth: int
+    agents: set[int] = field(default_factory=set)
+    explored: set[int] = field(default_factory=set)
+    selected: set[int] = field(default_factory=set)
+
+
+def timeline(source: Source) -> Timeline:
+    """Read a timeline from a trace, a retrieval or a recorded run; that of the first run, where a trace has several."""
+    if isinstance(source, Run):
+        return _read(source.trace, source.question, _told(source))
+    if isinstance(source, Retrieval):
+        return _read(source.trace, source.query, {hit.id: hit.node for hit in source.hits})
+    return _read(source, "", {})
+
+
+def same_steps(line: Timeline) -> dict[int, int]:
+    """Return the agents that did just what an earlier one did, each with that one."""
+    first: dict[str, int] = {}
+    done = {
+        lane.agent: repr([(step.text, [(c.tool, c.arguments, c.nodes) for c in step.calls]) for step in lane.steps])
+        for lane in line.lanes
+        if lane.steps
+    }
+    return {agent: first[what] for agent, what in done.items() if first.setdefault(what, agent) != agent}
+
+
+def told(line: Timeline, lookup: Lookup | None = None) -> dict[str, Node]:
+    """Return every node that a timeline is about: as `lookup` or its source has it, or its id alone."""
+    ids = dict.fromkeys([*reached(line), *(choice.id for choice in line.ranking)])
+    found = lookup(list(filter(None, ids))) if lookup else {}
+    return {id_: found.get(id_) or line.nodes.get(id_) or Node(id_, ()) for id_ in ids}
+
+
+def spans(lane: Lane) -> list[tuple[StepRecord, float, float, float]]:
+    """Return each step with when its model began, when it had replied and when its tools were done.
+
+    Seconds are counted from the run's start. Calls that ran at once are drawn one after the other, within the step.
+    """
+    out = []
+    for step, following in zip(lane.steps, [*lane.steps[1:], None], strict=True):
+        replied = step.started + step.seconds
+        done = replied + sum(call.seconds for call in step.calls)
+        out.append((step, step.started, replied, max(replied, min(done, following.started)) if following else done))
+    return out
+
+
+def call_text(call: CallRecord) -> str:
+    """Return a call as one line.
+
+    Examples
+    --------
+    >>> call_text(CallRecord("explore_neighborhood", {"node": "Dusk", "relation_types": ["directed_by"]}))
+    'explore_neighborhood("Dusk", relation_types=["directed_by"])'
+    """
+    if not isinstance(call.arguments, Mapping):
+        return f"{call.tool} {_short(str(call.arguments))}"
+    first = {"global_search": "query", "explore_neighborhood": "node", SELECT: "nodes"}.get(call.tool)
+    given = {name: value for name, value in call.arguments.items() if value is not None}
+    shown = [_value(given.pop(first))] if first in given else []
+    return f"{call.tool}({', '.join([*shown, *(f'{name}={_value(value)}' for name, value in given.items())])})"
+
+
+def outcome_text(call: CallRecord) -> str:
+    """Return what came of a call in a few words: how many nodes of how many, or that it could not be run.
+
+    Where nodes follow it ends in what they are.
+    """
+    if call.failed:
+        return "refused, and the model told why" + ("; close to it" if call.nodes else "")
+    if call.remembered:
+        return "from memory"
+    if call.tool == FINISH:
+        return ""
+    said = f"{call.shown} of {call.total}" if call.total > call.shown else str(call.shown)
+    return said + (" selected" if call.tool == SELECT else " shown")
+
+
+def names_text(ids: Sequence[str], most: int) -> str:
+    """Return the first ids and how many more there are."""
+    more = f" + {len(ids) - most} more" if len(ids) > most else ""
+    return "; ".join(map(_short, ids[:most])) + more
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "step"), counted(1200, "token")
+    ('1 step', '1,200 tokens')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def lane_text(lane: Lane) -> str:
+    """Return what an agent spent."""
+    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call"), counted(lane.tokens, "token")]
+    return ", ".join([*said, f"model {duration(lane.model_seconds)}", f"tools {duration(lane.tool_seconds)}"])
+
+
+def duration(seconds: float) -> str:
+    """Return seconds for a reader.
+
+    Examples
+    --------
+    >>> duration(0.00042), duration(0.25), duration(12.345)
+    ('0.42 ms', '250 ms', '12.35 s')
+    """
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 or not seconds else f"{1000 * seconds:.2f} ms"
+
+
+def stop_text(stop: str, error: str = "") -> str:
+    """Return in words why an agent stopped."""
+    said = _STOPS.get(stop, stop or "did not stop")
+    return f"{said}: {error}" if error else said
+
+
+def fallback_text(stage: Stage) -> str:
+    """Return a degradation in words."""
+    given = stage.details
+    said = str(given.get("error") or given.get("reason") or given)
+    return f"{given['failed']}: {said}" if given.get("failed") else said
+
+
+def reached(line: Timeline) -> dict[str, Reached]:
+    """Return the nodes that tools showed, by id, in the order in which they were first shown."""
+    depths = _depths(line)
+    found: dict[str, Reached] = {}
+    for lane, call in _shown(line):
+        for id_ in call.nodes:
+            found.setdefault(id_, Reached(id_, depths.get(id_, 0))).agents.add(lane.agent)
+        start = explored(call)
+        if start is not None and not call.failed:
+            found.setdefault(start, Reached(start, depths.get(start, 0))).explored.add(lane.agent)
+    for lane in line.lanes:
+        for id_ in lane.selection:
+            found.setdefault(id_, Reached(id_, depths.get(id_, 0))).selected.add(lane.agent)
+    return found
+
+
+def edges(line: Timeline) -> list[tuple[str, str, str]]:
+    """Return the edges that tools showed, each once, in the order in which they were first shown."""
+    triples = ((e[0], e[1], e[2]) for _, call in _shown(line) for e in call.edges if len(e) == 3)
+    return list(dict.fromkeys(triples))
+
+
+def explored(call: CallRecord) -> str | None:
+    """Return the node whose neighbours a call asked for: the one that all its edges share, or the one it names."""
+    if call.tool == SELECT:
+        return None
+    ends = [{edge[0], edge[-1]} for edge in call.edges]
+    named = call.arguments.get("node") if isinstance(call.arguments, Mapping) else None
+    shared = set.intersection(*ends) if ends else set()
+    if named in shared or not shared:
+        return named if isinstance(named, str) else None
+    return min(shared)
+
+
+_STOPS = {
+    "finished": "finished",
+    "steps": "out of steps",
+    "tokens": "out of tokens",
+    "seconds": "out of time",
+    "settled": "stopped, the vote was settled",
+    "silent": "given up, it called no tools",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+
+
+def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
+    before: str | None = None
+    steps: dict[int, list[StepRecord]] = {}
+    ended: dict[int, Stage] = {}
+    for stage in trace.stages:
+        match = _AGENT.fullmatch(stage.name)
+        if match is None:
+            continue
+        before = match["before"] if before is None else before
+        if match["before"] != before:
+            continue
+        of_agent = steps.setdefault(int(match["agent"]), [])
+        if match["step"] is None:
+            ended[int(match["agent"])] = stage
+        else:
+            of_agent.append(_step(stage, int(match["step"])))
+    named = {stage.name: stage for stage in reversed(trace.stages)}
+    whole = named.get(f"{before or ''}explore", Stage("explore"))
+    vote = named.get(f"{before or ''}vote", Stage("vote"))
+    return Timeline(
+        question,
+        tuple(_lane(agent, found, ended.get(agent)) for agent, found in sorted(steps.items())),
+        tuple(_choice(entry) for entry in vote.details.get("ranking", ())),
+        str(vote.details.get("how", "")),
+        whole.seconds,
+        tuple(fallback_text(stage) for stage in trace.fallbacks),
+        nodes,
+    )
+
+
+def _told(run: Run) -> dict[str, Node]:
+    """The nodes of a run as its tools showed them: a JSON object a line."""
+    nodes: dict[str, Node] = {}
+    said = (message for session in run.sessions for message in session.messages if message.role == "tool")
+    for line in (line for message in said for line in message.content.split("\n") if line.startswith('{"id"')):
+        try:
+            given = json.loads(line)
+        except ValueError:
+            continue
+        id_, kind = given["id"], given.get("type", [])
+        if isinstance(id_, str) and id_ not in nodes:
+            labels = tuple(map(str, kind)) if isinstance(kind, list) else (str(kind),)
+            nodes[id_] = Node(id_, labels, str(given.get("name", "")), str(given.get("text", "")))
+    return nodes
+
+
+def _step(stage: Stage, number: int) -> StepRecord:
+    given = stage.details
+    return StepRecord(
+        number,
+        given.get("started", 0.0),
+        given.get("model_seconds", 0.0),
+        given.get("input_tokens", 0),
+        given.get("output_tokens", 0),
+        given.get("text", ""),
+        [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.get("calls", ())],
+        list(given.get("selected", ())),
+    )
+
+
+def _lane(agent: int, steps: Sequence[StepRecord], ended: Stage | None) -> Lane:
+    given: Mapping[str, Any] = ended.details if ended else {}
+    selected = given.get("selected") or [id_ for step in steps for id_ in step.selected]
+    stop, error = str(given.get("stop") or ""), str(given.get("error") or "")
+    return Lane(agent, str(given.get("model", "")), tuple(steps), tuple(selected), stop, error)
+
+
+def _choice(entry: Mapping[str, Any]) -> Choice:
+    return Choice(entry["id"], tuple(voter + 1 for voter in entry.get("voters", ())), entry.get("position", 0))
+
+
+def _shown(line: Timeline) -> Iterator[tuple[Lane, CallRecord]]:
+    """The calls that showed nodes, in the order of the clock, then of the agents."""
+    timed = [
+        (step.started + step.seconds, lane.agent, step.number, lane, step) for lane in line.lanes for step in lane.steps
+    ]
+    for *_, lane, step in sorted(timed, key=lambda one: one[:3]):
+        for call in step.calls:
+            if call.tool != SELECT:
+                yield lane, call
+
+
+def _depths(line: Timeline) -> dict[str, int]:
+    """How many edges were walked from what a search found to each node, at least."""
+    found = [call for _, call in _shown(line)]
+    depths = {id_: 0 for call in found if explored(call) is None for id_ in call.nodes}
+    walked = [(start, call.nodes) for call in found if (start := explored(call)) is not None]
+    changed = True
+    while changed:
+        changed = False
+        for start, nodes in walked:
+            for id_ in nodes:
+                if depths.get(start, 0) + 1 < depths.get(id_, len(walked) + 2):
+                    depths[id_] = depths.get(start, 0) + 1
+                    changed = True
+    return depths
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(_short(value), ensure_ascii=False)
+    if isinstance(value, list):
+        most = 3
+        more = f", … {len(value) - most} more" if len(value) > most else ""
+        return f"[{', '.join(map(_value, value[:most]))}{more}]"
+    return _short(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
