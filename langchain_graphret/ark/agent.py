@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
 from graphret.ark.run import now
-from graphret.ark.running import ask, ask_blocking, run_calls
+from graphret.ark.running import as_store_error, ask, ask_blocking, run_calls
 from graphret.ark.session import Outcome
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
@@ -96,14 +96,12 @@ class Agent:
         builder = StateGraph(AgentState, input_schema=AgentInput, output_schema=AgentOutput)
         builder.add_node("model", Node(self._ask, self._aask))
         builder.add_node("tools", Node(self._run, self._arun))
-        then = "tools"
+        builder.add_edge(START, "model")
         if self.asks is not None:
             builder.add_node("approve", Node(self._approve))
             builder.add_edge("approve", "tools")
-            then = "approve"
-        builder.add_edge(START, "model")
-        builder.add_conditional_edges("model", lambda state: END if _stopped(state) else then, [then, END])
-        builder.add_conditional_edges("tools", lambda state: END if _stopped(state) else "model", ["model", END])
+        for node, then in (("model", "tools" if self.asks is None else "approve"), ("tools", "model")):
+            builder.add_conditional_edges(node, _unless_stopped(then), [then, END])
         return builder.compile(checkpointer=checkpointer, name="ark_agent")
 
     # -- nodes
@@ -147,7 +145,7 @@ class Agent:
         session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
         if state["remaining"] <= self.nodes_a_step:
             session.end("steps")
-        _tell("step", session, **_numbered(asdict(session.steps[-1])))
+        _tell("step", session, **_numbered(session.steps[-1].to_dict()))
         return self._written(session, live, run)
 
     # -- what they have in common
@@ -166,7 +164,15 @@ class Agent:
         number, n = state.get("agent", 0), self.ark.settings.n_agents
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < n:
             raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
-        session = self.ark.session(state["question"], number, self.ark.prompt())
+        problem: GraphretError | None = None
+        try:
+            prompt = self.ark.prompt()
+        except Exception as error:
+            prompt, problem = "", as_store_error(error)
+            self._failed(problem)
+        session = self.ark.session(state["question"], number, prompt)
+        if problem is not None:
+            session.end("failed", str(problem))
         room = state["remaining"] // self.nodes_a_step
         if room < session.settings.max_steps:  # LangGraph's recursion limit comes first, and the agent should know
             session.settings = replace(session.settings, max_steps=max(1, room))
@@ -175,9 +181,9 @@ class Agent:
         return session
 
     def _live(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
-        session = ArkSession.from_dict(state["agents"][0])
-        run = state.get("ark_run") or new_run()
-        return session, self.runs.of(run["id"], self.ark.settings.n_agents, session), run
+        saved, run = state["agents"][0], state.get("ark_run") or new_run()
+        live = self.runs.of(run["id"], self.ark.settings, saved)
+        return live.load(saved), live, run
 
     def _asked(self, session: ArkSession, live: Live) -> tuple[ChatModel, ArkSession, Toolbox, float | None, Board]:
         number = session.agent
@@ -213,7 +219,7 @@ class Agent:
         live.post(session)
         if session.stop is not None:
             _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
-        return {"agents": [session.to_dict()], "selection": list(session.selection), "ark_run": run}
+        return {"agents": [live.save(session)], "selection": list(session.selection), "ark_run": run}
 
 
 def new_run() -> Json:
@@ -221,8 +227,11 @@ def new_run() -> Json:
     return {"id": uuid.uuid4().hex, "created": now()}
 
 
-def _stopped(state: AgentState) -> bool:
-    return state["agents"][0]["stop"] is not None
+def _unless_stopped(then: str) -> Node:
+    def route(state: AgentState) -> str:
+        return then if state["agents"][0]["stop"] is None else END
+
+    return Node(route)
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:

@@ -127,7 +127,7 @@ def create_ark_graph(
     builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
     builder.add_node("agent", joined.agent.compile())
     builder.add_node("vote", Node(joined.vote, joined.avote))
-    builder.add_conditional_edges(START, joined.fan_out, ["agent", "vote"])
+    builder.add_conditional_edges(START, Node(joined.fan_out), ["agent", "vote"])
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
     compiled = builder.compile(checkpointer=checkpointer, name="ark")

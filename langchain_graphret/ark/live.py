@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from graphret.ark import ArkSession, ArkSettings, Board
+from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
 
@@ -24,9 +25,21 @@ class Live:
     then it takes it for one that may still select anything, so that nothing is called settled that is not.
     """
 
-    def __init__(self, n_agents: int, settings: ArkSettings) -> None:
-        self.board = Board(n_agents, settings)
+    def __init__(self, settings: ArkSettings) -> None:
+        self.board = Board(settings.n_agents, settings)
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+        self._kept: dict[int, tuple[Json, ArkSession]] = {}
+
+    def save(self, session: ArkSession) -> Json:
+        """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
+        saved = session.to_dict()
+        self._kept[session.agent] = saved, session
+        return saved
+
+    def load(self, saved: Json) -> ArkSession:
+        """Return an agent that was saved: read anew, unless it is the one just saved here and was not loaded since."""
+        kept = self._kept.pop(saved["agent"], None)
+        return kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved)
 
     def post(self, session: ArkSession) -> None:
         """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""
@@ -59,13 +72,13 @@ class LiveRuns:
         self._runs: OrderedDict[str, Live] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, run: str, n_agents: int, session: ArkSession) -> Live:
+    def of(self, run: str, settings: ArkSettings, saved: Json) -> Live:
         """Return the run that an agent belongs to; the clock of one that is new here starts where the agent is."""
         with self._lock:
             live = self._runs.get(run)
             if live is None:
-                live = self._runs[run] = Live(n_agents, session.settings)
-                live.board.began = time.perf_counter() - seconds_of(session)
+                live = self._runs[run] = Live(settings)
+                live.board.began = time.perf_counter() - seconds_of(ArkSession.from_dict(saved))
                 while len(self._runs) > _RUNS_KEPT:
                     self._runs.popitem(last=False)
             return live

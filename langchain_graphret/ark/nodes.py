@@ -1,4 +1,4 @@
-"""A LangGraph node written twice where it waits, blocking and awaited, and once where it does not."""
+"""Nodes and branches of LangGraph graphs, written twice where they wait, blocking and awaited, and once otherwise."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 
 class Node(Runnable[Any, Any]):
-    """A node of a graph; unlike a `RunnableLambda` it is no run of its own in traces, below the node's.
+    """A node or a branch of a graph.
+
+    Unlike a `RunnableLambda` it is no run of its own in traces, below the node's; unlike a plain function it costs an
+    asynchronous graph no thread.
 
     Parameters
     ----------
     work, awaited
-        From state to update. Without `awaited`, `work` must not block.
+        From state to update, or to where to go. Without `awaited`, `work` must not block.
     """
 
     def __init__(self, work: Callable[[Any], Any], awaited: Callable[[Any], Awaitable[Any]] | None = None) -> None:

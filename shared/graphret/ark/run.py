@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphret.ark.session import ArkSession
@@ -138,7 +138,7 @@ def _stages(session: ArkSession) -> list[Stage]:
                 "input_tokens": step.input_tokens,
                 "output_tokens": step.output_tokens,
                 **({"text": step.text} if step.text else {}),
-                "calls": [asdict(call) for call in step.calls],
+                "calls": [call.to_dict() for call in step.calls],
                 "selected": list(step.selected),
             },
         )
