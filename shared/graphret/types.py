@@ -116,6 +116,8 @@ class Evidence:
             return f"{self.relation} of {self.source}" + (f" ({about})" if about else "")
         if self.kind == "rank":
             return f"rank {self.rank} in {self.retriever}"
+        if self.kind == "votes":
+            return f"{self.properties.get('votes')} of {self.properties.get('of')} votes, place {self.rank}"
         return self.kind
 
 
