@@ -13,11 +13,12 @@ from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, n
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import quoted
 from graphret.stores.ladybug.records import (
-    EdgeKey,
     EdgeReader,
     NodeReader,
     edge_key,
+    edge_order,
     id_expression,
+    key_expression,
     keys_of,
     match_by_key,
     node_id,
@@ -28,6 +29,9 @@ from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 BLOCK = 10_000
+
+#: A statement of its own takes as long as reading so many edges more.
+WORTH_A_QUERY = 200
 
 
 class Reader:
@@ -106,18 +110,16 @@ class Reader:
         wanted = require_names("relations", relations)
         other = both(self._restriction, _bearing(labels, where))
         anchors = [*dict.fromkeys(_require_ids(ids))]
-        found: dict[EdgeKey, Edge] = {}
-        of_anchor: dict[str, dict[EdgeKey, Edge]] = {}
+        found: dict[tuple[Any, ...], Edge] = {}
+        of_anchor: dict[str, dict[tuple[Any, ...], Edge]] = {}
         with self._opened() as (session, catalog):
             tables: dict[str, list[str]] = {}
             for node, table in self.locate(session, catalog, anchors).items():
                 tables.setdefault(table, []).append(node)
             chosen = [t for t in catalog.relations.values() if wanted is None or t.name in wanted]
-            cut = limit if len(anchors) == 1 and all(t.native for t in chosen) else None
             for table, nodes in tables.items():
                 for way in ("out", "in") if direction == "both" else (direction,):
-                    for anchor, edge in self._around(session, catalog, table, nodes, chosen, other, way, cut):
-                        key = edge_key(edge) if catalog.relations[edge.relation].native else _loose_key(edge)
+                    for anchor, key, edge in self._around(session, catalog, table, nodes, chosen, other, way, limit):
                         of_anchor.setdefault(anchor, {}).setdefault(key, edge)
         for edges in of_anchor.values():
             if limit is None or len(edges) <= limit:
@@ -136,11 +138,11 @@ class Reader:
         other: Where | None,
         direction: str,
         limit: int | None,
-    ) -> Iterator[tuple[str, Edge]]:
-        """The edges of nodes of one table in one direction, each with its node.
+    ) -> Iterator[tuple[str, tuple[Any, ...], Edge]]:
+        """The edges of nodes of one table in one direction, each with its node and its key.
 
         The match of the edges is optional only in form: it makes the database start from the nodes, where otherwise
-        it goes through every edge of the table.
+        it goes through every edge of the table. With a limit, no more edges of a hub are returned.
         """
         table = catalog.nodes[anchor]
         keys = keys_of(table, ids)
@@ -151,23 +153,21 @@ class Reader:
                 pattern = f"[{reader.pattern('r')}]"
                 arrow = f"-{pattern}->" if direction == "out" else f"<-{pattern}-"
                 end = id_expression(condition.group.first, "m")
-                order = ""
-                if limit is not None and condition.group.first.native:
-                    order = (
-                        f" ORDER BY r.weight DESC, {end}, label(r), r.source_row IS NOT NULL, r.source_row, "
-                        f"r.target_row IS NOT NULL, r.target_row LIMIT {int(limit)}"
-                    )
                 where = "" if condition.text == "true" else f"WHERE {condition.text} "
-                rows = session.rows(
+                match = (
                     f"UNWIND $ids AS i {match_by_key(table)} "
                     f"OPTIONAL MATCH (n){arrow}({condition.group.pattern('m')}) {where}"
-                    f"WITH n, r, m WHERE r IS NOT NULL "
-                    f"RETURN {id_expression(table, 'n')}, {end}, {reader.expressions('r')}{order}",
-                    {"ids": keys, **condition.parameters},
+                    f"WITH n, r, m WHERE r IS NOT NULL RETURN "
                 )
-                for near_id, far_id, *values in rows:
-                    ends = node_id(near_id), node_id(far_id)
-                    yield ends[0], reader.edge(ends[near], ends[far], values)
+                of_edge = f"{id_expression(table, 'n')}, {end}, {reader.expressions('r')}"
+                of_edge += "" if reader.native else f", {reader.place('r')}"
+                for some, cut in _windows(session, match, table, keys, condition, reader, limit):
+                    rows = session.rows(match + of_edge + cut, {"ids": some, **condition.parameters})
+                    for near_id, far_id, *values in rows:
+                        place = () if reader.native else (values.pop(),)
+                        ends = node_id(near_id), node_id(far_id)
+                        edge = reader.edge(ends[near], ends[far], values)
+                        yield ends[0], (*edge_key(edge), *place), edge
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
@@ -288,9 +288,35 @@ def _require_ids(ids: Iterable[str]) -> list[str]:
     return list(ids)
 
 
-def _loose_key(edge: Edge) -> Any:
-    """In a graph that something else wrote, edges that are equal but for their properties are several."""
-    return *edge_key(edge), repr(sorted(edge.properties.items())), edge.weight
+def _windows(
+    session: Session,
+    match: str,
+    table: NodeTable,
+    keys: list[Any],
+    condition: Condition,
+    reader: EdgeReader,
+    limit: int | None,
+) -> Iterator[tuple[list[Any], str]]:
+    """Anchors in groups, each with the order and limit under which its edges are read.
+
+    The dialect has no limit by anchor: no subquery, no sorted list of structures, and a union takes longer with every
+    branch. So hubs are asked for one by one, and all other anchors together, whole. Of 20,000 edges, ten come in 25 ms
+    in this way; all of them take 270 ms to read.
+    """
+    order = edge_order(condition.group.first, reader) if limit is not None else None
+    if order is None:
+        yield keys, ""
+        return
+    cut, hubs = f" ORDER BY {order} LIMIT {limit}", keys
+    if len(keys) > 1:
+        rows = session.rows(f"{match}{key_expression(table, 'n')}, count(*)", {"ids": keys, **condition.parameters})
+        most = (limit or 0) + WORTH_A_QUERY
+        hubs = sorted(key for key, n in rows if n > most)
+        there = {key for key, n in rows if n <= most}
+        if there:
+            yield [key for key in keys if key in there], ""
+    for hub in hubs:
+        yield [hub], cut
 
 
 __all__ = ["BLOCK", "NodeTable", "Reader"]

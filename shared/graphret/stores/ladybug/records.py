@@ -47,6 +47,29 @@ def match_by_key(table: NodeTable, variable: str = "n") -> str:
     return f"MATCH ({variable}:{quoted(table.name)} {{{quoted(table.id_column)}: i}}) WHERE true"
 
 
+def key_expression(table: NodeTable, variable: str) -> str:
+    """Return what a query returns as the key of a node, as `keys_of` gives it."""
+    return f"{variable}.{quoted(table.id_column)}" if table.id_column else f"offset(id({variable}))"
+
+
+def edge_order(end: NodeTable, reader: EdgeReader) -> str | None:
+    """Return the order of edges ``r`` from one node to ``m``: by weight, the heaviest first, then as their keys are.
+
+    `None` where the database does not order ids as Python does.
+    """
+    own = id_expression(end, "m")
+    kind = end.columns[end.id_column] if end.id_column else "INTERNAL_ID"
+    if kind != "STRING":
+        if not kind.startswith(("INTERNAL_ID", "INT", "UINT", "SERIAL")):
+            return None
+        own = f"CAST({own} AS STRING)"
+    if not end.native:
+        own = f"CASE WHEN {own} IS NULL THEN 'None' ELSE {own} END"
+    rows = "r.source_row IS NOT NULL, r.source_row, r.target_row IS NOT NULL, r.target_row" if reader.native else ""
+    weight = "CASE WHEN r.weight IS NULL THEN 1.0 ELSE r.weight + 0.0 END DESC" if "weight" in reader.columns else ""
+    return ", ".join(part for part in (weight, own, "label(r)", rows, reader.place("r")) if part)
+
+
 class NodeReader:
     """Reads the nodes of one table: what a query returns of them, and how that becomes a `Node`."""
 
@@ -109,6 +132,10 @@ class EdgeReader:
     def expressions(self, variable: str) -> str:
         """Return what a query returns of an edge."""
         return ", ".join([f"label({variable})", *(f"{variable}.{quoted(column)}" for column in self.columns)])
+
+    def place(self, variable: str) -> str:
+        """Return what tells edges apart that are equal but for their properties, in what something else wrote."""
+        return "" if self.native else f"offset(id({variable}))"
 
     def edge(self, source: str, target: str, row: Sequence[Any]) -> Edge:
         """Return the edge of what was returned."""
