@@ -116,7 +116,7 @@ class Evidence:
             return f"{self.relation} of {self.source}" + (f" ({about})" if about else "")
         if self.kind == "rank":
             return f"rank {self.rank} in {self.retriever}"
-        if self.kind == "votes":
+        if self.kind == "votes" and self.properties:
             return f"{self.properties.get('votes')} of {self.properties.get('of')} votes, place {self.rank}"
         return self.kind
 

@@ -5,50 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 from explain_helpers import EVIL, QUESTION, asked
+from page_parsing import Parsed
 
 from graphret import Evidence, Hit, Node, Retrieval
 from graphret.explain import Panel, html_page, store_lookup, write_html
 from graphret.explain.html import Figures
-
-VOID = {"meta", "br", "img", "hr", "input", "link", "path"}
-
-
-class Parsed(HTMLParser):
-    """Elements with their attributes, and the text between them."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.script_texts: list[str] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID or tag == "path":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.script_texts.append(data)
-        elif not self.open or self.open[-1] != "style":
-            self.text += data
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def page_of(k: int = 3, **options: object) -> str:

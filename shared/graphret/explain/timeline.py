@@ -136,10 +136,11 @@ def spans(lane: Lane) -> list[tuple[StepRecord, float, float, float]]:
     Seconds are counted from the run's start. Calls that ran at once are drawn one after the other, within the step.
     """
     out = []
-    for step, following in zip(lane.steps, [*lane.steps[1:], None], strict=True):
+    nexts = [step.started for step in lane.steps[1:]]
+    for number, step in enumerate(lane.steps):
         replied = step.started + step.seconds
         done = replied + sum(call.seconds for call in step.calls)
-        out.append((step, step.started, replied, max(replied, min(done, following.started)) if following else done))
+        out.append((step, step.started, replied, max(replied, min([done, *nexts[number : number + 1]]))))
     return out
 
 

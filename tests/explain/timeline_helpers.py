@@ -1,0 +1,72 @@
+"""Runs of agents on a graph whose texts try to break out of the page."""
+
+from __future__ import annotations
+
+from ark_support import Follows, call, turns
+from explain_helpers import EVIL
+
+from graphret.ark import Ark, ArkSettings, Run
+from graphret.llm.chat import ChatError, Message, Reply, Usage
+from graphret.search import BM25Index
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node, Retrieval
+
+QUESTION = "who directed <em>Dawn</em>?"
+RELATION = 'directed <i>"by"'
+
+
+def graph() -> MemoryStore:
+    store = MemoryStore()
+    nodes = [
+        Node("dawn", ("Film",), "Dawn", EVIL),
+        Node("dusk", ("Film",), "Dusk"),
+        Node("ann", ("Person",), "Ann <b>Ames</b>", "She directs."),
+        Node(EVIL, ("Person",), "Bob"),
+    ]
+    store.upsert(nodes, [Edge("dawn", RELATION, "ann"), Edge("dusk", RELATION, "ann"), Edge("dawn", RELATION, EVIL)])
+    return store
+
+
+def _failing(messages: object) -> Reply:
+    raise ChatError(f"gone {EVIL}", model="dead <s>", reason="server")
+
+
+def explored(on_failure: str = "fallback") -> tuple[MemoryStore, Retrieval, Run]:
+    """A graph, what three agents found in it, and their run: the second finds less, the third has no model."""
+    store, runs = graph(), list[Run]()
+    search, walk = call("global_search", query="Dawn"), call("explore_neighborhood", node="dawn")
+    first = turns(
+        Reply(f"I look. {EVIL}", (search,), Usage(100, 10)),
+        [walk, call("explore_neighborhood", node="nobody <u>")],
+        [call("explore_neighborhood", node="ann"), search],
+        [call("select", nodes=["ann", EVIL]), call("finish")],
+    )
+    second = turns([search], [walk], [call("select", nodes=["ann"]), call("nonsense <hr>", x=EVIL), call("finish")])
+    models = [Follows(first, "one"), Follows(second, "two <s>"), Follows(_failing, "dead <s>")]
+    ark = Ark(
+        store,
+        BM25Index.of_store(store),
+        models,
+        settings=ArkSettings(early_stop=False),
+        on_run=runs.append,
+        on_failure=on_failure,
+    )
+    return store, ark.retrieve(QUESTION, 3), runs[0]
+
+
+def one_agent(*ids: str) -> Run:
+    """A run of one agent that selects what a search shows."""
+    store, runs = graph(), list[Run]()
+    policy = turns([call("global_search", query="Dawn Dusk")], [call("select", nodes=list(ids)), call("finish")])
+
+    def follow(messages: list[Message]) -> object:
+        return policy(messages)
+
+    Ark(
+        store,
+        BM25Index.of_store(store),
+        Follows(follow),  # type: ignore[arg-type]
+        settings=ArkSettings(n_agents=1),
+        on_run=runs.append,
+    ).retrieve(QUESTION, 3)
+    return runs[0]
