@@ -8,7 +8,7 @@ from graphret.ark.observation import quoted
 from graphret.cypher.suggestions import nearest
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.text import normalize_name
+from graphret.text import normalize_name, words
 from graphret.types import Node
 
 _FOUND = 20
@@ -38,8 +38,24 @@ def closest_nodes(store: GraphStore, index: TextIndex, wrong: str) -> list[Node]
 
 
 def closest_names(wrong: str, valid: Collection[str]) -> Sequence[str]:
-    """Return the valid names most like one that is none; those that come first by name where none is alike."""
-    return nearest(wrong[:_LONGEST], valid) or sorted(valid)[: 2 * _SHOWN]
+    """Return the valid names most like one that is none: as a whole, or else in a word; the first ones by name if none.
+
+    Parameters
+    ----------
+    wrong
+        A type or a relation.
+    valid
+        Those that there are.
+    """
+    asked = wrong[:_LONGEST]
+    by_word: dict[str, list[str]] = {}
+    for name in sorted(valid):
+        for word in words(name.replace("_", " ")):
+            by_word.setdefault(word, []).append(name)
+    alike = [
+        name for word in words(asked.replace("_", " ")) for one in nearest(word, by_word, 1) for name in by_word[one]
+    ]
+    return nearest(asked, valid) or list(dict.fromkeys(alike))[:_SHOWN] or sorted(valid)[: 2 * _SHOWN]
 
 
 def no_such_node(wrong: str, close: Sequence[Node]) -> str:

@@ -120,7 +120,8 @@ def _links(edges: Sequence[Edge], node: str) -> list[_Link]:
 def _matching(store: GraphStore, index: TextIndex, asked: Asked) -> list[_Link]:
     """Return the links of the node with what matches the query best in the whole graph."""
     assert asked.query is not None
-    best = index.search(asked.query, _SEARCHED).ids
+    found = index.search(asked.query, _SEARCHED)
+    best = [one for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True) if score > 0]
     return _links(store.neighbors(best, where={"id": asked.node}), asked.node) if best else []
 
 

@@ -11,8 +11,8 @@ from graphret.ark.snippet import excerpt
 from graphret.schema.text import estimate_tokens
 
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
-_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2, 0.0)
-_LEAST = 10  # characters of an excerpt worth showing
+_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)
+_BYTES_A_TOKEN = 2.5  # as estimate_tokens has it
 
 #: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and how
 #: short it must be: from 0, in full, to `LEVELS` − 1, the numbers alone.
@@ -105,29 +105,35 @@ def fitting(
         The text, and which of the entries it shows.
     """
 
-    def fits(text: str) -> bool:
-        return estimate_tokens(text) <= max_tokens
-
     half = max_tokens // 2
     level = next((n for n in range(LEVELS) if estimate_tokens(json_line(header(0, True, n))) <= half), LEVELS - 1)
-    usable = [i for i, one in enumerate(entries) if estimate_tokens(json_line(one.fields)) <= half]
+    bare = [json_line(entry.fields) for entry in entries]
+    usable = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
     cut = level > 0 or len(usable) < len(entries)
-    lines: list[str] = []
-    for share in _SHARES if any(entry.text for entry in entries) else (1.0,):
-        lines = [_line(entries[i], terms, round(snippet_chars * share)) for i in usable]
-        text = "\n".join([json_line(header(len(lines), cut or share < 1.0, level)), *lines])
-        if fits(text):
-            return text, usable
+
+    def written(lines: Sequence[str], cut: bool) -> str | None:
+        text = "\n".join([json_line(header(len(lines), cut, level)), *lines])
+        return text if estimate_tokens(text) <= max_tokens else None
+
+    lines = [bare[i] for i in usable]
+    least = written(lines, True)
+    if least is not None:
+        room = max_tokens * _BYTES_A_TOKEN - len(least)
+        texts = [excerpt(entries[i].text, terms, snippet_chars) for i in usable]
+        for share in _SHARES:
+            longest = round(snippet_chars * share)
+            if sum(min(len(text), longest) for text in texts) <= room:
+                short = texts if share == 1.0 else [excerpt(text, terms, longest) for text in texts]
+                full = [_with_text(line, text) for line, text in zip(lines, short, strict=True)]
+                if (text := written(full, cut or share < 1.0)) is not None:
+                    return text, usable
+        return least, usable
     low, high = 0, max(len(lines) - 1, 0)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits("\n".join([json_line(header(middle, True, level)), *lines[:middle]])):
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (low, middle - 1) if written(lines[:middle], True) is None else (middle, high)
     return "\n".join([json_line(header(low, True, level)), *lines[:low]]), usable[:low]
 
 
-def _line(entry: Entry, terms: frozenset[str], longest: int) -> str:
-    text = excerpt(entry.text, terms, longest) if entry.text and longest >= _LEAST else ""
-    return json_line({**entry.fields, "text": text} if text else entry.fields)
+def _with_text(line: str, text: str) -> str:
+    return f'{line[:-1]}, "text": {json_line(text)}}}' if text else line

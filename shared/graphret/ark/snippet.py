@@ -11,6 +11,7 @@ from graphret.text import tokenize
 _ANALYZER = Analyzer()
 _MARK = "…"
 _MATCHES = 200
+_LEAST = 10  # characters worth showing
 _CONTEXT = 3  # one part in three of the room that is left goes before the match
 
 
@@ -22,8 +23,11 @@ def query_terms(query: str | None) -> frozenset[str]:
 def excerpt(text: str, terms: frozenset[str], longest: int) -> str:
     """Return at most `longest` characters of a text on one line, around the place where most terms stand together.
 
-    Without a term in the text it is its beginning. Characters that cannot be seen are left out.
+    Without a term in the text it is its beginning; nothing where `longest` is next to none. Characters that cannot be
+    seen are left out.
     """
+    if longest < _LEAST:
+        return ""
     clean = one_line(text)
     if len(clean) <= longest:
         return clean

@@ -12,7 +12,7 @@ from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
-from graphret.ark.neighborhood import Asked, Neighborhood, explore
+from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
@@ -169,10 +169,10 @@ class Toolbox:
             return node
         query = given.text("query", _LONGEST_QUERY)
         labels = given.names("node_types")
-        relations = self._relations(given.names("relation_types"))
+        relations = self._relations(given)
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
         if labels is not None:
-            self._require(_TYPE, labels)
+            self._require(given, _TYPE, labels)
         asked = Asked(node.id, query, None if labels is None else frozenset(labels), relations, k)
         found = self._look(asked)
         fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
@@ -192,7 +192,7 @@ class Toolbox:
         store, index = self.store, self.index
         if isinstance(store, MemoryStore) and (asked.query is None or isinstance(index, ArrayIndex)):
             return self._columns.explore(store.graph, index, asked)
-        return explore(store, index, asked)
+        return explore(store, index, asked, CAP)
 
     def _node(self, given: Arguments) -> Node | Observation:
         """The node that is asked for, or the answer where there is none."""
@@ -211,7 +211,8 @@ class Toolbox:
                 return answer
         return failure(no_such_node(wanted, ()), (), most)
 
-    def _relations(self, names: list[str] | None) -> dict[str, str] | None:
+    def _relations(self, given: Arguments) -> dict[str, str] | None:
+        names = given.names("relation_types")
         if names is None:
             return None
         known = self._names(_RELATION)[0]
@@ -219,10 +220,10 @@ class Toolbox:
         for name in names:
             relation, direction = (name, "both") if name in known else relation_filter(name)
             made[relation] = direction if made.get(relation, direction) == direction else "both"
-        self._require(_RELATION, list(made))
+        self._require(given, _RELATION, list(made))
         return made
 
-    def _require(self, kind: str, names: Sequence[str]) -> None:
+    def _require(self, given: Arguments, kind: str, names: Sequence[str]) -> None:
         """Refuse names that the graph does not have; one that a sampled schema may have missed is let pass."""
         if all(name in self._names(kind)[0] for name in names):
             return
@@ -230,6 +231,7 @@ class Toolbox:
         wrong = [name for name in names if name not in known]
         if wrong and all_known:
             raise Unclear(no_such_name(kind, wrong, known))
+        given.notes.extend(f"a look at a part of the graph has seen no {kind} {quoted(name, 40)}" for name in wrong[:3])
 
     def _names(self, kind: str, *, anew: bool = False) -> tuple[Collection[str], bool]:
         """Return the types or the relations of the graph, and whether these are all; read once unless `anew`."""

@@ -1,0 +1,174 @@
+"""The neighbourhood by columns and through the contract of stores, which must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from ark_graphs import LABELS, RELATIONS, WORDS, OnlyContract, graphs, lines_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests_support import HashingEncoder
+
+from graphret.ark import ArkSettings, Toolbox
+from graphret.ark.columnar import Columns
+from graphret.ark.neighborhood import Asked, explore
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, TextIndex
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+Graph = tuple[list[Node], list[Edge]]
+
+queries = st.one_of(st.none(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
+labels = st.one_of(st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1))
+relations = st.one_of(
+    st.none(), st.dictionaries(st.sampled_from(RELATIONS), st.sampled_from(["in", "out", "both"]), min_size=1)
+)
+
+
+def indexes(store: MemoryStore) -> list[TextIndex]:
+    encoder = HashingEncoder()
+    half = [node for block in store.nodes() for node in block][::2]
+    return [
+        BM25Index.of_store(store),
+        BM25Index.build(half),
+        DenseIndex.of_store(store, encoder),
+        DenseIndex.of_store(store, encoder, hnsw=HnswSettings(above=1)),
+        FieldIndex.of_store(store),
+    ]
+
+
+@given(graph=graphs(), query=queries, labels=labels, relations=relations, k=st.integers(1, 15), data=st.data())
+@settings(max_examples=150)
+def test_both_paths_agree_and_show_what_passes(
+    graph: Graph,
+    query: str | None,
+    labels: frozenset[str] | None,
+    relations: dict[str, str] | None,
+    k: int,
+    data: st.DataObject,
+) -> None:
+    nodes, edges = graph
+    store = MemoryStore.of(nodes, edges)
+    index = data.draw(st.sampled_from(indexes(store)), label="index")
+    node = data.draw(st.sampled_from(nodes), label="node")
+    asked = Asked(node.id, query, labels, relations, k)
+    found = Columns().explore(store.graph, index, asked)
+    assert found == explore(store, index, asked)
+
+    kinds = {one.id: one.labels for one in nodes}
+    passing: dict[str, set[tuple[str, bool]]] = {}
+    for edge in edges:
+        for other, leaves in ((edge.target, True), (edge.source, False)):
+            here = edge.source if leaves else edge.target
+            fits = relations is None or relations.get(edge.relation) in ("both", "out" if leaves else "in")
+            loop_again = edge.source == edge.target and not leaves
+            if here == node.id and fits and not loop_again and (labels is None or labels & {*kinds[other]}):
+                passing.setdefault(other, set()).add((edge.relation, leaves))
+    assert found.total == len(passing)
+    assert {one.id: set(via) for one, via in zip(found.nodes, found.via, strict=True)}.items() <= passing.items()
+    assert len(found.nodes) == min(k, len(passing))
+
+
+@given(graph=graphs(), data=st.data())
+@settings(max_examples=60)
+def test_an_observation_is_the_same_over_a_store_of_which_only_the_contract_is_known(
+    graph: Graph, data: st.DataObject
+) -> None:
+    nodes, edges = graph
+    store = MemoryStore.of(nodes, edges)
+    index = BM25Index.of_store(store)
+    arguments = {
+        "node": data.draw(st.sampled_from(nodes)).id,
+        "query": data.draw(queries),
+        "node_types": data.draw(st.one_of(st.none(), st.lists(st.sampled_from(LABELS), max_size=2))),
+        "relation_types": data.draw(st.one_of(st.none(), st.lists(st.sampled_from(RELATIONS), max_size=2))),
+        "k": data.draw(st.integers(-1, 15)),
+    }
+    near = Toolbox(store, index).run("explore_neighborhood", arguments)
+    far = Toolbox(OnlyContract(store), index).run("explore_neighborhood", arguments)
+    assert near == far
+    lines_of(near)
+
+
+def test_ranked_by_query_then_by_weight_then_by_id() -> None:
+    nodes = [Node(one, text="a roof" if one in "cd" else "") for one in "abcdef"]
+    edges = [Edge("a", "r", "f", 3.0), Edge("e", "r", "a", 3.0), Edge("a", "r", "b"), Edge("a", "r", "d"),
+             Edge("c", "r", "a", 2.0)]  # fmt: skip
+    store = MemoryStore.of(nodes, edges)
+    found = Columns().explore(store.graph, BM25Index.of_store(store), Asked("a", "roofs"))
+    assert [one.id for one in found.nodes] == ["c", "d", "e", "f", "b"]
+
+
+def test_the_heaviest_of_parallel_edges_counts() -> None:
+    edges = [Edge("a", "r", "b", 1.0), Edge("b", "s", "a", 5.0), Edge("a", "r", "c", 4.0)]
+    store = MemoryStore.of([Node("a"), Node("b"), Node("c")], edges)
+    index = BM25Index.of_store(store)
+    found = Columns().explore(store.graph, index, Asked("a"))
+    assert [one.id for one in found.nodes] == ["b", "c"]
+    assert found.via[0] == [("r", True), ("s", False)]
+    filtered = Columns().explore(store.graph, index, Asked("a", relations={"r": "both"}))
+    assert [one.id for one in filtered.nodes] == ["c", "b"]
+
+
+def test_a_write_to_store_or_index_is_seen_at_once() -> None:
+    store = MemoryStore.of([Node(f"n{i:04}", text="roof") for i in range(3000)])
+    store.upsert([Node("hub")], [Edge("hub", "r", f"n{i:04}") for i in range(3000)])
+    index = BM25Index.of_store(store)
+    columns, asked = Columns(), Asked("hub", "temple", k=1)
+    assert columns.explore(store.graph, index, asked).nodes[0].id == "n0000"
+    store.attach(index)
+    store.upsert([Node("a new one", text="temple")], [Edge("hub", "r", "a new one")])
+    assert columns.explore(store.graph, index, asked).nodes[0].id == "a new one"
+    store.delete(["a new one"])
+    assert columns.explore(store.graph, index, asked).nodes[0].id == "n0000"
+
+
+def hub(n: int) -> MemoryStore:
+    """A hub with `n` neighbours, of which the lightest alone says "temple"."""
+    nodes = [Node(f"n{i:04}", ("even" if i % 2 == 0 else "odd",), text="temple" if i == n - 1 else "") for i in range(n)]
+    edges = [Edge("hub", "r" if i % 3 else "s", f"n{i:04}", float(n - i)) for i in range(n)]
+    return MemoryStore.of([Node("hub"), *nodes], edges)
+
+
+def test_beyond_the_cap_the_filters_are_left_to_the_store() -> None:
+    store = hub(100)
+    index = BM25Index.of_store(store)
+    found = explore(store, index, Asked("hub", labels=frozenset(["odd"]), relations={"s": "out"}, k=3), cap=20)
+    assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
+    assert (found.total, found.capped, found.partial) == (17, True, False)
+    assert sum(found.counts.values()) == 20
+
+
+def test_beyond_the_cap_the_best_matches_are_found_all_the_same() -> None:
+    store = hub(100)
+    found = explore(store, BM25Index.of_store(store), Asked("hub", "temples", k=2), cap=20)
+    assert [one.id for one in found.nodes] == ["n0099", "n0000"]
+    assert found.partial
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": "temple"}, {"relation_types": ["r"]}])
+def test_what_was_not_read_is_said(arguments: dict[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphret.ark.tools.CAP", 20)
+    store = hub(100)
+    tools = Toolbox(OnlyContract(store), BM25Index.of_store(store), ArkSettings())
+    head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]
+    assert head["of"] in ("20+", "21+")
+    assert all(n.endswith("+") for _, _, n in head["relations"])
+
+
+class Raising:
+    """An index that knows some nodes only, as one in a database does."""
+
+    def __init__(self, inner: BM25Index) -> None:
+        self._inner = inner
+        self.search = inner.search
+        self.score = inner.score
+
+
+def test_an_index_that_lacks_neighbours_ranks_those_that_it_has() -> None:
+    store = hub(10)
+    index = BM25Index.build([node for block in store.nodes(labels=["odd"]) for node in block])
+    for one in (index, Raising(index)):
+        found = explore(store, one, Asked("hub", "temple", k=2))
+        assert [node.id for node in found.nodes] == ["n0009", "n0001"]
