@@ -22,22 +22,24 @@ def over_neo4j(
 ) -> Neo4jStore:
     """Return a `Neo4jStore` on the driver of a `Neo4jPropertyGraphStore`; see `from_property_graph_store`.
 
-    Nodes that LlamaIndex wrote go by its ids. In a database that has none of them the graph is read as `Neo4jStore`
-    finds it.
+    Nodes that LlamaIndex wrote go by its ids, and nodes that are written into an empty database are such that it reads
+    them. Any other graph is read as `Neo4jStore` finds it.
     """
     options = {"database": getattr(store, "_database", None), **options}
     layout: Layout | str | None = options.pop("layout", None)
     if layout is None:
         probe = Neo4jStore.from_driver(store.client, database=options["database"], layout=FOREIGN)
         everything, llama = (row[0] for row in probe.query(_COUNTS).rows)
-        given = any(one is not None for one in (id_property, name_property, text_property, label))
-        if llama or given:
-            base = LLAMA_INDEX if llama else FOREIGN
+        given = any(one is not None for one in (id_property, name_property, text_property))
+        fresh = not everything and not given and label is None
+        if llama or fresh or given or label is not None:
+            base = LLAMA_INDEX if llama or fresh or label == _NODE else FOREIGN
             layout = replace(
                 base,
                 id=id_property or base.id,
                 name=(name_property, *base.name) if name_property else base.name,
                 text=(text_property, *base.text) if text_property else base.text,
-                label=label or (_NODE if llama and llama == everything else None),
+                label=label or (_NODE if fresh or (llama and llama == everything) else None),
+                lossless=base.lossless and not given,
             )
     return Neo4jStore.from_driver(store.client, layout=layout or "auto", **options)

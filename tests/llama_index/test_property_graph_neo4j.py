@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import neo4j
@@ -19,9 +20,10 @@ from llama_support import HashEmbedding
 from graphret import Expand
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
 from graphret.search import BM25Index, Neo4jTextIndex
+from graphret.stores.base import GraphStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.graphs import EDGES, NODES
-from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.testing.stores import CypherStoreSuite, all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,
@@ -34,11 +36,32 @@ from llama_index_graphret.labelled import to_relation
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture
-def theirs(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any) -> Iterator[Neo4jPropertyGraphStore]:
-    """LlamaIndex's own store with a small graph."""
+@pytest.fixture(scope="module")
+def connected(neo4j_module: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any) -> Iterator[Neo4jPropertyGraphStore]:
+    """LlamaIndex's own store, with its constraints and indexes."""
     user, password = neo4j_auth or ("neo4j", "none")
     store = Neo4jPropertyGraphStore(user, password, neo4j_uri, refresh_schema=False)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def bare(connected: Neo4jPropertyGraphStore) -> Neo4jPropertyGraphStore:
+    """LlamaIndex's own store, with nothing in it."""
+    connected.structured_query("MATCH (n) DETACH DELETE n")
+    return connected
+
+
+class TestNeo4jPropertyGraphStore(CypherStoreSuite):
+    @pytest.fixture
+    def store(self, bare: Neo4jPropertyGraphStore) -> GraphStore:
+        return from_property_graph_store(bare)
+
+
+@pytest.fixture
+def theirs(bare: Neo4jPropertyGraphStore) -> Neo4jPropertyGraphStore:
+    """LlamaIndex's own store with a small graph."""
+    store = bare
     store.upsert_nodes(
         [
             EntityNode(name="Ada Lovelace", label="Person", properties={"born": 1815, "triplet_source_id": "c1"}),
@@ -56,8 +79,7 @@ def theirs(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any) -> Iterat
             )
         ]
     )
-    yield store
-    store.close()
+    return store
 
 
 LLAMA_NODES = [
@@ -80,9 +102,38 @@ def test_their_graph_is_read_by_their_ids_without_internals(theirs: Neo4jPropert
     assert set(store.schema().labels) == {"Person", "Machine", "Chunk"}
     assert store.neighbors(["c1"]) == LLAMA_EDGES[1:]
     assert store.query("MATCH (p:Person) RETURN p").rows == [(LLAMA_NODES[0],)]
-    with pytest.raises(QueryRefused):
-        store.query("MATCH (p:Person) SET p.born = 0")
     theirs.structured_query("RETURN 1")  # their driver stays theirs
+
+
+def test_what_graphret_writes_is_there_for_llama_index(bare: Neo4jPropertyGraphStore) -> None:
+    chunk = Node("c1", ("Chunk",), "", "Ada wrote notes.", {"page": 3})
+    odd = Node("b" * 5_000, ("Person",), "Babbage", properties={"embedding": "no vector", "name": "Charles"})
+    store = from_property_graph_store(bare)
+    store.upsert([LLAMA_NODES[0], chunk, odd], [LLAMA_EDGES[1], Edge(LLAMA_NODES[0].id, "KNEW", odd.id, 2.0)])
+    ada, said = bare.get(ids=["Ada Lovelace"]) + bare.get(ids=["c1"])
+    assert isinstance(ada, EntityNode)
+    assert isinstance(said, ChunkNode)
+    assert (ada.name, ada.properties["born"], said.text) == ("Ada Lovelace", 1815, "Ada wrote notes.")
+    ((left, relation, right),) = bare.get_triplets(entity_names=["Ada Lovelace"])
+    assert (left.id, relation.label, right.id) == ("Ada Lovelace", "KNEW", "Babbage")
+    again = from_property_graph_store(bare)
+    assert again.get([odd.id, "c1"]) == [odd, chunk]
+    assert [e.weight for e in again.neighbors([odd.id])] == [2.0]
+
+
+def test_embeddings_stay_while_name_and_text_do(theirs: Neo4jPropertyGraphStore) -> None:
+    def embeddings() -> dict[str, Any]:
+        rows = theirs.structured_query("MATCH (n) RETURN n.id AS id, n.embedding AS embedding")
+        return {row["id"]: row["embedding"] for row in rows}
+
+    store = from_property_graph_store(theirs)
+    _, engine, chunk = LLAMA_NODES
+    store.upsert([replace(engine, properties={"built": False}), replace(chunk, properties={}), Node("new")])
+    expected = {"Ada Lovelace": None, "Analytical Engine": [0.5, 1.0], "c1": [1.0, 0.5], "new": None}
+    assert embeddings() == expected
+    store.upsert([replace(engine, name="Another"), replace(chunk, text="Changed.")])
+    assert embeddings() == dict.fromkeys(expected)
+    assert store.get(["c1"]) == [replace(chunk, text="Changed.")]
 
 
 def test_what_others_wrote_beside_it_is_read_too(theirs: Neo4jPropertyGraphStore) -> None:

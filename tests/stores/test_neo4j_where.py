@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j import FOREIGN, OWN, Layout, Neo4jStore, Neo4jWhere
+from graphret.stores.neo4j import FOREIGN, LLAMA_INDEX, OWN, Layout, Neo4jStore, Neo4jWhere
 from graphret.types import Node
 from graphret.where import Where
 
@@ -171,9 +172,17 @@ def test_conditions_on_what_others_wrote(neo4j_empty: neo4j.Driver) -> None:
     texts = ["2020-02-01", "2020-01-01T00:00:01.000000001", "10:00:00.5Z", "P1Y2M3DT4.5S", "", "z", "7", 2020]
     operators = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains"]
     asked: list[dict[str, Any]] = [{"a": {op: text}} for op in operators for text in texts]
+    asked += [{field: {op: value}} for field in ("name", "id") for op in operators for value in ("7", True)]
+    asked += [{"name": {"$in": [7, "7", ["a"]]}}, {"text": ["a"]}]
     asked += [{"name": "a"}, {"name": "7"}, {"text": ""}, {"a": {"$in": texts[:2]}}, {"id": {"$ne": read[0].id}}]
     asked += [{"title": "b"}, {"properties.name": 7}, {"b": 1}, {"b": True}, {"label": "B"}, {"a": {"$exists": False}}]
     compare(neo4j_empty, FOREIGN, read, asked)
+    writer = Neo4jStore.from_driver(neo4j_empty, layout=replace(LLAMA_INDEX, label="A"), nested="json")
+    writer.upsert(Node(node.id, ("B",), node.name, node.text, node.properties) for node in nodes())
+    mixed = [node for block in Neo4jStore.from_driver(neo4j_empty, layout="llama-index").nodes() for node in block]
+    asked = [{"a": {"$gte": "2020-01-01"}}, {"a": "P1Y2M3DT4.5S"}, {"name": {"$contains": "a"}}]
+    asked += [{field: {op: "a"}} for field in FIELDS for op in ("$eq", "$contains")]
+    compare(neo4j_empty, LLAMA_INDEX, mixed, asked)
 
 
 @pytest.mark.parametrize("op", ["$gt", "$lte"])

@@ -67,8 +67,13 @@ class Layout:
         Labels that nodes do not show, besides `label`.
     hidden
         Properties of nodes that are never read, such as embeddings.
+    entity_label
+        A hidden label that is written with nodes which have a name, or no text.
+    lossless
+        Whether all that graphret writes comes back as it was: long ids, properties that are named like a field, nested
+        values and the order of labels are written in the way that the module says.
     own
-        Whether graphret wrote it, in the way that the module says.
+        Whether graphret wrote all of it.
     """
 
     id: str | None = None
@@ -77,6 +82,8 @@ class Layout:
     label: str | None = None
     hidden_labels: tuple[str, ...] = _INTERNAL
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
+    entity_label: str | None = None
+    lossless: bool = False
     own: bool = False
 
     def hiding(self, properties: Iterable[str]) -> Layout:
@@ -95,7 +102,8 @@ class Layout:
             return f"coalesce({node}.{LONG_ID}, {node}.id)"
         if self.id is None:
             return f"elementId({node})"
-        return f"coalesce(toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
+        long = f"{node}.{LONG_ID}, " if self.lossless else ""
+        return f"coalesce({long}toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
 
     def order_of(self, node: str) -> str:
         """An expression that orders by id, from the index where graphret made one."""
@@ -111,7 +119,7 @@ class Layout:
             parameters["keys"] = of_elements
             return f"elementId({node}) IN $keys"
         name = quote(self.id)
-        parameters["keys"] = [*ids, *(int(i) for i in ids if _NUMBER.match(i))]
+        parameters["keys"] = [*map(self.id_key, ids), *(int(i) for i in ids if _NUMBER.match(i))]
         condition = f"{node}.{name} IN $keys"
         if not of_elements:
             return condition
@@ -133,6 +141,10 @@ class Layout:
         hidden = "".join(f", {quote(name)}: null" for name in self.hidden)
         return f"{node} {{.*{hidden}}}"
 
+    def id_key(self, node_id: str) -> str:
+        """What is stored as the id of a node, and looked up."""
+        return key_of(node_id) if self.lossless else node_id
+
     # names
 
     @property
@@ -140,16 +152,21 @@ class Layout:
         """The labels that nodes do not show."""
         return frozenset((*self.hidden_labels, *([self.label] if self.label else ())))
 
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """Names of properties that mean something else."""
+        return (*_FIELDS, *self.hidden)
+
     def key(self, name: str) -> str | None:
         """Where the property of this name is stored; `None` where a node cannot have such a property."""
-        if self.own:
-            return _PREFIX + name if _taken(name, _FIELDS) else name
+        if self.lossless:
+            return escaped(name, self._fields)
         return None if self.property(name) is None else name
 
     def property(self, key: str) -> str | None:
         """The name of the property that is stored there; `None` where it is no property."""
-        if self.own:
-            return unescaped(key, _FIELDS)
+        if self.lossless:
+            return unescaped(key, self._fields)
         if key.startswith(RESERVED) or key in self.hidden:
             return None
         fields = ("id", self.id), ("name", self.name[:1]), ("text", self.text[:1])
@@ -163,9 +180,17 @@ class Layout:
         return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
 
 
-OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, own=True)
+OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, lossless=True, own=True)
 #: What LlamaIndex's ``Neo4jPropertyGraphStore`` writes; `label` is for databases in which nothing else is.
-LLAMA_INDEX = Layout("id", ("name",), ("text",), None, ("__Node__", "__Entity__", *_INTERNAL))
+LLAMA_INDEX = Layout(
+    "id",
+    ("name",),
+    ("text",),
+    None,
+    ("__Node__", "__Entity__", *_INTERNAL),
+    entity_label="__Entity__",
+    lossless=True,
+)
 FOREIGN = Layout()
 
 

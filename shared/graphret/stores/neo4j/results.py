@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphret.stores.neo4j.layout import Layout
+from graphret.stores.neo4j.layout import LONG_ID, Layout
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import edge_from, json_value, node_from
 
@@ -64,7 +64,8 @@ class Reader:
         values = dict(node)
         if self.layout.id is None:
             return str(node.element_id)
-        found = values.get("graphret_id", values.get(self.layout.id)) if self.layout.own else values.get(self.layout.id)
+        long = values.get(LONG_ID) if self.layout.lossless else None
+        found = values.get(self.layout.id) if long is None else long
         return None if found is None else str(found)
 
 

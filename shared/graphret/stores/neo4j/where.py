@@ -50,7 +50,7 @@ class Neo4jWhere(WhereCypher):
             inside = self._any(operand, value, items)
             return f"NOT {inside}" if op == "$nin" else inside
         if op == "$contains":
-            return self._contains(operand, value, items)
+            return self._contains(operand, value, items, always)
         return self._ordered(op, operand, value)
 
     def _equal(self, operand: Any, value: str, items: str | None) -> str:
@@ -69,8 +69,10 @@ class Neo4jWhere(WhereCypher):
             parts.append(f"coalesce({items} IN {self.parameter(lists)}, false)")
         return _any_of(parts)
 
-    def _contains(self, operand: Any, value: str, items: str | None) -> str:
+    def _contains(self, operand: Any, value: str, items: str | None, is_text: bool) -> str:
         parts = []
+        if is_text:  # the server refuses to look for items in what is always a string
+            return f"({value} CONTAINS {self.parameter(operand)})" if isinstance(_sent(operand), str) else "false"
         if (sent := _sent(operand)) is not _NEVER:
             what = self.parameter(sent)
             text = f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {what} " if isinstance(sent, str) else ""
@@ -129,8 +131,10 @@ class Neo4jWhere(WhereCypher):
         key = self.layout.key(name)
         names = quotable([key]) if key else []
         value = f"{self.variable}.{names[0]}" if names else "null"
-        if not self.layout.own:
-            return (self._readable(value) if names else value), None
+        if not self.layout.own and names:
+            value = self._readable(value)
+        if not self.layout.lossless:
+            return value, None
         inside = [f"{self.variable}.{inner}" for inner in quotable([AT + name, IN + name])]
         at, items = inside if len(inside) == 2 else ("null", "null")
         is_text = f"coalesce({self.parameter(name)} IN {self.variable}.{JSON}, false)"

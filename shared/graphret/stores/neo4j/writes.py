@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.layout import CONSTRAINT, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout, key_of
+from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import NESTED, edge_key, stored
@@ -55,7 +55,7 @@ def prepared(
     extras = _written(writers, fresh)
     for node in fresh:
         labels, values = _node_row(layout, node, nested)
-        change.nodes[labels].append([key_of(node.id) if layout.own else node.id, values | extras.get(node.id, {})])
+        change.nodes[labels].append([layout.id_key(node.id), values | extras.get(node.id, {})])
     distinct: dict[tuple[Any, ...], list[Any]] = {}
     for edge in edges:
         row = _edge_row(layout, edge, nested)
@@ -83,13 +83,13 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
         raise InvalidInput(f"{what}: the labels must be a tuple of strings")
     if not isinstance(node.properties, Mapping):
         raise InvalidInput(f"{what}: the properties must be a mapping")
-    values = stored(node.properties, layout.key, nested, what, searchable=layout.own)
+    values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless)
     for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
         if value:
             values[candidates[0]] = value
     assert layout.id is not None
-    values[layout.id] = key_of(node.id) if layout.own else node.id
-    if layout.own and values[layout.id] != node.id:
+    values[layout.id] = layout.id_key(node.id)
+    if values[layout.id] != node.id:
         values[LONG_ID] = node.id
     labels = tuple(dict.fromkeys(node.labels))
     for label in labels:
@@ -98,6 +98,8 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
             raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
     if labels != layout.labels(labels):
         values[LABELS] = list(labels)
+    if layout.entity_label and (node.name or not node.text):
+        labels = (*labels, layout.entity_label)
     return tuple(sorted(labels)), values
 
 
@@ -117,7 +119,7 @@ def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
             raise InvalidInput(f"{what}: {name} must be a whole number, not {row!r}")
     if weight != 1.0:
         values["weight"] = float(weight)
-    return [*((key_of(end) if layout.own else end) for end in ends), *rows, values]
+    return [*map(layout.id_key, ends), *rows, values]
 
 
 def _written(writers: Sequence[Writer], nodes: list[Node]) -> dict[str, dict[str, Any]]:
@@ -174,7 +176,7 @@ def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Pl
     own = "".join(f":{quote(label)}" for label in labels)
     node = f"(n:{quote(layout.label or '')} {{{quote(layout.id)}: row[0]}})"
     text = (
-        f"UNWIND $rows AS row MERGE {node} SET n = row[1]{f' SET n{own}' if own else ''} "
+        f"UNWIND $rows AS row MERGE {node} {_replaced(layout)}{f' SET n{own}' if own else ''} "
         "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
     )
     keep = [*labels, *layout.unseen_labels]
@@ -182,6 +184,17 @@ def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Pl
     if stale:
         gone = "".join(f":{name}" for name in quotable([label for (label,) in stale]))
         yield Statement(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": [row[:1] for row in rows]})
+
+
+def _replaced(layout: Layout) -> str:
+    """Replace the properties of ``n``; what others keep beside it, such as an embedding, stays while its texts do."""
+    kept = [name for name in layout.hidden if name not in INDEXED]
+    if not kept:
+        return "SET n = row[1]"
+    fields = layout.name, layout.text
+    same = " AND ".join(f"{layout.text_of('n', names)} = {layout.text_of('row[1]', names)}" for names in fields)
+    beside = ", ".join(f".{quote(name)}" for name in kept)
+    return f"WITH n, row, CASE WHEN {same} THEN n {{{beside}}} ELSE {{}} END AS kept SET n = row[1] SET n += kept"
 
 
 def _ends(layout: Layout, relation: str, between: str | None) -> str:
