@@ -10,7 +10,10 @@ except ImportError as error:
     raise MissingDependency("llama-index-core", "llama-index", "llama_index_graphret") from error
 
 from llama_index_graphret.adapters import LlamaIndexEncoder, LlamaIndexSeeds
+from llama_index_graphret.ark import ArkRetriever, ark_tools
+from llama_index_graphret.ark_scripted import ScriptedExplorer
 from llama_index_graphret.chat import LlamaIndexChat
+from llama_index_graphret.core_llm import CoreLLM
 from llama_index_graphret.embedding import EncoderEmbedding
 from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent, SageRetrievalEvent
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
@@ -27,6 +30,8 @@ from llama_index_graphret.rerank import GraphReranker
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
 
 __all__ = [
+    "ArkRetriever",
+    "CoreLLM",
     "EncoderEmbedding",
     "ExpansionEndEvent",
     "ExpansionStartEvent",
@@ -45,6 +50,8 @@ __all__ = [
     "SageNodeWithScore",
     "SageRetrievalEvent",
     "SageRetriever",
+    "ScriptedExplorer",
+    "ark_tools",
     "as_llama_index_retriever",
     "evidence_of",
     "from_llama_node",

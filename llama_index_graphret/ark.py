@@ -1,0 +1,153 @@
+"""ARK in LlamaIndex: `ArkRetriever` for query engines, and its two operations as tools for agents of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM
+from llama_index.core.schema import IndexNode, QueryBundle
+from llama_index.core.tools import FunctionTool
+
+from graphret.ark import Ark, ArkSession, ArkSettings, Run, Toolbox
+from graphret.ark.retriever import TEMPERATURE
+from graphret.llm import ChatModel, Tool
+from graphret.retriever import Retriever
+from graphret.search.fields import NodeText
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.where import WhereLike
+from llama_index_graphret.adapters import as_seeds
+from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata
+from llama_index_graphret.filters import FiltersLike
+from llama_index_graphret.retriever import CoreRetriever
+
+_OPERATIONS = ("global_search", "explore_neighborhood")
+
+
+class ArkRetriever(CoreRetriever):
+    """Let agents explore a graph, and return what they voted for (ARK, section 3).
+
+    Put it where a retriever goes; ``aretrieve`` awaits the models, and cancelling it stops every agent. `evidence_of`
+    gives the votes for a node and how it was reached, `retrieval_of` the trace with every step.
+
+    Parameters
+    ----------
+    store
+        The graph. `from_property_graph_store` makes one of what LlamaIndex's property graphs hold.
+    index
+        A text index over its nodes.
+    llm
+        A LlamaIndex LLM that calls tools, a graphret `ChatModel`, or one for each agent.
+    similarity_top_k
+        How many nodes are returned, in total: exactly so many where that many qualify.
+    filters
+        What may be returned: `MetadataFilters`, or a graphret condition. The agents see the rest all the same; to hide
+        nodes altogether give ``store.view(...)`` and ``index.view(...)``.
+    fallback
+        Who fills the places below what was selected, and stands in where agents fail: a LlamaIndex or graphret
+        retriever; search in `index` by default.
+    settings, hints, temperature, text, fill, on_failure, on_step, on_run
+        As `graphret.ark.Ark` has them.
+    callback_manager, object_map, objects, verbose
+        As any LlamaIndex retriever has them.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        index: TextIndex,
+        llm: LLM | ChatModel | Sequence[LLM | ChatModel],
+        *,
+        similarity_top_k: int = 10,
+        filters: FiltersLike = None,
+        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        hints: str = "",
+        temperature: float | Sequence[float | None] | None = TEMPERATURE,
+        text: NodeText | None = None,
+        fallback: BaseRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        on_step: Callable[[ArkSession], None] | None = None,
+        on_run: Callable[[Run], None] | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            similarity_top_k,
+            filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
+        self.ark = Ark(
+            store,
+            index,
+            [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm),
+            settings=settings,
+            hints=hints,
+            temperature=temperature,
+            text=text,
+            fallback=as_seeds(fallback),
+            fill=fill,
+            on_failure=on_failure,
+            on_step=on_step,
+            on_run=on_run,
+        )
+
+    def _retriever(self, bundle: QueryBundle) -> Retriever:
+        return self.ark
+
+
+def ark_tools(
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+    text: NodeText | None = None,
+    where: WhereLike = None,
+) -> list[FunctionTool]:
+    """Return ARK's two operations as tools for a LlamaIndex agent: ``global_search`` and ``explore_neighborhood``.
+
+    A call that cannot be run (an unknown node, a wrong argument) is answered with what to do better; a graph that fails
+    raises, and the agent says so to its model.
+
+    Parameters
+    ----------
+    store, index
+        The graph, and a text index over its nodes.
+    settings
+        How much a call returns: `search_k`, `neighbors_k`, `max_k`, `observation_tokens`, `snippet_chars`.
+    text
+        Which properties make up a node's text.
+    where
+        What the tools may read at all; nothing else can be reached or counted.
+    """
+    toolbox = Toolbox(store, index, settings, text=text)
+    if where is not None:
+        toolbox = toolbox.view(where)
+    return [_tool(toolbox, one) for one in toolbox.tools if one.name in _OPERATIONS]
+
+
+def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
+    def run(**arguments: Any) -> str:
+        return toolbox.run(tool.name, arguments).text
+
+    async def arun(**arguments: Any) -> str:
+        return (await toolbox.arun(tool.name, arguments)).text
+
+    return FunctionTool(fn=run, async_fn=arun, metadata=SchemaMetadata(tool))
+
+
+def _chat_model(llm: Any) -> Any:
+    return LlamaIndexChat(llm) if isinstance(llm, LLM) else llm

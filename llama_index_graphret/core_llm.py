@@ -1,0 +1,234 @@
+"""A graphret `ChatModel` where LlamaIndex wants an LLM that calls tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    CompletionResponse,
+    CompletionResponseAsyncGen,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.tools import BaseTool
+
+from graphret.errors import InvalidInput
+from graphret.llm import ChatModel, Message, Reply, Tool
+from graphret.llm.chat import Role
+from llama_index_graphret.chat import _calls, _message
+
+_READ = (TextBlock, ToolCallBlock, ThinkingBlock)  # the last of which is not handed on
+_SAMPLING = ("temperature", "max_tokens", "timeout")
+_ROLES: dict[MessageRole, Role] = {
+    MessageRole.SYSTEM: "system",
+    MessageRole.DEVELOPER: "system",
+    MessageRole.USER: "user",
+    MessageRole.ASSISTANT: "assistant",
+    MessageRole.CHATBOT: "assistant",
+    MessageRole.MODEL: "assistant",
+    MessageRole.TOOL: "tool",
+    MessageRole.FUNCTION: "tool",
+}
+
+
+class CoreLLM(FunctionCallingLLM):
+    """A graphret `ChatModel` as a LlamaIndex LLM: for query engines, and for agents with tools.
+
+    A stream has one piece. `temperature`, `max_tokens` and `timeout` of a call are handed on; a model calls what tools
+    it likes, so that a wish for one of them is not.
+
+    Parameters
+    ----------
+    model
+        The model.
+    context_window
+        How many tokens it reads, for what LlamaIndex fits into its prompts.
+    callback_manager
+        As any LlamaIndex LLM has it.
+
+    Raises
+    ------
+    InvalidInput
+        When `model` is no `ChatModel`; on a call, when a message is one that it cannot be given.
+    """
+
+    context_window: int = Field(default=128_000, description="How many tokens the model reads.", gt=0)
+    _model: ChatModel = PrivateAttr()
+
+    def __init__(
+        self, model: ChatModel, *, context_window: int = 128_000, callback_manager: CallbackManager | None = None
+    ) -> None:
+        if not isinstance(model, ChatModel):
+            raise InvalidInput(f"model: a graphret ChatModel is expected, not {type(model).__name__}")
+        super().__init__(context_window=context_window, callback_manager=callback_manager or CallbackManager([]))
+        self._model = model
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised pipelines."""
+        return "CoreLLM"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """The model's name and context window, and that it calls tools."""
+        return LLMMetadata(
+            context_window=self.context_window,
+            is_chat_model=True,
+            is_function_calling_model=True,
+            model_name=self._model.name,
+        )
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """Answer a conversation."""
+        return _response(self._model.chat(_messages(messages), **_options(kwargs)))
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """`chat`, awaiting the model."""
+        return _response(await self._model.achat(_messages(messages), **_options(kwargs)))
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        """`chat` as a stream of one piece."""
+
+        def pieces() -> ChatResponseGen:
+            yield _piece(self._model.chat(_messages(messages), **_options(kwargs)))
+
+        return pieces()
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        """`achat` as a stream of one piece."""
+
+        async def pieces() -> ChatResponseAsyncGen:
+            yield _piece(await self._model.achat(_messages(messages), **_options(kwargs)))
+
+        return pieces()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Answer a question."""
+        return _completion(self._model.chat([Message.user(prompt)], **_options(kwargs)))
+
+    @llm_completion_callback()
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """`complete`, awaiting the model."""
+        return _completion(await self._model.achat([Message.user(prompt)], **_options(kwargs)))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        """`complete` as a stream of one piece."""
+
+        def pieces() -> CompletionResponseGen:
+            yield _completion(self._model.chat([Message.user(prompt)], **_options(kwargs)))
+
+        return pieces()
+
+    @llm_completion_callback()
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
+        """`acomplete` as a stream of one piece."""
+
+        async def pieces() -> CompletionResponseAsyncGen:
+            yield _completion(await self._model.achat([Message.user(prompt)], **_options(kwargs)))
+
+        return pieces()
+
+    def _prepare_chat_with_tools(
+        self,
+        tools: Sequence[BaseTool],
+        user_msg: str | ChatMessage | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        verbose: bool = False,
+        allow_parallel_tool_calls: bool = False,
+        tool_required: bool = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        asked = [ChatMessage(user_msg)] if isinstance(user_msg, str) else [user_msg] if user_msg else []
+        return {"messages": [*(chat_history or []), *asked], "tools": list(tools), **kwargs}
+
+    def _validate_chat_with_tools_response(
+        self,
+        response: ChatResponse,
+        tools: Sequence[BaseTool],
+        allow_parallel_tool_calls: bool = False,
+        **kwargs: Any,
+    ) -> ChatResponse:
+        """Leave one call where more are not allowed."""
+        blocks = response.message.blocks
+        calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+        if not allow_parallel_tool_calls:
+            response.message.blocks = [block for block in blocks if block not in calls[1:]]
+        return response
+
+    def get_tool_calls_from_response(
+        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
+    ) -> list[ToolSelection]:
+        """Return what the model asks to be run; arguments that are no JSON object count as none.
+
+        Raises
+        ------
+        ValueError
+            When that is nothing and `error_on_no_tool_call` is set.
+        """
+        calls = _calls(response.message)
+        if not calls and error_on_no_tool_call:
+            raise ValueError(f"{self._model.name} called no tool")
+        return [ToolSelection(tool_id=one.id, tool_name=one.name, tool_kwargs=one.parsed or {}) for one in calls]
+
+
+def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
+    """Return LlamaIndex's messages as graphret's; a tool's message gets the name that its call has."""
+    out: list[Message] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        role = _ROLES[message.role]
+        if other := [one.block_type for one in message.blocks if not isinstance(one, _READ)]:
+            raise InvalidInput(f"messages: graphret's chat models read text, not {other[0]}")
+        text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        if role == "tool":
+            call = message.additional_kwargs.get("tool_call_id")
+            out.append(Message(role, text, tool_call_id=call, name=names.get(call or "")))
+            continue
+        calls = _calls(message) if role == "assistant" else ()
+        names |= {call.id: call.name for call in calls}
+        out.append(Message(role, text, calls))
+    return out
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of LlamaIndex's options a `ChatModel` takes."""
+    tools: Sequence[BaseTool] = given.get("tools") or ()
+    offered = [
+        Tool(one.metadata.get_name(), one.metadata.description, one.metadata.get_parameters_dict()) for one in tools
+    ]
+    return {"tools": offered or None, **{name: given[name] for name in _SAMPLING if name in given}}
+
+
+def _response(reply: Reply) -> ChatResponse:
+    spent = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
+    return ChatResponse(message=_message(reply.message), raw={"usage": spent})
+
+
+def _piece(reply: Reply) -> ChatResponse:
+    response = _response(reply)
+    response.delta = reply.text
+    return response
+
+
+def _completion(reply: Reply) -> CompletionResponse:
+    return CompletionResponse(text=reply.text, delta=reply.text)
