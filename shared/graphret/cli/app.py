@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import asking, bench, cypher, demo, graphs, looking, moving
+from graphret.cli import asking, bench, cypher, demo, graphs, looking, moving, replaying
 from graphret.cli.running import DEBUG, EXIT_CODES, Commands
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
@@ -42,7 +42,7 @@ def _main(
 
 
 for _command in (
-    *(demo.demo, graphs.build, asking.query, looking.inspect, looking.schema),
+    *(demo.demo, graphs.build, asking.query, replaying.replay, looking.inspect, looking.schema),
     *(graphs.add, graphs.remove, moving.export, bench.bench),
 ):
     app.command()(_command)

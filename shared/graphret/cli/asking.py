@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from graphret.search.index import ArrayIndex
     from graphret.types import Retrieval
 
-METHODS = ("sage",)
+METHODS = ("sage", "ark")
+#: The options that only one method has.
+_BELONG = {"ranking": "sage"} | dict.fromkeys(
+    ("model", "base_url", "agents", "steps", "hints", "on_failure", "record", "verbose"), "ark"
+)
 
 
 class RankingName(StrEnum):
@@ -32,32 +36,111 @@ class RankingName(StrEnum):
 
 
 def query(
+    context: typer.Context,
     text: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.", show_default=False)],
-    graph: Annotated[str, typer.Option("--graph", metavar="WHERE", help="A folder that graphret wrote.")],
+    graph: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j.",
+        ),
+    ],
     method: Annotated[str, typer.Option(help=f"The method: {', '.join(METHODS)}.")] = "sage",
     k: Annotated[int, typer.Option("-k", "--k", help="How many hits, in all.")] = 10,
     ranking: Annotated[
-        RankingName, typer.Option(help="How seeds and neighbours become one list.")
+        RankingName, typer.Option(help="Of sage: how seeds and neighbours become one list.")
     ] = RankingName.coverage,
     where: Annotated[
         str | None,
         typer.Option(metavar="JSON", help='Return only nodes that satisfy this, as {"year": {"$gte": 1990}}.'),
     ] = None,
     encoder: Annotated[
-        str, typer.Option(metavar="NAME", help="'saved' for that of the graph; 'none' to search by words alone.")
-    ] = "saved",
-    explain: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Draw seeds, neighbours and edges into a page.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="'saved' for that of the graph, 'none' to search by words alone; for ark also any other. By default "
+            "'saved' for sage, 'none' for ark.",
+        ),
     ] = None,
+    explain: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Draw how the hits were found into a page.")
+    ] = None,
+    model: options.ExplorerModel = None,
+    base_url: options.ExplorerUrl = None,
+    agents: Annotated[
+        int, typer.Option(min=1, help="How many explore at once.", rich_help_panel=options.METHOD_ARK)
+    ] = 3,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Replies that each may take.", rich_help_panel=options.METHOD_ARK)
+    ] = 20,
+    hints: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="What else agents should know of the domain.", rich_help_panel=options.METHOD_ARK
+        ),
+    ] = "",
+    on_failure: Annotated[
+        options.OnFailure,
+        typer.Option(
+            help="Where a model fails: go on with the agents that are left, or stop.",
+            rich_help_panel=options.METHOD_ARK,
+        ),
+    ] = options.OnFailure.fallback,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl", help="Append the run, for replay and training.", rich_help_panel=options.METHOD_ARK
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("-v", "--verbose", help="Show every step of every agent.", rich_help_panel=options.METHOD_ARK),
+    ] = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
     if method not in METHODS:
         raise InvalidInput(f"--method: there is no method {method!r}; known are {', '.join(METHODS)}")
+    options.refuse_others(context, method, _BELONG)
     condition = _condition(where)
+    if method == "ark":
+        from graphret.cli.exploring import Exploring, explore
+
+        told = Exploring(
+            graph=graph,
+            k=k,
+            where=condition,
+            encoder=options.encoder_of("none" if encoder is None else encoder),
+            model=model,
+            base_url=base_url,
+            agents=agents,
+            steps=steps,
+            hints=hints,
+            on_failure=on_failure.value,
+            record=record,
+            explain=explain,
+            verbose=verbose,
+            json=json,
+        )
+        explore(text, told)
+    else:
+        _ask_sage(text, graph, k, ranking.value, condition, "saved" if encoder is None else encoder, explain, json=json)
+
+
+def _ask_sage(
+    text: str,
+    graph: str,
+    k: int,
+    ranking: str,
+    condition: dict[str, Any] | None,
+    encoder: str,
+    explain: Path | None,
+    *,
+    json: bool,
+) -> None:
     opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
     index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
-    retrieval = _retriever(opened, ranking.value, by_words=encoder == "none").retrieve(text, k, condition)
+    retrieval = _retriever(opened, ranking, by_words=encoder == "none").retrieve(text, k, condition)
     if explain is not None:
         _explain(opened, index, retrieval, condition, explain)
     if json:

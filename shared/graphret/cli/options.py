@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,8 @@ class OnFailure(StrEnum):
     raise_ = "raise"
 
 
+METHOD_ARK = "Method ark"
+
 Sources = Annotated[
     list[str],
     typer.Argument(
@@ -50,6 +53,23 @@ BaseUrl = Annotated[
 ]
 LlmCache = Annotated[
     Path | None, typer.Option("--llm-cache", help="With --metadata llm: a folder that keeps the model's answers.")
+]
+ExplorerModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="A chat model; without one a fixed policy explores, which is none.",
+        rich_help_panel=METHOD_ARK,
+    ),
+]
+ExplorerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        help="Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY.",
+        rich_help_panel=METHOD_ARK,
+    ),
 ]
 Failure = Annotated[
     OnFailure, typer.Option("--on-failure", help="With --metadata llm: use the rules where the model fails, or stop.")
@@ -86,6 +106,15 @@ def metadata_of(
         on_failure="raise" if on_failure is OnFailure.raise_ else "fallback",
         progress=lambda done, total: report("describe", done, total),
     )
+
+
+def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str]) -> None:
+    """Refuse, by name, an option that was given and is for another method: ``{parameter: method}``."""
+    for parameter in context.command.params:
+        owner = belongs.get(parameter.name or "", method)
+        source = context.get_parameter_source(parameter.name or "")
+        if owner != method and source is not None and source.name != "DEFAULT":
+            raise InvalidInput(f"{parameter.opts[-1]}: it is for --method {owner}")
 
 
 def open_graph(where: str, **options: Any) -> SageGraph:

@@ -1,0 +1,193 @@
+"""``graphret query --method ark``: agents explore a graph that is anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphret.cli import options
+from graphret.cli.output import print_json, remark, stderr, stdout
+from graphret.cli.running import writing_to
+from graphret.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from graphret.ark import ArkSession
+    from graphret.ark.trajectory import Recorder
+    from graphret.explain import Lookup
+    from graphret.llm import ChatModel
+    from graphret.search import TextIndex
+    from graphret.search.encoder import Encoder
+    from graphret.stores.base import GraphStore
+    from graphret.stores.neo4j import Neo4jStore
+    from graphret.types import Retrieval
+
+_LARGE = 20_000  # nodes whose indexing is worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Exploring:
+    """What the command was told."""
+
+    graph: str
+    k: int
+    where: dict[str, Any] | None
+    encoder: str | None
+    model: str | None
+    base_url: str | None
+    agents: int
+    steps: int
+    hints: str
+    on_failure: str
+    record: Path | None
+    explain: Path | None
+    verbose: bool
+    json: bool
+
+
+def explore(question: str, told: Exploring) -> None:
+    """Let agents explore, print what they found and, where asked, draw and record how."""
+    from graphret.ark import Ark, ArkSettings
+    from graphret.explain import store_lookup, write_timeline
+
+    settings = ArkSettings(n_agents=told.agents, max_steps=told.steps)
+    model = _model(told)
+    recorder = _recorder(told.record)
+    watch = _Watch() if told.verbose and stderr().is_terminal else None
+    with _opened(told) as (store, index):
+        ark = Ark(
+            store,
+            index,
+            model,
+            settings=settings,
+            hints=told.hints,
+            on_failure=told.on_failure,
+            on_step=watch,
+            on_run=recorder,
+        )
+        retrieval = ark.retrieve(question, told.k, told.where)
+        lookup = store_lookup(store)
+        if told.explain is not None:
+            with writing_to(told.explain):
+                write_timeline(told.explain, retrieval, lookup=lookup)
+        if told.json:
+            print_json(retrieval.to_dict())
+            return
+        _print(retrieval, lookup, told, steps=watch is None)
+
+
+def _print(retrieval: Retrieval, lookup: Lookup, told: Exploring, *, steps: bool) -> None:
+    from graphret.explain import render, render_timeline
+    from graphret.explain.timeline import fallback_text
+
+    for stage in retrieval.trace.fallbacks:
+        remark(f"fallback: {fallback_text(stage)}")
+    console = stdout()
+    if told.verbose:
+        console.print(render_timeline(retrieval, lookup, steps=steps))
+        console.print()
+    console.print(render(retrieval, lookup) if retrieval.hits else "nothing qualifies")
+    for what, path in (("drawn", told.explain), ("recorded", told.record)):
+        if path is not None:
+            console.print(f"{what} in {path}", markup=False, soft_wrap=True)
+
+
+class _Watch:
+    """Shows the steps of agents as they happen."""
+
+    def __init__(self) -> None:
+        self._console = stderr()
+        self._shown: dict[int, tuple[int, str | None]] = {}
+
+    def __call__(self, session: ArkSession) -> None:
+        from graphret.explain import step_text
+
+        now = len(session.steps), session.stop
+        before = self._shown.get(session.agent, (0, None))
+        if now != before:
+            self._shown[session.agent] = now
+            self._console.print(step_text(session, before[0]))
+
+
+def _model(told: Exploring) -> ChatModel:
+    if told.model is None:
+        if told.base_url is not None:
+            raise InvalidInput("--base-url: it needs --model, the name of a model there")
+        from graphret.ark.scripted.model import ScriptedExplorer
+
+        return ScriptedExplorer()
+    from graphret.llm import OpenAIChat
+
+    return OpenAIChat(told.model, base_url=told.base_url)
+
+
+def _recorder(path: Path | None) -> Recorder | None:
+    if path is None:
+        return None
+    from graphret.ark.trajectory import Recorder
+
+    with writing_to(path):  # before the models are asked, not after
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    return Recorder(path)
+
+
+@contextmanager
+def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
+    """Open a graph and an index over it: its own, where it has one that does."""
+    from graphret._current import read_current
+    from graphret.graphs.opening import FOLDER, kind_of, opened
+    from graphret.sage.saving import KIND
+    from graphret.stores.neo4j import Neo4jStore
+
+    if kind_of(told.graph) == FOLDER and Path(told.graph).is_dir() and read_current(Path(told.graph))["kind"] == KIND:
+        graph = options.open_graph(told.graph, encoder=told.encoder)
+        yield graph.store, graph.index.lexical if told.encoder is None else graph.index
+        return
+    if told.encoder == "saved":
+        raise InvalidInput(f"--encoder saved: {told.graph} has none; name one, or leave it out")
+    encoder = _encoder(told.encoder)
+    with opened(told.graph) as store:
+        own = _neo4j_index(store, encoder) if isinstance(store, Neo4jStore) else None
+        yield store, own or _index(store, encoder)
+
+
+def _encoder(name: str | None) -> Encoder | None:
+    from graphret.search.encoder import as_encoder, default_encoder
+
+    return default_encoder() if name == "default" else as_encoder(name)
+
+
+def _neo4j_index(store: Neo4jStore, encoder: Encoder | None) -> TextIndex | None:
+    from graphret.errors import StoreMismatch
+    from graphret.search import Neo4jTextIndex
+
+    try:
+        return Neo4jTextIndex.open(store, encoder=encoder)
+    except StoreMismatch as error:
+        remark(f"the nodes are read and indexed here, since the database has no index of graphret's: {error}")
+        return None
+
+
+def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
+    from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
+    from graphret.search.index import table_of
+
+    nodes, _ = store.count()
+    if nodes >= _LARGE:
+        remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
+    with stderr().status(f"indexing {nodes:,} nodes"):
+        text = NodeText(properties=_texts(store)).bound(store)
+        table = table_of(store)
+        lexical = BM25Index.build(table, text=text)
+        if encoder is None:
+            return lexical
+        return HybridIndex(lexical, DenseIndex.build(table, encoder, text=text))
+
+
+def _texts(store: GraphStore) -> tuple[str, ...]:
+    """The properties that hold text (ARK, section 3: an index over the textual attributes of nodes)."""
+    by_label = store.schema().properties.values()
+    return tuple(sorted({name for found in by_label for name, about in found.items() if about.type == "STRING"}))
