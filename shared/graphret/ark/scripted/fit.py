@@ -15,6 +15,7 @@ _HOP, _BACK, _ALONE, _OPEN = 0.1, 0.3, 0.4, 0.2
 _UNREAD, _UNREAD_TYPE, _UNREAD_WEAK = 1.0, 0.15, 0.05
 _UNREAD_TWICE, _UNREAD_TWICE_OPEN = 0.2, 0.5
 _UNKNOWN, _UNKNOWN_RELATIONAL = 0.2, 0.8
+_TYPE, _TYPE_AT_START = 0.1, 0.3
 _WRONG_END = 1.0
 _UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED = 0.8, 0.3, 0.1, 0.1
 
@@ -42,14 +43,18 @@ class Fit:
     @cached_property
     def lacking(self) -> bool:
         """Whether some word, or what is asked for, may name a relation that has not been seen yet."""
-        return self._asked_unknown or any(
-            not cue.weak and not self._named(cue.word) for cue in self.reading.cues
-        )
+        return self._asked_unknown or any(not cue.weak and not self._named(cue.word) for cue in self.reading.cues)
+
+    @cached_property
+    def _asked(self) -> tuple[str, ...]:
+        """The words that say what is asked for: of "who are the directors" the noun, if it is known."""
+        nouns = tuple(word for word in self.reading.asked if not means_person(word))
+        return tuple(word for word in nouns if self.known.kin(word)) or self.reading.asked
 
     @cached_property
     def _asked_unknown(self) -> bool:
-        asked = self.reading.asked
-        return bool(asked) and not any(means_person(word) or self.known.kin(word) for word in asked)
+        nouns = [word for word in self.reading.asked if not means_person(word)]
+        return bool(nouns) and not any(self.known.kin(word) for word in nouns)
 
     def _named(self, word: str) -> bool:
         """Whether a word names a relation or a type of things; a type of people may well name a relation to come."""
@@ -63,14 +68,13 @@ class Fit:
     def answers(self, hop: Hop, *, generally: bool = True) -> bool:
         """Whether what a hop leads to is of the kind asked for; `generally` if any person will do for "who"."""
         end = self.known.reached(hop).main
-        for word in self.reading.asked:
+        for word in self._asked:
             if means_person(word):
                 if generally and is_person(end):
                     return True
-            elif kinship(word, end):
-                return True
-            # a relation is named after what it leads to, if no type is called so
-            elif hop.outgoing and kinship(word, hop.relation) and not self.known.kin_types(word):
+            elif kinship(word, end) or (
+                hop.outgoing and kinship(word, hop.relation) and not self.known.kin_types(word)
+            ):
                 return True
         return False
 
@@ -108,6 +112,12 @@ class Fit:
                 return _UNREAD_TYPE if self._named(cue.word) else _UNKNOWN_RELATIONAL
             return twice if any(kinship(cue.word, hop.relation) for hop in path) else _UNREAD
 
+        def at_type(i: int, node: int) -> float:
+            """What it costs to read a word as a type, where it may name a relation."""
+            if cues[i].title or not self.known.kin_relations(cues[i].word):
+                return 0.0
+            return _TYPE_AT_START if node == 0 else _TYPE
+
         def unnamed(hop: int) -> float:
             if hop == n - 1 and not onward and self.answers(path[hop], generally=False):
                 return 0.0
@@ -131,7 +141,7 @@ class Fit:
             if i < len(cues):
                 best = min(best, skip(i) + at_node(i + 1, node, pending))
                 if any(kinship(cues[i].word, name) for name in (self.types if node == 0 else ends[node - 1 : node])):
-                    best = min(best, at_node(i + 1, node, min(pending, _UNNAMED_TYPED)))
+                    best = min(best, at_type(i, node) + at_node(i + 1, node, min(pending, _UNNAMED_TYPED)))
             return best
 
         @cache

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.ark.scripted.policy import next_calls
-from graphret.ark.scripted.transcript import Transcript
+from graphret.ark.scripted.transcript import SELECT, Transcript
+from graphret.ark.scripted.walk import Call
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
 from graphret.schema.text import estimate_tokens
 
@@ -45,16 +46,17 @@ class ScriptedExplorer:
     ) -> Reply:
         """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
         seen = Transcript.read(messages)
+        planned = next_calls(seen)
         offered = None if tools is None else {tool.name for tool in tools}
-        made = [call for call in next_calls(seen) if offered is None or call[0] in offered]
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(f"call_{turn}_{number}", name, json.dumps(arguments, ensure_ascii=False))
-            for number, (name, arguments) in enumerate(made)
+            for number, (name, arguments) in enumerate(planned)
+            if offered is None or name in offered
         )
-        text = "" if calls else "Done."
-        read = sum(estimate_tokens(message.content) for message in messages)
-        written = estimate_tokens(text) + sum(estimate_tokens(call.name + call.arguments) for call in calls)
+        text = "" if calls else _answer(seen, planned)
+        read = sum(_tokens(message.content) for message in messages)
+        written = _tokens(text) + sum(_tokens(call.name + call.arguments) for call in calls)
         return Reply(text, calls, Usage(read, written), "tool_calls" if calls else "stop", self.name)
 
     async def achat(
@@ -69,3 +71,13 @@ class ScriptedExplorer:
     ) -> Reply:
         """`chat`, which waits for nothing."""
         return self.chat(messages, tools=tools)
+
+
+def _answer(seen: Transcript, planned: Sequence[Call]) -> str:
+    """What was found in words, for a loop that offers nothing to select with or asks once more."""
+    chosen = next((arguments["nodes"] for name, arguments in planned if name == SELECT), seen.selected)
+    return f"Found, best first: {'; '.join(chosen)}" if chosen else "Nothing was found."
+
+
+def _tokens(text: str) -> int:
+    return estimate_tokens(text.encode("utf-8", "replace").decode())

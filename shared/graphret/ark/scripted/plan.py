@@ -1,4 +1,4 @@
-"""From what a question says to relations to follow: the paths whose relations and types its words fit best, in order."""
+"""From what a question says to hops to follow: the paths whose relations and types fit its words best, in order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from graphret.ark.scripted.schema import Hop, Known
 
 #: Longest path that is looked for.
 MOST_HOPS = 3
+#: What it costs where nodes of one type are to play the part of another: a director who also acts.
+ODD_PART = 0.6
+
+_PATHS = 500  # of one length that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,8 @@ def plans(
     return sorted(made, key=lambda plan: (plan.cost, len(plan.hops), plan.open, plan.hops))
 
 
-def _paths(
-    fit: Fit, first: Sequence[Hop], known: Known, most: int
-) -> Iterator[tuple[tuple[Hop, ...], float]]:
-    level = [((hop,), 0.0) for hop in first if fit.reason(hop)]
+def _paths(fit: Fit, first: Sequence[Hop], known: Known, most: int) -> Iterator[tuple[tuple[Hop, ...], float]]:
+    level: list[tuple[tuple[Hop, ...], float]] = [((hop,), 0.0) for hop in first if fit.reason(hop)]
     for length in range(1, most + 1):
         yield from level
         if length < most:
@@ -61,8 +63,4 @@ def _paths(
                 for path, odd in level
                 for hop, natural in known.onward(path[-1])
                 if fit.reason(hop) or hop == path[-1].back
-            ]
-
-
-#: What it costs where nodes of one type are to play the part of another: a director who also acts.
-ODD_PART = 0.6
+            ][:_PATHS]

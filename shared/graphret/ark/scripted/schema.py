@@ -42,13 +42,18 @@ class Known:
 
     def __init__(self, explorations: Iterable[Exploration]) -> None:
         self._sides: dict[tuple[str, bool], Side] = {}
-        for one in explorations:
-            for relation, outgoing, other, count in one.relations:
+        explored = list(explorations)
+        for one in explored:
+            for relation, outgoing, _, _ in one.relations:
                 self._add(relation, not outgoing, one.types, 1)
-                self._add(relation, outgoing, (other,), count)
             for neighbor in one.neighbors:
                 for relation, outgoing in neighbor.via:
                     self._add(relation, outgoing, neighbor.types, 1)
+        shown = set(self._sides)
+        for one in explored:  # of what is only counted no more than the first type is said
+            for relation, outgoing, other, count in one.relations:
+                if (relation, outgoing) not in shown:
+                    self._add(relation, outgoing, (other,), count)
 
     def _add(self, relation: str, target: bool, types: Iterable[str], count: int) -> None:
         side = self._sides.setdefault((relation, target), Side(relation))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from graphret.ark.scripted.words import root
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import tokenize
 
@@ -30,7 +29,8 @@ def _capitals(question: str) -> list[str]:
     runs: list[tuple[int, int]] = []
     gap = ""
     for place, (word, start, end) in enumerate(tokenize(question)):
-        if question[start].isupper() and (place or len(word) > 1) or question[start].isdigit():
+        opens = not place and word in FUNCTION_WORDS  # the capital of a sentence
+        if (question[start].isupper() and not opens) or question[start].isdigit():
             if runs and (not gap or all(part in FUNCTION_WORDS for part in gap.split())):
                 runs[-1] = runs[-1][0], end
             else:
@@ -42,7 +42,7 @@ def _capitals(question: str) -> list[str]:
 
 
 def _uncommon(question: str) -> list[str]:
-    """The longest run of words that are not everyday ones, and all behind the last word of which the question is made."""
+    """The runs of words that are not everyday ones, the longest first."""
     tokens = tokenize(question)
     rare = [word not in FUNCTION_WORDS and word not in COMMON_WORDS for word, _, _ in tokens]
     runs: list[tuple[int, int]] = []

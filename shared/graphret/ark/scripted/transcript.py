@@ -12,6 +12,7 @@ from graphret.llm.chat import Message, ToolCall
 
 SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 
+_RELATIONS = 100
 _ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
 
 
@@ -63,7 +64,9 @@ class Transcript:
     searches: list[Search] = field(default_factory=list)
     explorations: list[Exploration] = field(default_factory=list)
     tried: set[str] = field(default_factory=set)  # nodes that an exploration was asked of, whatever came of it
-    calls: int = 0
+    selected: list[str] = field(default_factory=list)
+    turns: int = 0
+    turns_left: int | None = None  # as far as the loop said so
     finished: bool = False
 
     @classmethod
@@ -72,9 +75,10 @@ class Transcript:
         out, asked, open_ = cls(), {}, True
         for message in messages:
             if message.role == "user" and open_:
-                out, asked, open_ = cls(message.content), {}, False
+                out, asked, open_ = cls(_encodable(message.content)), {}, False
             elif message.role == "assistant":
                 asked = {call.id: call for call in message.tool_calls}
+                out.turns += 1
                 open_ = not asked
             elif message.role == "tool":
                 call = asked.get(message.tool_call_id or "")
@@ -84,8 +88,10 @@ class Transcript:
 
     def _take(self, call: ToolCall, content: str) -> None:
         arguments = call.parsed or {}
-        self.calls += 1
         lines = _objects(content)
+        for line in lines:
+            if isinstance(left := line.get("steps_left"), int):
+                self.turns_left = left
         if call.name == SEARCH:
             shown = tuple(one for line in lines if (one := _shown(line)) is not None)
             self.searches.append(Search(_string(arguments.get("query")), shown))
@@ -95,6 +101,8 @@ class Transcript:
                 if isinstance(header.get("explored"), str):
                     self.explorations.append(_exploration(header, lines, arguments))
                     return
+        elif call.name == SELECT:
+            self.selected += [one for one in _list(arguments.get("nodes")) if isinstance(one, str)]
         elif call.name == FINISH:
             self.finished = True
 
@@ -111,9 +119,11 @@ def _objects(content: str) -> list[dict[str, Any]]:
     return out
 
 
-def _exploration(header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], arguments: Mapping[str, Any]) -> Exploration:
+def _exploration(
+    header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], arguments: Mapping[str, Any]
+) -> Exploration:
     relations = []
-    for one in _list(header.get("relations")):
+    for one in _list(header.get("relations"))[:_RELATIONS]:
         if isinstance(one, list) and len(one) == 3 and (hop := _arrow(one[0])) and isinstance(one[2], int):
             relations.append((*hop, _string(one[1]), one[2]))
     neighbors = tuple(one for line in lines if (one := _shown(line)) is not None)
@@ -131,7 +141,7 @@ def _exploration(header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], 
 
 def _shown(line: Mapping[str, Any]) -> Shown | None:
     node = line.get("id")
-    if not isinstance(node, str):
+    if not isinstance(node, str) or node != _encodable(node):
         return None
     via = tuple(hop for one in _list(line.get("via")) if (hop := _arrow(one)) is not None)
     return Shown(node, _string(line.get("name")) or node, _types(line.get("type")), via)
@@ -146,6 +156,11 @@ def _arrow(text: Any) -> tuple[str, bool] | None:
 
 def _types(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(one for one in _list(value) if isinstance(one, str))
+
+
+def _encodable(text: str) -> str:
+    """A text without halves of characters, which JSON can hold and no other encoding can."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _string(value: Any) -> str:
