@@ -1,4 +1,4 @@
-"""Models that fail or talk nonsense, through each kind of client, over HTTP: a ranked answer, and a trace that says so."""
+"""Models that fail or talk nonsense, over HTTP through each kind of client: a ranked answer, a trace that says so."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from graphret.types import Edge, Node, Retrieval, Stage
 
 QUESTION = "Which films did Tom Hanks star in?"
 NODES = [
-    Node("Tom Hanks", ("person",)),
-    Node("Penny Marshall", ("person",)),
-    Node("Big", ("movie",), "", "A boy wakes up as a man."),
-    Node("Cast Away", ("movie",), "", "A man alone on an island."),
-    Node("Awakenings", ("movie",), "", "A doctor and his patients."),
-    Node("1988", ("year",)),
-    *(Node(f"Film {i}", ("movie",), "", "Another film, which some other people star in.") for i in range(6)),
+    Node("Tom Hanks", ("person",), "Tom Hanks"),
+    Node("Penny Marshall", ("person",), "Penny Marshall"),
+    Node("Big", ("movie",), "Big", "A boy wakes up as a man."),
+    Node("Cast Away", ("movie",), "Cast Away", "A man alone on an island."),
+    Node("Awakenings", ("movie",), "Awakenings", "A doctor and his patients."),
+    Node("1988", ("year",), "1988"),
+    *(Node(f"Film {i}", ("movie",), f"Film {i}", "Another film, which some other people star in.") for i in range(6)),
 ]
 EDGES = [
     Edge("Big", "starred_actors", "Tom Hanks"),
@@ -331,7 +331,7 @@ async def test_cancelling_stops_every_agent(client: str) -> None:
 
     with OpenAIServer(play) as server:
         task = asyncio.create_task(ark_of(chat_model(client, server.base_url), n_agents=3).aretrieve(QUESTION, 5))
-        while len(server.requests) < 6:
+        while len(server.requests) < 6:  # noqa: ASYNC110 - the server runs in a thread
             await asyncio.sleep(0.01)
         began = time.monotonic()
         task.cancel()

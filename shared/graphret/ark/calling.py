@@ -48,6 +48,7 @@ class ToolCaller:
         self.name = model.name
         self._refusal: ChatError | None = None
         self._answered = False
+        self._native = True
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
@@ -56,11 +57,12 @@ class ToolCaller:
                 return self.model.chat(messages, tools=tools, **options)
             except ChatError as error:
                 self._note_refusal(error, tools)
-        try:
-            answer = ask_json(self.model, _as_text(messages, tools or ()), _Calls, **_without_schema(options))
-        except ChatError as error:
-            raise self._hopeless(error) from error
-        return self._reply(answer, messages)
+        asked, options = _as_text(messages, tools or ()), _without_schema(options)
+        while True:
+            try:
+                return self._reply(ask_json(self.model, asked, _Calls, native=self._native, **options), messages)
+            except ChatError as error:
+                self._step_down(error)
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -75,11 +77,12 @@ class ToolCaller:
                 return await self.model.achat(messages, tools=tools, **options)
             except ChatError as error:
                 self._note_refusal(error, tools)
-        try:
-            answer = await aask_json(self.model, _as_text(messages, tools or ()), _Calls, **_without_schema(options))
-        except ChatError as error:
-            raise self._hopeless(error) from error
-        return self._reply(answer, messages)
+        asked, options = _as_text(messages, tools or ()), _without_schema(options)
+        while True:
+            try:
+                return self._reply(await aask_json(self.model, asked, _Calls, native=self._native, **options), messages)
+            except ChatError as error:
+                self._step_down(error)
 
     def _note_refusal(self, error: ChatError, tools: Sequence[Tool] | None) -> None:
         """Remember that the model takes no tools; raise what is another error."""
@@ -87,16 +90,19 @@ class ToolCaller:
             raise error
         self._refusal = error
 
-    def _hopeless(self, error: ChatError) -> ChatError:
-        """What is raised where the model did not answer in JSON either: one error that says both, the first time."""
+    def _step_down(self, error: ChatError) -> None:
+        """Go on by words alone where the schema was handed over as a tool; raise any other error."""
+        if self._native and error.reason == "bad_request" and _REFUSED.search(str(error)):
+            self._native = False
+            return
         if error.reason not in ("invalid_reply", "bad_request") or self._answered:
-            return error
-        return ChatError(
+            raise error
+        raise ChatError(
             f"the model neither takes tools ({self._refusal}) nor answers in JSON ({error})",
             model=self.name,
             reason=error.reason,
             usage=error.usage,
-        )
+        ) from error
 
     def _reply(self, answer: Answer[_Calls], messages: Sequence[Message]) -> Reply:
         self._answered = True

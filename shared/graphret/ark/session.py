@@ -34,7 +34,7 @@ _NUDGE = (
 
 @dataclass(slots=True)
 class CallRecord:
-    """A tool call and what came of it; `tokens` is the estimated size of the observation."""
+    """A tool call and what came of it; `tokens` is the estimated size of the observation, `error` what it told of."""
 
     tool: str
     arguments: Any
@@ -46,6 +46,7 @@ class CallRecord:
     remembered: bool = False
     nodes: list[str] = field(default_factory=list)
     edges: list[list[str]] = field(default_factory=list)
+    error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values; it shares lists with the record, which never change."""
@@ -60,6 +61,7 @@ class CallRecord:
             "remembered": self.remembered,
             "nodes": self.nodes,
             "edges": self.edges,
+            "error": self.error,
         }
 
 
@@ -133,7 +135,10 @@ class ArkSession:
         self.agent = agent
         self.settings = settings
         self.model = model
-        self.messages: list[Message] = [Message.system(prompt), Message.user(question)]
+        self.messages: list[Message] = [
+            Message.system(_encodable(prompt)),
+            Message.user(_encodable(question)),
+        ]
         self.selection: list[str] = []
         self.steps: list[StepRecord] = []
         self.seen: dict[str, None] = {}  # the ids that tools have shown, in order
@@ -376,4 +381,5 @@ def _record(call: ToolCall, observation: Observation, seconds: float, remembered
         remembered,
         list(observation.nodes),
         [list(edge) for edge in observation.edges],
+        json.loads(observation.text).get("error") if observation.failed else None,
     )
