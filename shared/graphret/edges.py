@@ -296,6 +296,19 @@ class EdgeTable:
             assemble([_records(self)], kept),
         )
 
+    def take(self, positions: NDArray[np.int64]) -> EdgeTable:
+        """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
+        return EdgeTable(
+            self.n_nodes,
+            self.source[positions],
+            self.target[positions],
+            *fewest(self.relation[positions], self.relations),
+            self.weight[positions],
+            self.source_part[positions],
+            self.target_part[positions],
+            assemble([_records(self)], positions),
+        )
+
     def merged(self, fresh: EdgeTable) -> EdgeTable:
         """Return a table over the same nodes in which the edges of another take the place of those that they equal.
 

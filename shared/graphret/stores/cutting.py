@@ -20,9 +20,9 @@ def identity(edge: Edge) -> tuple[Any, ...]:
 def delete_edges(store: GraphStore, edges: Iterable[Edge]) -> None:
     """Take edges away, known by their identity; those that are not there are ignored.
 
-    A store that has a method of this name does it itself, in one write, as those in databases do. From any other the
-    sources are taken away and written again,
-    with everything else that touches them: two writes, of which a reader may see the first alone.
+    A store that has a method of this name does it itself, in one write, as graphret's own do. From any other the
+    sources are taken away and written again, with everything else that touches them: two writes, of which a reader may
+    see the first alone.
 
     Raises
     ------

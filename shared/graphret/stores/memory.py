@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret import storage
-from graphret.edges import EdgeTable
+from graphret._checked import PART_KEYS, checked_edges
+from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
@@ -132,7 +133,10 @@ class MemoryStore(Following):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their exact counts, and properties, sampled where the graph is large."""
+        """Return labels and triples with their exact counts, and properties, sampled where the graph is large.
+
+        An edge counts under every pair of the labels of its ends.
+        """
         graph, known = self.graph, self._schema
         if known is None or known[0] is not graph:
             self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
@@ -198,6 +202,17 @@ class MemoryStore(Following):
             positions = np.flatnonzero(keep)
             self._adopt(Graph(nodes.take(positions), self.graph.edges.induced(positions)), deletes=listed)
 
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away, known by source, relation, target and rows; those that are not here are ignored."""
+        self._require_writable()
+        listed = list(checked_edges(edges))
+        with self._writing:
+            graph = self.graph
+            keep = np.ones(len(graph.edges), dtype=bool)
+            keep[_places(graph, listed)] = False
+            if not keep.all():
+                self._adopt(Graph(graph.nodes, graph.edges.take(np.flatnonzero(keep))), edges=listed)
+
     def _adopt(self, graph: Graph, **written: Sequence[Any]) -> None:
         with self.followed(**written) as stage:
             stage(MemoryStore(graph))
@@ -256,6 +271,21 @@ def graph_parts(graph: Graph) -> storage.Parts:
 def graph_from_bundle(bundle: storage.Bundle) -> Graph:
     """Open a saved graph."""
     return Graph(NodeTable.from_bundle(bundle.sub("nodes")), EdgeTable.from_bundle(bundle.sub("edges")))
+
+
+def _places(graph: Graph, listed: Sequence[Edge]) -> NDArray[np.int64]:
+    """The positions of edges in a graph, found by what identifies them; those that are not there are left out."""
+    nodes, edges = graph.nodes, graph.edges
+    code = {name: i for i, name in enumerate(edges.relations)}
+    sources, targets = nodes.find([e.source for e in listed]), nodes.find([e.target for e in listed])
+    rows = ([e.properties.get(key, NO_PART) for e in listed] for key in PART_KEYS)
+    wanted = set(
+        zip(sources.tolist(), targets.tolist(), [code.get(e.relation, -1) for e in listed], *rows, strict=True)
+    )
+    near = edges.leaving(np.unique(sources[sources >= 0]))
+    columns = edges.source, edges.target, edges.relation, edges.source_part, edges.target_part
+    there = [key in wanted for key in zip(*(column[near].tolist() for column in columns), strict=True)]
+    return near[np.asarray(there, dtype=bool)]
 
 
 def _require_ids(ids: Iterable[str]) -> list[str]:
