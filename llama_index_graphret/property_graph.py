@@ -106,7 +106,7 @@ class PropertyGraphStoreAdapter(Following):
         nodes, edges = self._everything()
         builder = SchemaBuilder()
         builder.observe_nodes(nodes.values())
-        builder.observe_edges(edges.values(), {node_id: node.label for node_id, node in nodes.items()})
+        builder.observe_edges(edges.values(), {node_id: node.labels for node_id, node in nodes.items()})
         return builder.build()
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:

@@ -130,12 +130,18 @@ def test_builder_counts_types_coverage_and_examples() -> None:
         Node("d", ("Text",)),
     ]
     edges = [Edge("a", "WROTE", "d", properties={"year": 1843}), Edge("b", "WROTE", "d"), Edge("a", "KNOWS", "b")]
+    elsewhere = [Edge("a", "SAW", "z")]
     builder.observe_nodes(nodes[:2])
     builder.observe_nodes(nodes[2:])
-    builder.observe_edges(edges, {node.id: node.label for node in nodes})
+    builder.observe_edges([*edges, *elsewhere], {node.id: node.labels for node in nodes})
     schema = builder.build()
     assert schema.labels == {"Author": 1, "Person": 3, "Text": 1}
-    assert schema.relations == {("Person", "KNOWS", "Person"): 1, ("Person", "WROTE", "Text"): 2}
+    assert schema.relations == {
+        ("Author", "KNOWS", "Person"): 1,
+        ("Author", "WROTE", "Text"): 1,
+        ("Person", "KNOWS", "Person"): 1,
+        ("Person", "WROTE", "Text"): 2,
+    }
     person = schema.properties["Person"]
     assert person["born"] == PropertySchema("INTEGER", 1.0, (1, 2))
     assert person["tags"] == PropertySchema("LIST OF STRING", 2 / 3, (["x"],))

@@ -48,6 +48,8 @@ def test_schema_counts_labels_and_triples(store: MemoryStore) -> None:
     schema = store.schema()
     assert schema.labels == {"Author": 1, "Machine": 1, "Person": 2, "Text": 1}
     assert schema.relations == {
+        ("Author", "KNEW", "Person"): 1,
+        ("Author", "WROTE", "Text"): 1,
         ("Person", "DESIGNED", "Machine"): 1,
         ("Person", "KNEW", "Person"): 1,
         ("Person", "WROTE", "Text"): 1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from graphret.schema.model import GraphSchema, PropertySchema
@@ -41,19 +42,22 @@ class SchemaBuilder:
                 self._labels[label] += times
                 _observe(self._of_label.setdefault(label, {}), node.properties, times)
 
-    def observe_edges(self, edges: Iterable[Edge], labels: Mapping[str, str] | None = None, times: int = 1) -> None:
+    def observe_edges(
+        self, edges: Iterable[Edge], labels: Mapping[str, Sequence[str]] | None = None, times: int = 1
+    ) -> None:
         """Read a block of edges, each of which stands for so many of the graph.
 
         Parameters
         ----------
         labels
-            The primary label of nodes by id. An edge is counted as a triple if both of its ends are there.
+            The labels of nodes by id. An edge counts as a triple of each pair of labels if both of its ends are there.
         """
         for edge in edges:
             self._relations[edge.relation] += times
             _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties, times)
             if labels is not None and edge.source in labels and edge.target in labels:
-                self._triples[labels[edge.source], edge.relation, labels[edge.target]] += times
+                pairs = product(*(dict.fromkeys(labels[end]) or ("",) for end in (edge.source, edge.target)))
+                self._triples.update({(source, edge.relation, target): times for source, target in pairs})
 
     def build(
         self,

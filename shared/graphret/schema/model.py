@@ -38,8 +38,9 @@ class GraphSchema:
     labels
         How many nodes bear each label.
     relations
-        How many edges join each ``(source label, relation, target label)``; an edge counts under the primary labels of
-        its ends, or under every pair of their labels where the store knows no primary one.
+        How many edges join each ``(source label, relation, target label)``; an edge counts under every pair of the
+        labels of its ends, as a query finds it by each. In Ladybug, where a query knows the primary labels alone, it
+        counts under those.
     properties
         For each label its properties by name.
     relation_properties

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret._edge_order import ranges
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
@@ -19,6 +21,7 @@ SAMPLE = 2000
 _IN_ALL = 100_000
 _LEAST = 20
 _BLOCK = 1 << 20
+_DENSE = 1 << 22  # as many kinds of triples can be counted in one array
 
 
 def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> GraphSchema:
@@ -37,28 +40,55 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
 
 
 def triples(nodes: NodeTable, edges: EdgeTable) -> Counter[tuple[str, str, str]]:
-    """Count the edges by the primary label of their source, their relation and the primary label of their target."""
-    primary, of_set = _primary(nodes.label_sets)
-    labels = of_set[nodes.labels]
-    shape = len(primary), len(edges.relations), len(primary)
+    """Count the edges by a label of their source, their relation and a label of their target.
+
+    An edge counts under every pair of the labels of its ends, as it answers a query for each of them; a node without
+    a label counts as one whose label is empty.
+    """
+    names, labels, indptr = _labels(nodes.label_sets)
+    between_sets = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
+    between_labels = len(names), len(edges.relations), len(names)
     counts: Counter[tuple[str, str, str]] = Counter()
     for start in range(0, len(edges), _BLOCK):
         block = slice(start, start + _BLOCK)
-        key = np.ravel_multi_index(
-            (labels[edges.source[block]], edges.relation[block].astype(np.int64), labels[edges.target[block]]), shape
+        ends = nodes.labels[edges.source[block]], nodes.labels[edges.target[block]]
+        key = np.ravel_multi_index((ends[0], edges.relation[block], ends[1]), between_sets)
+        found, n = _summed(key, None, between_sets)  # few sets of labels, many edges
+        sources, relations, targets = np.unravel_index(found, between_sets)
+        of_source = np.repeat(np.arange(len(found)), np.diff(indptr)[sources])
+        of_both = np.repeat(np.arange(len(of_source)), np.diff(indptr)[targets[of_source]])
+        pair = (
+            labels[ranges(indptr, sources)][of_both],
+            relations[of_source][of_both],
+            labels[ranges(indptr, targets[of_source])],
         )
-        found, n = np.unique(key, return_counts=True)
+        distinct, sums = _summed(np.ravel_multi_index(pair, between_labels), n[of_source][of_both], between_labels)
         for source, relation, target, count in zip(
-            *(codes.tolist() for codes in np.unravel_index(found, shape)), n.tolist(), strict=True
+            *(codes.tolist() for codes in np.unravel_index(distinct, between_labels)), sums.tolist(), strict=True
         ):
-            counts[primary[source], edges.relations[relation], primary[target]] += count
+            counts[names[source], edges.relations[relation], names[target]] += count
     return counts
 
 
-def _primary(label_sets: Sequence[tuple[str, ...]]) -> tuple[list[str], NDArray[np.int64]]:
-    first = [labels[0] if labels else "" for labels in label_sets]
-    names = sorted(set(first))
-    return names, np.asarray([names.index(label) for label in first], dtype=np.int64)
+def _summed(
+    keys: NDArray[np.int64], weights: NDArray[np.int64] | None, shape: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct keys, and for each the sum of its weights, or how often it comes."""
+    if (size := math.prod(shape)) <= _DENSE:
+        sums = np.bincount(keys, weights, minlength=size)
+        distinct = np.flatnonzero(sums)
+        return distinct, sums[distinct].astype(np.int64)
+    distinct, place = np.unique(keys, return_inverse=True)
+    return distinct, np.bincount(place, weights).astype(np.int64)
+
+
+def _labels(label_sets: Sequence[tuple[str, ...]]) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """The names of labels, those of each set by their place among the names, and where each set begins."""
+    sets = [list(dict.fromkeys(labels)) or [""] for labels in label_sets]
+    names = sorted({label for labels in sets for label in labels})
+    code = {label: i for i, label in enumerate(names)}
+    codes = np.asarray([code[label] for labels in sets for label in labels], dtype=np.int64)
+    return names, codes, np.cumsum([0, *map(len, sets)])
 
 
 def _sample(codes: NDArray[np.integer], n_codes: int, most: int) -> list[tuple[NDArray[np.int64], int]]:
