@@ -20,9 +20,12 @@ from graphret.cypher import run_checked
 from graphret.cypher.kinds import NOT_ALLOWED
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
 from graphret.types import Edge, Node
+from graphret.where import Where
 
 ATTACKS = Path(__file__).parent / "attacks"
 SECRET = "canary-6f1d0c"
+#: Names that are put in one statement where a database plans each anew.
+_TOGETHER = 24
 
 
 class Canary:
@@ -153,7 +156,9 @@ def test_the_attacks_are_attacks(neo4j_empty: Any, canary: Canary) -> None:
             except neo4j.exceptions.Neo4jError:
                 continue
             accepted += 1
-    assert accepted > 150
+            if accepted > 150:
+                return
+    pytest.fail(f"the server takes only {accepted} of them")
 
 
 def test_no_query_leaves_the_graph(attacked: Attacked, canary: Canary) -> None:
@@ -197,8 +202,11 @@ def test_no_name_pasted_into_a_query_leaves_it(attacked: Attacked, canary: Canar
 
 def test_names_as_parameters_are_values(attacked: Attacked, canary: Canary) -> None:
     query = "MATCH (n:Person) WHERE n.name = $name OR n.name = 'Ann' RETURN n.name AS name LIMIT 3"
-    for name in names(canary):
+    given = names(canary)
+    for name in given[::10]:
         assert run_checked(attacked.store, query, {"name": name}).rows == [("Ann",)]
+    each = "UNWIND $names AS name MATCH (n:Person) WHERE n.name = name OR n.name = 'Ann' RETURN name, n.name LIMIT 999"
+    assert run_checked(attacked.store, each, {"names": given}).rows == [(name, "Ann") for name in given]
     canary.require_untouched()
     attacked.require_unchanged()
 
@@ -231,17 +239,23 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     assert store.neighbors(["ann", "bob"], where={"name": {"$in": looked_for}}) == []
     assert list(store.nodes(labels=looked_for)) == []
     assert list(store.edges(relations=looked_for)) == []
-    for i, name in enumerate(looked_for):
-        try:
-            if i % 2:
-                assert store.neighbors(["ann", "bob"], where={name: name}) == []
-            else:
-                assert store.view({name: name}).get(["ann"]) == [None]
-        except InvalidInput:
-            continue  # a field may not have every name
+    fields = [{name: name} for name in looked_for if _is_field(name)]
+    assert len(fields) > 200
+    for start in range(0, len(fields), _TOGETHER):
+        where = {"$or": fields[start : start + _TOGETHER]}
+        assert store.neighbors(["ann", "bob"], where=where) == []
+        assert store.view(where).get(["ann"]) == [None]
     store.delete(looked_for)
     canary.require_untouched()
     attacked.require_unchanged()
+
+
+def _is_field(name: str) -> bool:
+    """Whether a condition can be on a property of this name: an operator or an empty path is none."""
+    try:
+        return Where.parse({name: name}) is not None
+    except InvalidInput:
+        return False
 
 
 def _named(i: int, name: str) -> tuple[list[Node], list[Edge]]:
@@ -295,7 +309,9 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_au
         assert len(found) == len(asked)
         assert {one for hits in found for one in hits.ids} <= {"ann", "bob", "cat"}
         assert [len(_scoring(hits)) for hits in found[-9:]] == [0, 0, 2, 0, 0, 0, 2, 0, 0]
-        for name in asked[::5]:
-            assert index.search("ann", 5, labels=[name], where={"name": name}).ids == []
+        for start in range(0, len(asked), _TOGETHER):
+            some = asked[start : start + _TOGETHER]
+            assert index.search("ann", 5, labels=[name for name in some if name != "Person"]).ids == []
+            assert index.search("ann", 5, where={"name": {"$in": some}}).ids == []
         canary.require_untouched()
         attacked.require_unchanged()
