@@ -1,0 +1,107 @@
+"""Lines of JSON, excerpts, and how both keep to a budget."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.ark.observation import Entry, failure, fitting, json_line, quoted
+from graphret.ark.snippet import excerpt, query_terms
+from graphret.schema.text import estimate_tokens
+
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(st.characters(), max_size=40))
+values = st.dictionaries(st.text(st.characters(), max_size=10), st.one_of(scalars, st.lists(scalars, max_size=3)))
+
+
+@given(values)
+def test_a_line_is_one_line_and_comes_back_unchanged(value: dict[str, Any]) -> None:
+    line = json_line(value)
+    assert len(line.splitlines()) <= 1
+    assert all(c.isprintable() or c in "\u200c\u200d" for c in line)
+    assert json.loads(line) == value
+
+
+def test_letters_of_every_script_stay_readable() -> None:
+    for text in ("Ångström", "東京", "می\u200cخواهم", "🎬"):
+        assert json_line(text) == f'"{text}"'
+    assert json_line("\u202e\U000e0041\u2028\x85") == '"\\u202e\\udb40\\udc41\\u2028\\u0085"'
+
+
+@given(st.text(st.characters(), max_size=300), st.text(max_size=30), st.integers(0, 80))
+def test_an_excerpt_is_short_and_on_one_line(text: str, query: str, longest: int) -> None:
+    found = excerpt(text, query_terms(query), longest)
+    assert len(found) <= longest
+    assert all(c.isprintable() or c in "\u200c\u200d" for c in found)
+    if longest >= 10 and len(text) < longest:
+        assert found == "".join(c for c in " ".join(text.split()) if c.isprintable() or c in "\u200c\u200d")
+
+
+@pytest.mark.parametrize(
+    ("query", "holds"),
+    [
+        ("temples", "He saw a temple"),
+        ("Göteborg harbour", "in Goteborg"),
+        ("running", "he ran and runs"),
+        ("temple ionic", "an Ionic temple"),
+        ("zeppelin", "It begins here"),
+        ("the of", "It begins here"),
+    ],
+)
+def test_an_excerpt_turns_around_the_words_of_the_query(query: str, holds: str) -> None:
+    filler = "Nothing of note is said in this sentence. " * 6
+    text = f"It begins here. {filler}He saw a temple. {filler}There is an Ionic temple. {filler}"
+    text += f"He lived in Goteborg. {filler}On Sundays he ran and runs. {filler}"
+    for said in (text, text + "Ørsted."):  # plain letters, and others
+        assert holds in excerpt(said, query_terms(query), 100)
+
+
+def test_an_excerpt_is_cut_between_words() -> None:
+    found = excerpt("alpha beta gamma delta epsilon zeta eta theta iota kappa", query_terms("epsilon"), 30)
+    assert found.startswith("…")
+    assert found.endswith("…")
+    assert "epsilon" in found
+    assert set(found.strip("…").split()) <= set("alpha beta gamma delta epsilon zeta eta theta iota kappa".split())
+
+
+def head(shown: int, cut: bool, level: int) -> dict[str, Any]:
+    return {"shown": shown, "cut": cut, "level": level, "about": "x" * (0 if level else 150)}
+
+
+def test_texts_are_cut_before_lines_are() -> None:
+    entries = [Entry({"id": f"n{i}"}, "word " * 100) for i in range(10)]
+    seen = []
+    for budget in (2000, 900, 500, 120, 40):
+        text, shown = fitting(head, entries, frozenset(), snippet_chars=200, max_tokens=budget)
+        assert estimate_tokens(text) <= budget
+        first, *lines = map(json.loads, text.splitlines())
+        assert [line["id"] for line in lines] == [f"n{i}" for i in shown]
+        assert first["cut"] == (budget < 2000)
+        seen.append((len(shown), len(lines[0].get("text", ""))))
+    assert seen[0][1] > 190
+    assert seen == sorted(seen, reverse=True)
+    assert [shown for shown, _ in seen] == [10, 10, 10, 10, 3]
+
+
+def test_a_line_that_takes_half_of_the_budget_is_left_out() -> None:
+    entries = [Entry({"id": "a"}), Entry({"id": "b" * 400}), Entry({"id": "c"})]
+    text, shown = fitting(head, entries, frozenset(), snippet_chars=200, max_tokens=200)
+    assert shown == [0, 2]
+    assert json.loads(text.splitlines()[0])["cut"]
+
+
+def test_a_failure_keeps_to_its_budget() -> None:
+    answer = failure("Do this. " * 1000, ["a"], 100)
+    assert answer.failed
+    assert answer.nodes == ()
+    assert estimate_tokens(answer.text) <= 100
+    assert json.loads(answer.text)["error"].startswith("Do this.")
+    assert failure("Do this.", ["a"], 100).nodes == ("a",)
+
+
+def test_what_a_model_wrote_is_quoted_and_shortened() -> None:
+    assert quoted('a "b"\n') == '"a \\"b\\"\\n"'
+    assert quoted("x" * 1000, 10) == f'"{"x" * 9}…"'
