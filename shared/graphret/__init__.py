@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
+    "graphret.ark": ("Ark", "ArkSettings", "ScriptedExplorer"),
     "graphret.corpus": ("Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"),
     "graphret.errors": ("GraphretError", "InvalidInput"),
     "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
@@ -24,6 +25,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
     from graphret.errors import GraphretError, InvalidInput
     from graphret.expansion import Coverage, Expand, Paper, Propagate
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from graphret.where import Where
 
 __all__ = [
+    "Ark",
+    "ArkSettings",
     "AsyncNeo4jStore",
     "BM25Index",
     "Corpus",
@@ -72,6 +76,7 @@ __all__ = [
     "SageGraph",
     "SageRetriever",
     "SageSettings",
+    "ScriptedExplorer",
     "Signals",
     "Table",
     "Trace",

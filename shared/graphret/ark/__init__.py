@@ -6,6 +6,7 @@ from graphret.ark.observation import Observation
 from graphret.ark.prompt import system_prompt
 from graphret.ark.retriever import Ark
 from graphret.ark.run import Run
+from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import TOOLS, Toolbox, make_tools
@@ -20,6 +21,7 @@ __all__ = [
     "CallRecord",
     "Observation",
     "Run",
+    "ScriptedExplorer",
     "StepRecord",
     "ToolCaller",
     "Toolbox",
