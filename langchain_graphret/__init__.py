@@ -22,7 +22,7 @@ from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
 
 if TYPE_CHECKING:
-    from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph
+    from langchain_graphret.ark import ArkRetriever, ScriptedExplorer, ark_tools, create_ark_agent, create_ark_graph
 
 __all__ = [
     "KEY",
@@ -34,6 +34,7 @@ __all__ = [
     "SageExpansion",
     "SageGraph",
     "SageRetriever",
+    "ScriptedExplorer",
     "ark_tools",
     "create_ark_agent",
     "create_ark_graph",
@@ -44,7 +45,8 @@ __all__ = [
     "to_where",
 ]
 
-_ARK = ("ArkRetriever", "ark_tools", "create_ark_agent", "create_ark_graph")  # imports LangGraph, which takes a while
+# These import LangGraph, which takes a while.
+_ARK = ("ArkRetriever", "ScriptedExplorer", "ark_tools", "create_ark_agent", "create_ark_graph")
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,8 @@ except ImportError as error:
 from langchain_graphret.ark.agent import create_ark_agent
 from langchain_graphret.ark.graph import create_ark_graph
 from langchain_graphret.ark.retriever import ArkRetriever
-from langchain_graphret.ark.state import AgentState, ArkState
+from langchain_graphret.ark.scripted import ScriptedExplorer
+from langchain_graphret.ark.state import AgentState, ArkState, by_agent
 from langchain_graphret.ark.tools import ArkTool, ark_tools
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "ArkRetriever",
     "ArkState",
     "ArkTool",
+    "ScriptedExplorer",
     "ark_tools",
+    "by_agent",
     "create_ark_agent",
     "create_ark_graph",
 ]

@@ -139,7 +139,13 @@ class Agent:
         session, live, run = self._live(state)
         why = state.get("refused") or {}
         pending = session.pending
-        outcomes, problem = await run_calls(self.ark.toolbox, [call for call in pending if call.id not in why])
+        approved = [call for call in pending if call.id not in why]
+        try:
+            async with asyncio.timeout(live.board.remaining):
+                outcomes, problem = await run_calls(self.ark.toolbox, approved)
+        except TimeoutError:
+            session.end("seconds")
+            return self._written(session, live, run)
         if problem is not None:
             self._failed(problem)
         session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])

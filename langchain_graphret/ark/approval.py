@@ -25,7 +25,8 @@ def asks_for(approve: Approve | None) -> Callable[[ToolCall], bool] | None:
         return lambda call: True
     if callable(approve):
         return approve
-    if isinstance(approve, str) or not all(isinstance(name, str) for name in approve):
+    named = isinstance(approve, Collection) and not isinstance(approve, str)
+    if not named or not all(isinstance(name, str) for name in approve):
         raise InvalidInput(f"approve: True, names of tools or a function is expected, not {approve!r}")
     names = frozenset(approve)
     return lambda call: call.name in names

@@ -15,7 +15,7 @@ from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
 
-_RUNS_KEPT = 4096
+_RUNS_KEPT = 1024
 
 
 class Live:
@@ -33,7 +33,8 @@ class Live:
     def save(self, session: ArkSession) -> Json:
         """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
         saved = session.to_dict()
-        self._kept[session.agent] = saved, session
+        if session.stop is None:
+            self._kept[session.agent] = saved, session
         return saved
 
     def load(self, saved: Json) -> ArkSession:

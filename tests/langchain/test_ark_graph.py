@@ -1,0 +1,413 @@
+"""ARK as a LangGraph graph: what goes in and comes out, agents at once, streams, limits, budgets, faults."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from ark_support import Follows, call, selecting, turns
+from chat_clients import StreamingLangChain
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Send
+from langgraph_parts import (
+    ASK,
+    FULL,
+    INDEX,
+    QUESTION,
+    RANKED,
+    SELECTIONS,
+    STORE,
+    Gate,
+    Meeting,
+    asked,
+    graph,
+    ids,
+    models,
+    stops,
+    thread,
+)
+
+from graphret.ark import Ark, ArkSettings, Run, Toolbox
+from graphret.errors import InvalidInput, RetrievalFailed, StoreError
+from graphret.llm.chat import ChatError, Message
+from graphret.testing.openai_server import OpenAIServer, status, tool_calls
+from langchain_graphret import ScriptedExplorer, create_ark_agent, create_ark_graph
+from langchain_graphret.ark import by_agent
+
+
+def failing(messages: Sequence[Message]) -> Any:
+    raise ChatError("it is gone", model="dead", reason="server", status=500)
+
+
+# -- what goes in and comes out
+
+
+async def test_a_question_in_and_ranked_evidence_out_in_both_forms() -> None:
+    found = graph().invoke(ASK)
+    assert set(found) == {"question", "agents", "votes", "hits", "trace"}
+    assert json.loads(json.dumps(found)) == found
+    assert ids(found)[:3] == RANKED
+    assert len(found["hits"]) == 4
+    best, filled = found["hits"][0], found["hits"][3]
+    assert best["name"] == "Dark Red"
+    assert best["evidence"][0]["properties"] == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
+    assert (best["evidence"][1]["source"], best["evidence"][1]["relation"]) == ("p1", "directed_by")
+    assert filled["evidence"][-1]["kind"] == "fill"
+    assert [vote["id"] for vote in found["votes"]] == RANKED
+    assert [agent["selection"] for agent in found["agents"]] == [list(nodes) for nodes in SELECTIONS]
+    names = [stage["name"] for stage in found["trace"]["stages"]]
+    assert {"explore", "explore/agent 3/step 3", "vote"} <= set(names)
+    awaited = await graph().ainvoke(ASK)
+    assert (awaited["hits"], awaited["votes"]) == (found["hits"], found["votes"])
+
+
+async def test_it_answers_as_the_core_does() -> None:
+    for k, where in ((1, None), (4, None), (3, {"year": {"$gte": 1992}})):
+        expected = Ark(STORE, INDEX, models(), settings=FULL).retrieve(QUESTION, k, where)
+        given: Any = {"question": QUESTION, "k": k, "where": where}
+        assert graph().invoke(given)["hits"] == (await graph().ainvoke(given))["hits"]
+        assert graph().invoke(given)["hits"] == [hit.to_dict() for hit in expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [({}, "question"), ({"question": 3}, "question"), ({"k": 0}, "k"), ({"where": {"year": {"$near": 1}}}, "near")],
+)
+def test_malformed_input_is_refused_before_any_model_is_asked(given: Any, named: str) -> None:
+    asks = models()
+    with pytest.raises(InvalidInput, match=named):
+        graph(asks).invoke(given if "question" in given or not given else {"question": QUESTION, **given})
+    assert asked(asks) == [0, 0, 0]
+
+
+def test_a_blank_question_is_answered_without_agents() -> None:
+    asks = models()
+    found = graph(asks).invoke({"question": "  "})
+    assert asked(asks) == [0, 0, 0]
+    assert found["votes"] == []
+
+
+def test_models_temperatures_steps_and_hints_are_given_to_agents() -> None:
+    asks = models()
+    found = graph(asks, temperature=[0.1, None, 0.9], hints="Films only.", max_steps=2).invoke(ASK)
+    assert [model.temperatures[0] for model in asks] == [0.1, None, 0.9]
+    assert [agent["model"] for agent in found["agents"]] == ["m0", "m1", "m2"]
+    assert stops(found) == ["steps"] * 3
+    assert all("Films only." in agent["messages"][0]["content"] for agent in found["agents"])
+    assert len(graph(models()[0], n_agents=2).invoke(ASK)["agents"]) == 2
+    with pytest.raises(InvalidInput, match="model"):
+        graph(models()[:2])
+    with pytest.raises(InvalidInput, match="temperature"):
+        graph(models(), temperature=[0.1])
+    with pytest.raises(InvalidInput, match="model"):
+        graph("gpt-4o")
+
+
+def test_runs_are_handed_on_and_can_be_recorded() -> None:
+    runs: list[Run] = []
+    graph(on_run=runs.append).invoke(ASK)
+    assert [session.selection for session in runs[0].sessions] == [list(nodes) for nodes in SELECTIONS]
+    assert runs[0].seconds > 0
+
+
+# -- at once
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_all_agents_are_under_way_at_once(form: str) -> None:
+    gates = {reply: Gate(3) for reply in range(3)}
+    asks = [Meeting(selecting(*nodes), gates, f"m{i}") for i, nodes in enumerate(SELECTIONS)]
+    compiled = graph(asks)
+    found = await (asyncio.to_thread(compiled.invoke, ASK) if form == "blocking" else compiled.ainvoke(ASK))
+    assert ids(found)[:3] == RANKED
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_agents_do_not_wait_for_one_another(form: str) -> None:
+    """The first reply of one agent waits until the others are asked for their third."""
+    gate = Gate(3)
+    when = (0, 2, 2)
+    compiled = graph([Meeting(selecting(*SELECTIONS[i]), {when[i]: gate}, f"m{i}") for i in range(3)])
+    found = await (asyncio.to_thread(compiled.invoke, ASK) if form == "blocking" else compiled.ainvoke(ASK))
+    assert ids(found)[:3] == RANKED
+
+
+def test_more_agents_than_threads_of_a_small_machine_run_at_once() -> None:
+    gates = {0: Gate(12)}
+    asks = [Meeting(selecting("f1"), gates, f"m{i}") for i in range(12)]
+    assert stops(graph(asks, n_agents=12).invoke(ASK)) == ["finished"] * 12
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_calls_of_one_turn_run_at_once_where_the_graph_is_elsewhere(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, run = threading.Barrier(2, timeout=10), Toolbox.run
+
+    def meeting(self: Toolbox, name: str, arguments: Any) -> Any:
+        if name == "explore_neighborhood":
+            together.wait()
+        return run(self, name, arguments)
+
+    monkeypatch.setattr(Toolbox, "local", False)
+    monkeypatch.setattr(Toolbox, "run", meeting)
+    compiled = graph(models()[0], n_agents=1)
+    found = await (asyncio.to_thread(compiled.invoke, ASK) if form == "blocking" else compiled.ainvoke(ASK))
+    assert len(found["agents"][0]["steps"][1]["calls"]) == 2
+    assert stops(found) == ["finished"]
+
+
+# -- streams
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_steps_are_streamed_as_they_happen(form: str) -> None:
+    compiled = graph()
+    if form == "blocking":
+        events = list(compiled.stream(ASK, stream_mode="custom", subgraphs=True))
+    else:
+        events = [event async for event in compiled.astream(ASK, stream_mode="custom", subgraphs=True)]
+    assert {namespace[0].split(":")[0] for namespace, _ in events} == {"agent"}
+    for agent in (1, 2, 3):
+        mine = [event for _, event in events if event["agent"] == agent]
+        assert [event["event"] for event in mine] == ["reply", "step"] * 3 + ["end"]
+        assert mine[0]["calls"] == [{"tool": "global_search", "arguments": {"query": "Bob Bell"}}]
+        assert mine[1]["calls"][0]["nodes"] == ["p1"]
+        assert mine[-1]["selection"] == list(SELECTIONS[agent - 1])
+    json.dumps([event for _, event in events])
+
+
+def test_a_step_is_streamed_before_the_next_is_asked_for() -> None:
+    asks = models(("f1",))
+    seen: list[tuple[str, int]] = []
+    for _, event in graph(asks, n_agents=1).stream(ASK, stream_mode="custom", subgraphs=True):
+        if event["event"] == "step":
+            seen.append((event["event"], event["step"]))
+            if event["step"] == 1:
+                assert asks[0].asked <= 2  # at most the next one is on its way
+    assert seen == [("step", 1), ("step", 2), ("step", 3)]
+
+
+def test_updates_show_each_agents_steps() -> None:
+    chunks = [
+        update
+        for namespace, update in graph().stream(ASK, stream_mode="updates", subgraphs=True)
+        if namespace and "tools" in update
+    ]
+    assert len(chunks) == 9
+    assert sorted(len(update["tools"]["agents"][0]["steps"]) for update in chunks) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+# -- limits
+
+
+@pytest.mark.parametrize("approve", [None, lambda call: False])
+@pytest.mark.parametrize("limit", range(2, 12))
+async def test_it_ends_before_any_recursion_limit(limit: int, approve: Any) -> None:
+    nodes = 2 if approve is None else 3
+    fits = min(3, (limit - 1) // nodes)
+    config: Any = {"recursion_limit": limit}
+    for found in (graph(approve=approve).invoke(ASK, config), await graph(approve=approve).ainvoke(ASK, config)):
+        assert len(found["hits"]) == 4
+        assert [len(agent["steps"]) for agent in found.get("agents", [])] == ([] if limit == 2 else [fits] * 3)
+        if limit > 2:
+            assert stops(found) == ["finished" if fits == 3 else "steps"] * 3
+
+
+def test_an_agent_is_told_of_the_steps_that_a_limit_leaves_it() -> None:
+    never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(50)])))
+    found = graph(never, n_agents=1).invoke(ASK, {"recursion_limit": 9})
+    assert len(found["agents"][0]["steps"]) == 4
+    assert '{"steps_left": 1}' in found["agents"][0]["messages"][-3]["content"]
+
+
+def test_a_model_that_never_finishes_ends_at_its_steps() -> None:
+    never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(50)])))
+    found = graph(never, max_steps=20).invoke(ASK)
+    assert [len(agent["steps"]) for agent in found["agents"]] == [20, 20, 20]
+    assert len(found["hits"]) == 4
+
+
+def test_a_budget_of_tokens_ends_the_run() -> None:
+    never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(50)])))
+    found = graph(never, settings=ArkSettings(max_tokens=700)).invoke(ASK)
+    assert set(stops(found)) == {"tokens"}
+    assert sum(len(agent["steps"]) for agent in found["agents"]) <= 10
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_a_budget_of_seconds_ends_the_run_with_what_is_selected(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, run = threading.Event(), Toolbox.run
+
+    def hanging(self: Toolbox, name: str, arguments: Any) -> Any:
+        if arguments.get("node") == "drama":
+            hangs.wait(5)
+        return run(self, name, arguments)
+
+    monkeypatch.setattr(Toolbox, "run", hanging)
+    policy = turns(
+        [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])],
+        [call("explore_neighborhood", node="drama")],
+    )
+    compiled = graph(Follows(policy), settings=ArkSettings(max_seconds=0.3))
+    found = await (asyncio.to_thread(compiled.invoke, ASK) if form == "blocking" else compiled.ainvoke(ASK))
+    hangs.set()
+    assert stops(found) == ["seconds"] * 3
+    assert ids(found)[0] == "p1"
+
+
+async def test_agents_stop_once_they_cannot_change_the_top() -> None:
+    """The third would think for ever; the two that agree have settled the first place."""
+    asks = models(("f4",), ("f4",), ("f1",), waits=(0.0, 0.0, 60.0))
+    found = await asyncio.wait_for(graph(asks, settings=ArkSettings(settle=1)).ainvoke(ASK), 30)
+    assert stops(found) == ["finished", "finished", "settled"]
+    assert ids(found)[0] == "f4"
+    assert asks[2].running == 0
+
+
+def test_agents_that_could_still_change_the_top_go_on() -> None:
+    found = graph(models(("f4",), ("f1",), ("f1",)), settings=ArkSettings(settle=1)).invoke(ASK)
+    assert ids(found)[0] == "f1"
+    assert stops(found)[1:] == ["finished", "finished"]
+
+
+# -- faults
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_one_agent_of_three_dying_leaves_the_others(form: str) -> None:
+    def compiled(**options: Any) -> Any:
+        return graph([*models()[:2], Follows(failing, "dead")], **options)
+
+    async def answer(one: Any) -> Any:
+        return await (asyncio.to_thread(one.invoke, ASK) if form == "blocking" else one.ainvoke(ASK))
+
+    found = await answer(compiled())
+    assert stops(found) == ["finished", "finished", "failed"]
+    assert ids(found)[:2] == ["f1", "f4"]
+    (fallback,) = [stage for stage in found["trace"]["stages"] if stage["name"] == "fallback"]
+    assert fallback["failed"] == "agent 3"
+    assert "it is gone" in fallback["error"]
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        await answer(compiled(on_failure="raise"))
+
+
+def test_a_store_that_fails_is_told_to_the_model_or_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Toolbox, name: str, arguments: Any) -> Any:
+        raise StoreError("the database is down")
+
+    monkeypatch.setattr(Toolbox, "run", broken)
+    found = graph().invoke(ASK)
+    assert "the database is down" in found["agents"][0]["messages"][3]["content"]
+    assert len(found["hits"]) == 4
+    with pytest.raises(RetrievalFailed, match="the database is down"):
+        graph(on_failure="raise").invoke(ASK)
+
+
+def test_over_http_through_a_langchain_model() -> None:
+    look = tool_calls(("global_search", {"query": "Bob Bell"}), ("no_such_tool", {}), ("explore_neighborhood", "{oops"))
+    play = [status(429, retry_after=0.01), look, tool_calls(("select", {"nodes": ["p1", "zz"]}), ("finish", {}))]
+    with OpenAIServer(play) as server:
+        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 1, "timeout": 5.0}
+        found = graph(StreamingLangChain(model="gpt-4o", options=options), n_agents=1).invoke(ASK)
+    assert stops(found) == ["finished"]
+    assert ids(found)[0] == "p1"
+    said = [message["content"] for message in found["agents"][0]["messages"] if message["role"] == "tool"]
+    assert ["error" in text for text in said] == [False, True, True, True, False]
+
+
+def test_a_model_without_tools_is_driven_by_json_or_says_what_it_lacks() -> None:
+    def json_of(*calls: tuple[str, dict[str, Any]]) -> str:
+        return json.dumps({"calls": [{"tool": tool, "arguments": arguments} for tool, arguments in calls]})
+
+    replies = [
+        json_of(("global_search", {"query": "Bob Bell"})),
+        json_of(("select", {"nodes": ["p1"]}), ("finish", {})),
+    ]
+    found = graph(GenericFakeChatModel(messages=iter(replies)), n_agents=1).invoke(ASK)
+    assert ids(found)[0] == "p1"
+    prose = GenericFakeChatModel(messages=iter(["I would look for Bob."] * 9))
+    with pytest.raises(RetrievalFailed, match=r"neither takes tools .* nor answers in JSON"):
+        graph(prose, n_agents=1, on_failure="raise").invoke(ASK)
+
+
+def test_the_scripted_explorer_drives_it() -> None:
+    found = create_ark_graph(ScriptedExplorer(), STORE, INDEX, n_agents=1).invoke(
+        {"question": "which films were directed by [Bob Bell]", "k": 2}
+    )
+    assert set(ids(found)) == {"f1", "f4"}
+    assert stops(found) == ["finished"]
+
+
+async def test_cancelling_stops_every_agent() -> None:
+    gates = {0: Gate(3), 1: Gate(4)}
+    task = asyncio.create_task(graph([Meeting(selecting("f1"), gates, f"m{i}") for i in range(3)]).ainvoke(ASK))
+    await asyncio.wait_for(gates[0].open.wait(), 10)
+    while gates[1].waiting < 3:  # noqa: ASYNC110 -- they are about to
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gates[1].waiting == 0
+
+
+# -- in graphs of one's own
+
+
+class Own(TypedDict, total=False):
+    question: str
+    agents: Any
+    selection: list[str]
+    answer: str
+
+
+class Several(TypedDict, total=False):
+    question: str
+    agents: Annotated[list[dict[str, Any]], by_agent]
+
+
+async def test_the_agent_is_a_node_of_ones_own_graph() -> None:
+    builder = StateGraph(Own)
+    builder.add_node("explore", create_ark_agent(models()[0], STORE, INDEX, max_steps=5))
+    builder.add_node("respond", lambda state: {"answer": ", ".join(state["selection"])})
+    builder.add_edge(START, "explore")
+    builder.add_edge("explore", "respond")
+    builder.add_edge("respond", END)
+    compiled = builder.compile(checkpointer=InMemorySaver())
+    assert compiled.invoke({"question": QUESTION}, thread())["answer"] == "f1, f4"
+    again = await compiled.ainvoke({"question": QUESTION}, thread())  # what an earlier run left is not taken up
+    assert len(again["agents"][0]["steps"]) == 3
+
+
+async def test_several_agents_in_ones_own_graph() -> None:
+    agent = create_ark_agent(models(), STORE, INDEX, n_agents=3, settings=FULL)
+    builder = StateGraph(Several)
+    builder.add_node("explore", agent)
+    builder.add_conditional_edges(
+        START, lambda state: [Send("explore", {**state, "agent": n}) for n in range(3)], ["explore"]
+    )
+    found = await builder.compile().ainvoke({"question": QUESTION})
+    assert [one["selection"] for one in found["agents"]] == [list(nodes) for nodes in SELECTIONS]
+    with pytest.raises(InvalidInput, match="agent: a number from 0 to 2"):
+        agent.invoke({"question": QUESTION, "agent": 3})
+
+
+def test_the_whole_graph_is_a_node_of_a_chat() -> None:
+    def explore(state: MessagesState) -> Any:
+        found = graph().invoke({"question": str(state["messages"][-1].text), "k": 2})
+        return {"messages": [AIMessage(", ".join(hit["name"] for hit in found["hits"]))]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("explore", explore)
+    builder.add_edge(START, "explore")
+    state = builder.compile().invoke({"messages": [HumanMessage(QUESTION)]})
+    assert state["messages"][-1].text == "Dark Red, Blue Dusk"
