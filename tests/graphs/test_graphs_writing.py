@@ -12,8 +12,9 @@ import networkx as nx
 import pytest
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs import export_graph, read_tables, write_cypher_csv, write_graphml
+from graphret.graphs import export_graph, import_graph, read_tables, write_cypher_csv, write_graphml
 from graphret.graphs.cypher_csv import SCRIPT
+from graphret.graphs.example import KB
 from graphret.graphs.kinds import Kinds, kind_of
 from graphret.graphs.loading import memory_store
 from graphret.stores import MemoryStore
@@ -236,3 +237,10 @@ def test_kinds_of_values() -> None:
     kinds = Kinds()
     kinds.observe([{"a": 1, "b": 1, "c": 1, "d": None}, {"a": 0.5, "b": "x", "c": 2}])
     assert {name: kinds.single(name) for name in kinds} == {"a": "float", "b": "string", "c": "integer"}
+
+
+def test_a_store_is_no_place_to_import_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"to: .* not a MemoryStore; .*copy"):
+        import_graph(KB, MemoryStore())  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []

@@ -95,6 +95,11 @@ def import_graph(
     StorageError, StoreError
         If the graph cannot be written.
     """
+    if not isinstance(to, str | Path):
+        raise InvalidInput(
+            f"to: a path or an address is expected, not a {type(to).__name__}; "
+            "`graphret.graphs.copy` writes what a store holds to another store"
+        )
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
     chosen = format_of(format, given)
     where, options = str(to), options or ReadOptions()
