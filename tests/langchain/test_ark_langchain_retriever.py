@@ -1,0 +1,143 @@
+"""`ArkRetriever` as LangChain sees it; what it shares with `SageRetriever` is tested there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from ark_support import Follows, selecting
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langgraph_parts import FULL, INDEX, QUESTION, RANKED, STORE, Gate, Meeting, models
+from pydantic import ValidationError
+
+from graphret.ark import Ark, Run
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.llm.chat import ChatError
+from langchain_graphret import KEY, ArkRetriever, ScriptedExplorer, evidence_of
+
+
+def retriever(model: Any = None, **options: Any) -> ArkRetriever:
+    options.setdefault("settings", FULL)
+    return ArkRetriever(model=models() if model is None else model, store=STORE, index=INDEX, **options)
+
+
+def ids(documents: Any) -> list[Any]:
+    return [document.id for document in documents]
+
+
+class TestRetrieverSuite(RetrieversIntegrationTests):
+    """LangChain's own suite."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return ArkRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"model": ScriptedExplorer(), "store": STORE, "index": INDEX}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "which films were directed by [Bob Bell]"
+
+
+async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
+    expected = Ark(STORE, INDEX, models(), settings=FULL).retrieve(QUESTION, 4)
+    for found in (retriever(k=4).invoke(QUESTION), await retriever(k=4).ainvoke(QUESTION)):
+        assert [(one.id, one.metadata[KEY]["score"]) for one in found] == [(hit.id, hit.score) for hit in expected]
+        votes, reached = evidence_of(found[0])
+        assert (votes.kind, votes.properties["votes"]) == ("votes", 3)
+        assert (reached.source, reached.relation) == ("p1", "directed_by")
+        assert found[0].page_content == "Dark Red is film number 4."
+
+
+async def test_k_and_where_at_a_call() -> None:
+    one = retriever(k=4, where={"year": {"$gte": 1990}})
+    for options in ({"k": 1}, {"where": {"year": 1991}}, {"k": 2, "where": {"year": {"$lt": 1994}}}):
+        assert ids(one.invoke(QUESTION, **options)) == ids(await one.ainvoke(QUESTION, **options))
+    assert ids(one.invoke(QUESTION, k=1)) == ["f4"]
+    assert ids(one.invoke(QUESTION, where={"year": 1991})) == ["f1"]
+    with pytest.raises(InvalidInput, match="'top_k'"):
+        one.invoke(QUESTION, top_k=3)
+
+
+def test_agents_steps_models_and_runs_can_be_set() -> None:
+    runs: list[Run] = []
+    one = retriever(models()[0], n_agents=2, max_steps=2, temperature=[0.1, 0.2], on_run=runs.append, fill=False, k=3)
+    assert one.invoke(QUESTION) != []  # nobody selected anything, so that the fallback answers
+    assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
+    assert one.core.temperatures == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [({"model": "gpt-4o"}, "model"), ({"n_agents": 0}, "n_agents"), ({"k": 0}, "k"), ({"depth": 3}, "depth")],
+)
+def test_malformed_constructions_are_refused(wrong: Any, named: str) -> None:
+    with pytest.raises(ValidationError, match=named):
+        retriever(**wrong)
+
+
+def test_failures_fall_back_or_raise() -> None:
+    def failing(messages: Any) -> Any:
+        raise ChatError("it is gone", model="dead", reason="server")
+
+    assert len(retriever(Follows(failing), k=3).invoke(QUESTION)) == 3
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        retriever(Follows(failing), on_failure="raise").invoke(QUESTION)
+
+
+class Heard(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.runs: dict[Any, Any] = {}
+        self.traces: list[Any] = []
+        self.models: list[Any] = []
+        self.retriever: Any = None
+
+    def on_retriever_start(self, *_: Any, run_id: Any, **__: Any) -> None:
+        self.retriever = run_id
+
+    def on_chat_model_start(self, *_: Any, parent_run_id: Any, **__: Any) -> None:
+        self.models.append(parent_run_id)
+
+    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
+        self.traces.append((name, data))
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_callbacks_hear_of_the_agents_models_and_of_the_trace(form: str) -> None:
+    heard = Heard()
+    one = ArkRetriever(model=ScriptedExplorer(), store=STORE, index=INDEX, n_agents=1, k=2)
+    config: Any = {"callbacks": [heard]}
+    if form == "blocking":
+        await asyncio.to_thread(one.invoke, QUESTION, config)
+    else:
+        await one.ainvoke(QUESTION, config)
+    assert heard.models
+    assert set(heard.models) == {heard.retriever}
+    ((name, trace),) = heard.traces
+    assert name == "graphret_trace"
+    assert "vote" in [stage["name"] for stage in trace["stages"]]
+
+
+async def test_cancelling_stops_every_agent() -> None:
+    gate = Gate(4)
+    asks = [Meeting(selecting("f1"), {0: gate}, f"m{i}") for i in range(3)]
+    task = asyncio.create_task(retriever(asks).ainvoke(QUESTION))
+    while gate.waiting < 3:  # noqa: ASYNC110 -- they are about to
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gate.waiting == 0
+
+
+def test_it_stands_in_a_chain() -> None:
+    chain = {"context": retriever(k=3), "question": RunnablePassthrough()} | RunnablePassthrough.assign(
+        ids=lambda found: ids(found["context"])
+    )
+    assert chain.invoke(QUESTION)["ids"] == RANKED
