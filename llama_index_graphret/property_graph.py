@@ -40,7 +40,9 @@ def from_property_graph_store(
     ----------
     store
         Any `PropertyGraphStore`. Of a `Neo4jPropertyGraphStore` only the driver and the database are used: the
-        `Neo4jStore` that comes back reads the whole graph, whoever wrote it, in read transactions.
+        `Neo4jStore` that comes back reads the whole graph, whoever wrote it, in read transactions. It writes where
+        LlamaIndex's nodes are alone, none yet included, so that LlamaIndex reads them, and keeps embeddings of nodes
+        whose name and text stay.
     name_property, text_property
         The properties that are the name and the text of nodes which have none themselves.
     **options
