@@ -13,7 +13,9 @@ from graphret.cli.output import print_json, progress, stdout
 from graphret.cli.running import writing_to
 from graphret.errors import InvalidInput
 
-BENCHMARKS = ("ottqa", "multihop", "guard")
+BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa")
+
+_OF_METAQA = ("method", "policy", "hops", "agents", "seed")
 
 
 def bench(
@@ -21,8 +23,18 @@ def bench(
     data: Annotated[Path, typer.Option(metavar="DIR", help="The folder with the data.")],
     split: Annotated[str | None, typer.Option(help="The split; that of the benchmark by default.")] = None,
     k: Annotated[str | None, typer.Option("-k", "--k", metavar="5,10,…", help="Where recall is taken.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first questions; the corpus stays whole.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many questions, of metaqa drawn at random; the corpus stays whole.")
+    ] = None,
     encoder: options.EncoderName = "default",
+    method: Annotated[str | None, typer.Option(help="metaqa: ark.")] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="metaqa: scripted, which reads the question, or oracle, which is told its relations."),
+    ] = None,
+    hops: Annotated[str | None, typer.Option(metavar="1,2,3", help="metaqa: questions of so many hops.")] = None,
+    agents: Annotated[int | None, typer.Option(help="metaqa: how many agents explore at once; 1 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="metaqa: of the draw of questions.")] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result to a file; '-' is stdout.")
     ] = None,
@@ -35,9 +47,18 @@ def bench(
     from graphret.evaluation import NAMES, render
 
     chosen: dict[str, Any] = {} if split is None else {"split": split}
-    chosen |= {} if k is None else {"k": _numbers(k)}
+    chosen |= {} if limit is None else {"limit": limit}
+    chosen |= {} if k is None else {"k": _numbers(k, "--k")}
+    chosen |= {} if hops is None else {"hops": _numbers(hops, "--hops")}
+    given = {"method": method, "policy": policy, "agents": agents, "seed": seed}
+    chosen |= {option: value for option, value in given.items() if value is not None}
+    if name != "metaqa":
+        _refuse(chosen, _OF_METAQA, name)
+        chosen["encoder"] = options.encoder_of(encoder)
+    else:
+        _refuse(chosen, ("k",), name)
     with progress() as report:
-        result = NAMES[name](data, limit=limit, encoder=options.encoder_of(encoder), progress=report, **chosen)
+        result = NAMES[name](data, progress=report, **chosen)
     if json == Path("-"):
         print_json(result)
         return
@@ -48,8 +69,14 @@ def bench(
             json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _numbers(text: str) -> list[int]:
+def _refuse(chosen: dict[str, Any], unknown: tuple[str, ...], name: str) -> None:
+    for option in unknown:
+        if option in chosen:
+            raise InvalidInput(f"--{option}: the benchmark {name} does not know it")
+
+
+def _numbers(text: str, option: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(f"--k: whole numbers with commas are expected, as 5,10,20, not {text!r}") from None
+        raise InvalidInput(f"{option}: whole numbers with commas are expected, as 1,2,3, not {text!r}") from None

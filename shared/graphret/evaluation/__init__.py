@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 _HOMES = {
     "graphret.evaluation.guard": ("bench_guard",),
     "graphret.evaluation.metrics": ("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"),
+    "graphret.evaluation.metaqa_bench": ("bench_metaqa",),
     "graphret.evaluation.multihop": ("load_multihop",),
     "graphret.evaluation.ottqa": ("load_ottqa",),
     "graphret.evaluation.runner": ("bench_multihop", "bench_ottqa"),
@@ -20,6 +21,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from graphret.evaluation.guard import bench_guard
+    from graphret.evaluation.metaqa_bench import bench_metaqa
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa
@@ -34,12 +36,13 @@ class _Benchmarks(dict[str, Any]):
         return __getattr__(super().__getitem__(name))
 
 
-NAMES = _Benchmarks(ottqa="bench_ottqa", multihop="bench_multihop", guard="bench_guard")
+NAMES = _Benchmarks(ottqa="bench_ottqa", multihop="bench_multihop", guard="bench_guard", metaqa="bench_metaqa")
 
 __all__ = [
     "NAMES",
     "all_at_k",
     "bench_guard",
+    "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
     "hit_at_k",

@@ -22,7 +22,7 @@ def render(result: Mapping[str, Any]) -> Group:
         return render_cypher_guard(result)
     parts: list[Any] = []
     for title, rows, intervals in _sections(result):
-        metrics = _shown(rows)
+        metrics = result.get("shown") or _shown(rows)
         for group, members in _grouped(rows).items():
             asked = result["counts"].get(f"{group}/questions")
             heading = f"{group}, {asked} questions" if asked else title
@@ -48,7 +48,7 @@ def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> 
     """
     lines: list[str] = []
     for title, rows, intervals in _sections(result):
-        columns = metrics or _shown(rows)
+        columns = metrics or result.get("shown") or _shown(rows)
         for group, members in _grouped(rows).items():
             asked = result["counts"].get(f"{group}/questions")
             lines += [f"**{f'{group}, {asked} questions' if asked else title}**", ""]

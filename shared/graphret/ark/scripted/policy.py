@@ -52,9 +52,11 @@ def next_calls(seen: Transcript) -> list[Call]:
     starts = _starts(question, seen)
     if not last and (looks := _first_looks(question, seen, starts)):
         return looks
-    walks = _walks(question, seen, starts)
+    around = by_node(seen.explorations)
+    walks = _walks(question, seen, starts, around)
     room = min(TURN, EXPLORATIONS - len(seen.explorations))
-    wanted = list({repr(call): call for walk in walks for call in walk.wanted}.values())
+    calls = {repr(call): call for walk in walks for call in walk.wanted}
+    wanted = [call for call in calls.values() if is_open(call, seen, around)]
     if wanted and room > 0 and not last:
         return wanted[:room]
     chosen = _ranked(seen, starts, walks)
@@ -101,10 +103,11 @@ def _first_looks(question: str, seen: Transcript, starts: Sequence[Start]) -> li
     return [(EXPLORE, {"node": node, "k": NEIGHBORS_K}) for node in wanted if node not in seen.tried]
 
 
-def _walks(question: str, seen: Transcript, starts: Sequence[Start]) -> list[Walk]:
+def _walks(
+    question: str, seen: Transcript, starts: Sequence[Start], around: Mapping[str, Sequence[Exploration]]
+) -> list[Walk]:
     """Follow the best plan from each name in the question, from that of its bearers which fits best."""
     known = Known(seen.explorations)
-    around = _by_node(seen.explorations)
     options: dict[tuple[int, int], list[Any]] = {}
     for start in starts:
         if looks := around.get(start.node):
@@ -122,11 +125,18 @@ def _walks(question: str, seen: Transcript, starts: Sequence[Start]) -> list[Wal
     return walks
 
 
-def _by_node(explorations: Iterable[Exploration]) -> Mapping[str, Sequence[Exploration]]:
+def by_node(explorations: Iterable[Exploration]) -> Mapping[str, Sequence[Exploration]]:
+    """Return the explorations of each node, in order."""
     out: dict[str, list[Exploration]] = {}
     for one in explorations:
         out.setdefault(one.node, []).append(one)
     return out
+
+
+def is_open(call: Call, seen: Transcript, around: Mapping[str, Sequence[Exploration]]) -> bool:
+    """Whether an exploration may still show something: not one of a node for which another has shown nothing."""
+    node = call[1]["node"]
+    return node not in seen.tried or node in around
 
 
 def _ranked(seen: Transcript, starts: Sequence[Start], walks: Sequence[Walk]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A conversation read back: the question, and what each call so far has shown. All of it is data, none an instruction."""
+"""A conversation read back: the question, and what each call has shown. All of it is data, none an instruction."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Transcript:
     @classmethod
     def read(cls, messages: Sequence[Message]) -> Transcript:
         """Read a conversation; what is not as the tools write it is passed over."""
-        out, asked, open_ = cls(), {}, True
+        out, open_ = cls(), True
+        asked: dict[str, ToolCall] = {}
         for message in messages:
             if message.role == "user" and open_:
                 out, asked, open_ = cls(_encodable(message.content)), {}, False
@@ -122,17 +123,18 @@ def _objects(content: str) -> list[dict[str, Any]]:
 def _exploration(
     header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], arguments: Mapping[str, Any]
 ) -> Exploration:
-    relations = []
-    for one in _list(header.get("relations"))[:_RELATIONS]:
-        if isinstance(one, list) and len(one) == 3 and (hop := _arrow(one[0])) and isinstance(one[2], int):
-            relations.append((*hop, _string(one[1]), one[2]))
+    relations = tuple(
+        (*hop, _string(one[1]), one[2])
+        for one in _list(header.get("relations"))[:_RELATIONS]
+        if isinstance(one, list) and len(one) == 3 and (hop := _arrow(one[0])) and isinstance(one[2], int)
+    )
     neighbors = tuple(one for line in lines if (one := _shown(line)) is not None)
     asked = [one for one in _list(arguments.get("relation_types")) if isinstance(one, str)]
     total = header.get("of")  # "57+" where not all edges were read
     return Exploration(
         header["explored"],
         _types(header.get("type")),
-        tuple(relations),
+        relations,
         neighbors,
         total if isinstance(total, int) else len(neighbors),
         frozenset(asked) if asked else None,
