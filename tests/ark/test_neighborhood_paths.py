@@ -126,7 +126,8 @@ def test_a_write_to_store_or_index_is_seen_at_once() -> None:
 
 def hub(n: int) -> MemoryStore:
     """A hub with `n` neighbours, of which the lightest alone says "temple"."""
-    nodes = [Node(f"n{i:04}", ("even" if i % 2 == 0 else "odd",), text="temple" if i == n - 1 else "") for i in range(n)]
+    kinds = ("even",), ("odd",)
+    nodes = [Node(f"n{i:04}", kinds[i % 2], text="temple" if i == n - 1 else "") for i in range(n)]
     edges = [Edge("hub", "r" if i % 3 else "s", f"n{i:04}", float(n - i)) for i in range(n)]
     return MemoryStore.of([Node("hub"), *nodes], edges)
 

@@ -21,7 +21,7 @@ from graphret.types import Edge, Node
 
 NODES = [
     Node("Tom Hanks", ("person",), "Tom Hanks"),
-    Node("m1", ("movie",), "Big", "A boy wakes up in the body of an adult. " * 9 + "He plays a floor piano in a toy shop."),
+    Node("m1", ("movie",), "Big", "A boy wakes up in the body of an adult. " * 9 + "He plays a floor piano."),
     Node("m2", ("movie", "award winner"), "Cast Away", "A man and a volleyball on an island."),
     Node("Penny Marshall", ("person",), "Penny Marshall"),
 ]

@@ -169,12 +169,13 @@ class Toolbox:
             return node
         query = given.text("query", _LONGEST_QUERY)
         labels = given.names("node_types")
-        relations = self._relations(given)
+        relations = self._relations(given.names("relation_types"))
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
-        if labels is not None:
-            self._require(given, _TYPE, labels)
+        doubts = [self._doubt(_TYPE, labels or ()), self._doubt(_RELATION, list(relations or ()))]
         asked = Asked(node.id, query, None if labels is None else frozenset(labels), relations, k)
         found = self._look(asked)
+        if not found.total and any(doubts):
+            raise Unclear(" ".join(filter(None, doubts)))
         fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
         entries = [
             Entry(entry.fields | _via(via), entry.text)
@@ -211,8 +212,7 @@ class Toolbox:
                 return answer
         return failure(no_such_node(wanted, ()), (), most)
 
-    def _relations(self, given: Arguments) -> dict[str, str] | None:
-        names = given.names("relation_types")
+    def _relations(self, names: Sequence[str] | None) -> dict[str, str] | None:
         if names is None:
             return None
         known = self._names(_RELATION)[0]
@@ -220,18 +220,17 @@ class Toolbox:
         for name in names:
             relation, direction = (name, "both") if name in known else relation_filter(name)
             made[relation] = direction if made.get(relation, direction) == direction else "both"
-        self._require(given, _RELATION, list(made))
         return made
 
-    def _require(self, given: Arguments, kind: str, names: Sequence[str]) -> None:
-        """Refuse names that the graph does not have; one that a sampled schema may have missed is let pass."""
+    def _doubt(self, kind: str, names: Sequence[str]) -> str:
+        """Refuse names that the graph does not have; of those that only a sample of it lacks, say so if need be."""
         if all(name in self._names(kind)[0] for name in names):
-            return
+            return ""
         known, all_known = self._names(kind, anew=True)
         wrong = [name for name in names if name not in known]
         if wrong and all_known:
             raise Unclear(no_such_name(kind, wrong, known))
-        given.notes.extend(f"a look at a part of the graph has seen no {kind} {quoted(name, 40)}" for name in wrong[:3])
+        return no_such_name(kind, wrong, known) if wrong else ""
 
     def _names(self, kind: str, *, anew: bool = False) -> tuple[Collection[str], bool]:
         """Return the types or the relations of the graph, and whether these are all; read once unless `anew`."""
