@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -191,6 +192,10 @@ class Trace:
     def extend(self, other: Trace, prefix: str = "") -> None:
         """Append the stages of an inner retrieval, their names behind `prefix`."""
         self.stages.extend(Stage(prefix + s.name, s.seconds, s.details) for s in other.stages)
+
+    def __rich__(self) -> Any:
+        """What rich prints: stages and their times, or the timeline of exploring agents."""
+        return import_module("graphret.explain").render_timeline(self)
 
     @property
     def fallbacks(self) -> list[Stage]:

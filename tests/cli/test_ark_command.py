@@ -224,9 +224,12 @@ def test_options_of_another_method_are_refused_by_name(movies: Path, arguments: 
 
 
 def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
-    for where in (tmp_path, tmp_path / "missing"):
-        ran = graphret("query", QUESTION, "--graph", where, *ARK)
+    (tmp_path / "parquet").mkdir()
+    (tmp_path / "parquet" / "nodes.parquet").touch()
+    for where, said in (("", "no graphret index"), ("missing", "no such"), ("parquet", "to be imported first")):
+        ran = graphret("query", QUESTION, "--graph", tmp_path / where, *ARK)
         assert (ran.code, ran.out) == (3, "")
+        assert said in ran.err
 
 
 def test_a_server_that_is_not_there_is_6_for_ark() -> None:

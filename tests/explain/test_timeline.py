@@ -13,22 +13,11 @@ from timeline_helpers import QUESTION, RELATION, explored, one_agent
 from graphret.ark import ArkSession, CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import reasons, render_timeline, step_text, store_lookup, timeline
-from graphret.explain.timeline import (
-    Choice,
-    Lane,
-    Timeline,
-    call_text,
-    duration,
-    edges,
-    names_text,
-    outcome_text,
-    reached,
-    same_steps,
-    spans,
-    stop_text,
-)
+from graphret.explain.timeline import Choice, Lane, Timeline, edges, reached, same_steps, shown_nodes, spans
 from graphret.explain.timeline_picture import MOST_NODES, reach
 from graphret.explain.timeline_text import _bar
+from graphret.explain.timeline_words import call_text, duration, names_text, outcome_text, stop_text
+from graphret.llm.chat import Message, ToolCall
 from graphret.types import Evidence, Hit, Node, Trace
 
 
@@ -86,7 +75,15 @@ def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
 def test_a_trace_without_agents_has_no_lanes() -> None:
     _, sage, _ = asked()
     assert timeline(sage).lanes == ()
-    assert printed(render_timeline(sage)) == "no agent explored\n"
+    shown = printed(sage.trace)
+    assert shown == printed(render_timeline(sage))
+    assert sage.trace.stages[0].name in shown
+
+
+def test_a_trace_prints_as_its_timeline() -> None:
+    _, retrieval, _ = explored()
+    assert printed(retrieval.trace) == printed(render_timeline(retrieval.trace))
+    assert "agent 1" in printed(retrieval.trace)
 
 
 def test_depths_are_counted_from_what_a_search_found() -> None:
@@ -165,6 +162,14 @@ def test_words_for_numbers_names_and_ends() -> None:
     assert stop_text("") == "did not stop"
     votes = Evidence("votes", rank=2, properties={"votes": 2, "of": 3, "agents": [1, 3]})
     assert reasons(Hit(Node("a"), 1.0, (votes,)))[0].text == "selected by 2 of 3 agents (1, 3), at place 2 at best"
+
+
+def test_nodes_are_known_from_what_tools_said_of_them() -> None:
+    session = ArkSession("q", "p")
+    lines = ['{"found": 2}', '{"id": "a", "type": ["X", "Y"], "name": "A", "text": "t"}', '{"id": 3}', '{"id": "b", no']
+    session.messages.append(Message.tool(ToolCall("1", "global_search"), "\n".join(lines)))
+    session.messages.append(Message.tool(ToolCall("2", "global_search"), '{"id": "a", "name": "other"}\n{"id": "c"}'))
+    assert shown_nodes([session]) == {"a": Node("a", ("X", "Y"), "A", "t"), "c": Node("c", ())}
 
 
 def test_agents_that_did_the_same_are_told_once() -> None:

@@ -1,4 +1,4 @@
-"""``graphret demo``: what the graph finds that flat search misses, on the corpus that comes with the package."""
+"""``graphret demo``: what a graph finds that flat search misses, and agents that explore one, on what is shipped."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from graphret.cli.output import print_json, progress, remark, stdout
 from graphret.cli.running import writing_to
 
 PAGE, GRAPH = "demo.html", "graph"
+AGENTS_PAGE, FILMS = "agents.html", "films"
 
 
 def demo(
@@ -19,9 +20,11 @@ def demo(
     encoder: options.EncoderName = "default",
     json: options.JsonFlag = False,
 ) -> None:
-    """Build the graph of a small real corpus, ask it, and compare it with flat search."""
+    """Build the graph of a small real corpus, ask it and compare it with flat search; let agents explore another."""
     from graphret.demo import run
-    from graphret.demo.show import draw, page
+    from graphret.demo.exploring import explore
+    from graphret.demo.show import draw, draw_explored, page
+    from graphret.explain import store_lookup, write_timeline
 
     with progress() as report:
         result = run(options.encoder_of(encoder), progress=report)
@@ -30,10 +33,23 @@ def demo(
     with writing_to(out / PAGE):
         written = page(result, out / PAGE)
     result.graph.save(out / GRAPH)
+    explored = explore(out / FILMS)
+    with writing_to(out / AGENTS_PAGE):
+        drawn = write_timeline(out / AGENTS_PAGE, explored.retrieval, lookup=store_lookup(explored.store))
     if json:
-        print_json({**result.to_dict(), "page": str(written), "graph": str(out / GRAPH)})
+        agents = {**explored.to_dict(), "page": str(drawn), "graph": str(out / FILMS)}
+        print_json({**result.to_dict(), "page": str(written), "graph": str(out / GRAPH), "ark": agents})
         return
     console = stdout()
     console.print(draw(result))
-    console.print(f"\npage   {written}", markup=False, soft_wrap=True)
-    console.print(f'graph  {out / GRAPH}: graphret query "…" --graph {out / GRAPH}', markup=False, soft_wrap=True)
+    for line in (
+        f"\npage   {written}",
+        f'graph  {out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n',
+    ):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(draw_explored(explored))
+    for line in (
+        f"\npage   {drawn}",
+        f'graph  {out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}',
+    ):
+        console.print(line, markup=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphret.cli import options
 from graphret.cli.output import print_json, remark, stderr, stdout
 from graphret.cli.running import writing_to
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StorageError
 
 if TYPE_CHECKING:
     from graphret.ark import ArkSession
@@ -80,7 +80,7 @@ def explore(question: str, told: Exploring) -> None:
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Exploring, *, steps: bool) -> None:
     from graphret.explain import render, render_timeline
-    from graphret.explain.timeline import fallback_text
+    from graphret.explain.timeline_words import fallback_text
 
     for stage in retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
@@ -137,12 +137,10 @@ def _recorder(path: Path | None) -> Recorder | None:
 @contextmanager
 def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
-    from graphret._current import read_current
-    from graphret.graphs.opening import FOLDER, kind_of, opened
-    from graphret.sage.saving import KIND
+    from graphret.graphs.opening import opened
     from graphret.stores.neo4j import Neo4jStore
 
-    if kind_of(told.graph) == FOLDER and Path(told.graph).is_dir() and read_current(Path(told.graph))["kind"] == KIND:
+    if _has_index(told.graph):
         graph = options.open_graph(told.graph, encoder=told.encoder)
         yield graph.store, graph.index.lexical if told.encoder is None else graph.index
         return
@@ -152,6 +150,19 @@ def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     with opened(told.graph) as store:
         own = _neo4j_index(store, encoder) if isinstance(store, Neo4jStore) else None
         yield store, own or _index(store, encoder)
+
+
+def _has_index(where: str) -> bool:
+    from graphret._current import read_current
+    from graphret.graphs.opening import FOLDER, kind_of
+    from graphret.sage.saving import KIND
+
+    if kind_of(where) != FOLDER:
+        return False
+    try:
+        return bool(read_current(Path(where))["kind"] == KIND)
+    except StorageError:  # what is wrong there is said when it is opened
+        return False
 
 
 def _encoder(name: str | None) -> Encoder | None:

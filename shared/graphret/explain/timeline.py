@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.run import Run
-from graphret.ark.session import FINISH, SELECT, CallRecord, StepRecord
+from graphret.ark.session import SELECT, ArkSession, CallRecord, StepRecord
+from graphret.explain.timeline_words import fallback_text
 from graphret.explain.words import Lookup
 from graphret.types import Node, Retrieval, Stage, Trace
 
@@ -17,7 +18,6 @@ from graphret.types import Node, Retrieval, Stage, Trace
 Source: TypeAlias = "Trace | Retrieval | Run"
 
 _AGENT = re.compile(r"(?P<before>.*?)explore/agent (?P<agent>\d+)(?:/step (?P<step>\d+))?")
-_LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,26 @@ class Reached:
 def timeline(source: Source) -> Timeline:
     """Read a timeline from a trace, a retrieval or a recorded run; that of the first run, where a trace has several."""
     if isinstance(source, Run):
-        return _read(source.trace, source.question, _told(source))
+        return _read(source.trace, source.question, shown_nodes(source.sessions))
     if isinstance(source, Retrieval):
         return _read(source.trace, source.query, {hit.id: hit.node for hit in source.hits})
     return _read(source, "", {})
+
+
+def shown_nodes(sessions: Iterable[ArkSession]) -> dict[str, Node]:
+    """Return the nodes of agents as their tools showed them (a JSON object a line), by id."""
+    nodes: dict[str, Node] = {}
+    said = (message for session in sessions for message in session.messages if message.role == "tool")
+    for line in (line for message in said for line in message.content.split("\n") if line.startswith('{"id"')):
+        try:
+            given = json.loads(line)
+        except ValueError:
+            continue
+        id_, kind = given["id"], given.get("type", [])
+        if isinstance(id_, str) and id_ not in nodes:
+            labels = tuple(map(str, kind)) if isinstance(kind, list) else (str(kind),)
+            nodes[id_] = Node(id_, labels, str(given.get("name", "")), str(given.get("text", "")))
+    return nodes
 
 
 def same_steps(line: Timeline) -> dict[int, int]:
@@ -142,86 +158,6 @@ def spans(lane: Lane) -> list[tuple[StepRecord, float, float, float]]:
         done = replied + sum(call.seconds for call in step.calls)
         out.append((step, step.started, replied, max(replied, min([done, *nexts[number : number + 1]]))))
     return out
-
-
-def call_text(call: CallRecord) -> str:
-    """Return a call as one line.
-
-    Examples
-    --------
-    >>> call_text(CallRecord("explore_neighborhood", {"node": "Dusk", "relation_types": ["directed_by"]}))
-    'explore_neighborhood("Dusk", relation_types=["directed_by"])'
-    """
-    if not isinstance(call.arguments, Mapping):
-        return f"{call.tool} {_short(str(call.arguments))}"
-    first = {"global_search": "query", "explore_neighborhood": "node", SELECT: "nodes"}.get(call.tool)
-    given = {name: value for name, value in call.arguments.items() if value is not None}
-    shown = [_value(given.pop(first))] if first in given else []
-    return f"{call.tool}({', '.join([*shown, *(f'{name}={_value(value)}' for name, value in given.items())])})"
-
-
-def outcome_text(call: CallRecord) -> str:
-    """Return what came of a call in a few words: how many nodes of how many, or that it could not be run.
-
-    Where nodes follow it ends in what they are.
-    """
-    if call.failed:
-        return "refused, and the model told why" + ("; close to it" if call.nodes else "")
-    if call.remembered:
-        return "from memory"
-    if call.tool == FINISH:
-        return ""
-    said = f"{call.shown} of {call.total}" if call.total > call.shown else str(call.shown)
-    return said + (" selected" if call.tool == SELECT else " shown")
-
-
-def names_text(ids: Sequence[str], most: int) -> str:
-    """Return the first ids and how many more there are."""
-    more = f" + {len(ids) - most} more" if len(ids) > most else ""
-    return "; ".join(map(_short, ids[:most])) + more
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "step"), counted(1200, "token")
-    ('1 step', '1,200 tokens')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def lane_text(lane: Lane) -> str:
-    """Return what an agent spent."""
-    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call"), counted(lane.tokens, "token")]
-    return ", ".join([*said, f"model {duration(lane.model_seconds)}", f"tools {duration(lane.tool_seconds)}"])
-
-
-def duration(seconds: float) -> str:
-    """Return seconds for a reader.
-
-    Examples
-    --------
-    >>> duration(0.00042), duration(0.25), duration(12.345)
-    ('0.42 ms', '250 ms', '12.35 s')
-    """
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 or not seconds else f"{1000 * seconds:.2f} ms"
-
-
-def stop_text(stop: str, error: str = "") -> str:
-    """Return in words why an agent stopped."""
-    said = _STOPS.get(stop, stop or "did not stop")
-    return f"{said}: {error}" if error else said
-
-
-def fallback_text(stage: Stage) -> str:
-    """Return a degradation in words."""
-    given = stage.details
-    said = str(given.get("error") or given.get("reason") or given)
-    return f"{given['failed']}: {said}" if given.get("failed") else said
 
 
 def reached(line: Timeline) -> dict[str, Reached]:
@@ -258,18 +194,6 @@ def explored(call: CallRecord) -> str | None:
     return min(shared)
 
 
-_STOPS = {
-    "finished": "finished",
-    "steps": "out of steps",
-    "tokens": "out of tokens",
-    "seconds": "out of time",
-    "settled": "stopped, the vote was settled",
-    "silent": "given up, it called no tools",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
-
-
 def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
     before: str | None = None
     steps: dict[int, list[StepRecord]] = {}
@@ -298,22 +222,6 @@ def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
         tuple(fallback_text(stage) for stage in trace.fallbacks),
         nodes,
     )
-
-
-def _told(run: Run) -> dict[str, Node]:
-    """The nodes of a run as its tools showed them: a JSON object a line."""
-    nodes: dict[str, Node] = {}
-    said = (message for session in run.sessions for message in session.messages if message.role == "tool")
-    for line in (line for message in said for line in message.content.split("\n") if line.startswith('{"id"')):
-        try:
-            given = json.loads(line)
-        except ValueError:
-            continue
-        id_, kind = given["id"], given.get("type", [])
-        if isinstance(id_, str) and id_ not in nodes:
-            labels = tuple(map(str, kind)) if isinstance(kind, list) else (str(kind),)
-            nodes[id_] = Node(id_, labels, str(given.get("name", "")), str(given.get("text", "")))
-    return nodes
 
 
 def _step(stage: Stage, number: int) -> StepRecord:
@@ -366,18 +274,3 @@ def _depths(line: Timeline) -> dict[str, int]:
                     depths[id_] = depths.get(start, 0) + 1
                     changed = True
     return depths
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(_short(value), ensure_ascii=False)
-    if isinstance(value, list):
-        most = 3
-        more = f", … {len(value) - most} more" if len(value) > most else ""
-        return f"[{', '.join(map(_value, value[:most]))}{more}]"
-    return _short(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -12,23 +12,9 @@ from pathlib import Path
 
 from graphret.ark.session import SELECT, CallRecord, StepRecord
 from graphret.explain.html import NodeTexts, document
-from graphret.explain.timeline import (
-    Lane,
-    Source,
-    Timeline,
-    call_text,
-    counted,
-    duration,
-    lane_text,
-    names_text,
-    outcome_text,
-    same_steps,
-    spans,
-    stop_text,
-    timeline,
-    told,
-)
+from graphret.explain.timeline import Lane, Source, Timeline, same_steps, spans, timeline, told
 from graphret.explain.timeline_picture import Link, Place, Reach, reach
+from graphret.explain.timeline_words import call_text, counted, duration, lane_text, names_text, outcome_text, stop_text
 from graphret.explain.words import Lookup, name_of
 from graphret.types import Node
 

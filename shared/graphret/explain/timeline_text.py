@@ -7,24 +7,10 @@ from typing import TYPE_CHECKING
 
 from graphret.ark.session import ArkSession, StepRecord
 from graphret.explain.terminal import clean
-from graphret.explain.timeline import (
-    Choice,
-    Lane,
-    Source,
-    Timeline,
-    call_text,
-    counted,
-    duration,
-    lane_text,
-    names_text,
-    outcome_text,
-    same_steps,
-    spans,
-    stop_text,
-    timeline,
-    told,
-)
+from graphret.explain.timeline import Choice, Lane, Source, Timeline, same_steps, shown_nodes, spans, timeline, told
+from graphret.explain.timeline_words import call_text, counted, duration, lane_text, names_text, outcome_text, stop_text
 from graphret.explain.words import Lookup, name_of
+from graphret.types import Trace
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +27,8 @@ def render_timeline(
 ) -> RenderableType:
     """Return what exploring agents did as something that rich prints: lanes on one clock, every step, and the vote.
 
+    Of a trace in which no agent explored it returns the stages and their times.
+
     Parameters
     ----------
     source
@@ -53,11 +41,10 @@ def render_timeline(
         The most nodes of the vote to show.
     """
     from rich.console import Group
-    from rich.text import Text
 
     line = timeline(source)
     if not line.lanes:
-        return Text("no agent explored")
+        return _stages(source if isinstance(source, Trace) else source.trace)
     called = {id_: name_of(node) for id_, node in told(line, lookup).items()}
     parts: list[RenderableType] = [_lanes(line)]
     if steps:
@@ -73,17 +60,27 @@ def step_text(session: ArkSession, since: int = 0) -> Text:
     from rich.text import Text
 
     agent = session.agent + 1
+    names = {id_: name_of(node) for id_, node in shown_nodes([session]).items()}
     lines: list[Text] = []
     for step in session.steps[since:]:
         line = Text(f"agent {agent}", style=_colour(agent))
         line.append(f" step {step.number}", style="default")
-        line.append_text(_step(step, {}, "    "))
+        line.append_text(_step(step, names, "    "))
         lines.append(line)
     if session.stop is not None:
         line = Text(f"agent {agent}", style=_colour(agent))
         line.append(f" {clean(stop_text(session.stop, session.error or ''))}", style=_stopped(session.stop))
         lines.append(line)
     return Text("\n").join(lines)
+
+
+def _stages(trace: Trace) -> RenderableType:
+    from rich.table import Table
+
+    table = Table("stage", "time", box=None, padding=(0, 2, 0, 0))
+    for stage in trace.stages:
+        table.add_row(clean(stage.name), duration(stage.seconds))
+    return table
 
 
 def _lanes(line: Timeline) -> RenderableType:
