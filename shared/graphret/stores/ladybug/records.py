@@ -9,7 +9,7 @@ from typing import Any
 
 from graphret.stores.ladybug.catalog import NodeTable, RelationTable
 from graphret.stores.ladybug.names import OVERFLOW, quoted
-from graphret.stores.ladybug.values import json_value
+from graphret.stores.ladybug.values import json_value, text_expression
 from graphret.types import Edge, Node
 
 EdgeKey = tuple[str, str, str, int, int]
@@ -59,15 +59,14 @@ def edge_order(end: NodeTable, reader: EdgeReader) -> str | None:
     """
     own = id_expression(end, "m")
     kind = end.columns[end.id_column] if end.id_column else "INTERNAL_ID"
-    if kind != "STRING":
-        if not kind.startswith(("INTERNAL_ID", "INT", "UINT", "SERIAL")):
-            return None
-        own = f"CAST({own} AS STRING)"
+    text = f"CAST({own} AS STRING)" if kind == "INTERNAL_ID" else text_expression(own, kind)
+    if text is None:
+        return None
     if not end.native:
-        own = f"CASE WHEN {own} IS NULL THEN 'None' ELSE {own} END"
+        text = f"CASE WHEN {own} IS NULL THEN 'None' ELSE {text} END"
     rows = "r.source_row IS NOT NULL, r.source_row, r.target_row IS NOT NULL, r.target_row" if reader.native else ""
     weight = "CASE WHEN r.weight IS NULL THEN 1.0 ELSE r.weight + 0.0 END DESC" if "weight" in reader.columns else ""
-    return ", ".join(part for part in (weight, own, "label(r)", rows, reader.place("r")) if part)
+    return ", ".join(part for part in (weight, text, "label(r)", rows, reader.place("r")) if part)
 
 
 class NodeReader:

@@ -91,6 +91,22 @@ def arrow_array(values: list[Any], column: str) -> Any:
     return pa.array(values, type=arrow_type(column))
 
 
+def text_expression(value: str, kind: str) -> str | None:
+    """Return the Cypher of the text of a value, as `json_value` makes it; `None` if the database writes another."""
+    if kind == "STRING":
+        return value
+    text = f"CAST({value} AS STRING)"
+    if KINDS.get(kind) is int or kind in ("UINT64", "INT128", "DATE", "UUID"):
+        return text
+    zone = ""
+    if kind == "TIMESTAMP_TZ":
+        text, zone = f"left({text}, size({text}) - 3)", "+00:00"
+    elif kind not in ("TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_SEC"):
+        return None
+    text = f"CASE WHEN contains({text}, '.') THEN rpad({text}, 26, '0') ELSE {text} END"
+    return f"concat(replace({text}, ' ', 'T'), '{zone}')"
+
+
 def json_value(value: Any) -> Any:
     """Return what a database column holds as a JSON value: dates and the like as ISO text, structures as objects."""
     if value is None or isinstance(value, (str, bool, int, float)):

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.names import OVERFLOW, quoted
-from graphret.stores.ladybug.values import KINDS
+from graphret.stores.ladybug.values import KINDS, text_expression
+from graphret.strings import to_json
 from graphret.where import Where
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+#: Numbers of so many digits are exact as doubles.
+_EXACT_DIGITS = 15
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _PROPERTIES = "properties."
 
-#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression is true.
-Resolve = Callable[[NodeTable, Where, str], list[int]]
+#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression with some
+#: parameters is true.
+Resolve = Callable[[NodeTable, Where, str, Mapping[str, Any]], list[int]]
+#: What holds where the other does not, for every operand but `None`.
+_OPPOSITE = {"$ne": "$eq", "$nin": "$in"}
 
 
 class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
-    Leaves that the database cannot decide (on properties kept as JSON, on dates and structures) are decided by
-    `Where.matches` on the nodes in question, and written as their offsets.
+    The database decides conditions on labels, on a node's own fields and on columns of strings, numbers, booleans,
+    lists of these, dates, times, decimals and UUIDs. It has no JSON: of properties that are kept as such, it finds the
+    nodes whose JSON has the name and the text of the value in it, and `Where.matches` decides on these; as it does on
+    structures, maps and lists of lists. Those that satisfy the leaf are then written into the query by their offsets,
+    so that limits count them as they do others.
 
     Parameters
     ----------
@@ -44,15 +53,50 @@ class LadybugWhere(WhereCypher):
         """Write a condition on one field."""
         if where.field == "label":
             return self._label(where)
-        known = self._known(where)
-        undecided = []
-        if self.group.first.native and where.field not in ("id", "name", "text"):
-            undecided = [t for t in self.group.tables if t.overflows]
+        if where.field in ("id", "name", "text"):
+            return self._own(where)
+        undecided = [t for t in self.group.tables if t.overflows] if self.group.first.native else []
         if not undecided:
-            return known
-        overflow = f"{self.variable}.{quoted(OVERFLOW)}"
-        found = self._resolved(where, undecided, f"n.{quoted(OVERFLOW)} IS NOT NULL")
-        return f"(({overflow} IS NULL AND {known}) OR {found})"
+            return self._known(where)
+        if where.operator in _OPPOSITE and where.value is not None:
+            return f"NOT {self.leaf(Where(_OPPOSITE[where.operator], where.field, where.value))}"
+        if where.operator == "$exists" and not where.value:
+            return f"NOT {self.leaf(Where('$exists', where.field, True))}"
+        return self._overflowing(where, undecided)
+
+    def _overflowing(self, where: Where, tables: list[NodeTable]) -> str:
+        """The leaf on a property that some nodes may have as JSON: decided by columns where the name is not in it."""
+        own = where.field.removeprefix(_PROPERTIES)
+        keys = [f"{to_json(key)}:" for key in sorted({where.field, own, where.field.split(".")[0]})]
+        here = f"{self.variable}.{quoted(OVERFLOW)}"
+        absent = " AND ".join(f"NOT contains({here}, {self.parameter(key)})" for key in keys)
+        among = LadybugWhere("n", self.group, self.resolve, "among_")
+        there = f"n.{quoted(OVERFLOW)}"
+        held = " OR ".join(f"contains({there}, {among.parameter(key)})" for key in keys)
+        if (texts := _texts(where)) is not None:
+            possible = [f"contains({there}, {among.parameter(text)})" for text in texts]
+            possible += [f"n.{quoted(column)} IS NOT NULL" for column, _ in self._columns(where.field)]
+            held = f"({held}) AND ({' OR '.join(possible) or 'false'})"
+        found = self._resolved(where, tables, f"{there} IS NOT NULL AND ({held})", among.parameters)
+        return f"((({here} IS NULL OR ({absent})) AND {self._known(where)}) OR {found})"
+
+    def _own(self, where: Where) -> str:
+        """The leaf over the id, the name or the text, which every node has, as a string."""
+        first = self.group.first
+        column = {"id": first.id_column, "name": first.name_column, "text": first.text_column}[where.field]
+        if where.operator == "$exists":
+            return _literal(where.value is True)
+        if column is None:
+            return self._decided(
+                where, f"CAST(id({self.variable}) AS STRING)" if where.field == "id" else "''", "STRING"
+            )
+        value = f"{self.variable}.{quoted(column)}"
+        text = text_expression(value, first.columns[column])
+        if text is None:
+            return self._resolved(where, list(self.group.tables), "true")
+        if not first.native:
+            text = f"CASE WHEN {value} IS NULL THEN {_literal_text(where.field)} ELSE {text} END"
+        return self._decided(where, text, "STRING")
 
     def _known(self, where: Where) -> str:
         """The leaf over the columns that may hold the field, the first that is not null taken."""
@@ -65,15 +109,11 @@ class LadybugWhere(WhereCypher):
         return f"({written}({absent} AND {_literal(_of_absent(where))}))"
 
     def _columns(self, field: str) -> list[tuple[str, str]]:
-        first = self.group.first
-        if field in ("id", "name", "text"):
-            column = {"id": first.id_column, "name": first.name_column, "text": first.text_column}[field]
-            return [(column, first.columns[column])] if column else []
         found = self.group.columns_of(field)
         own = field.removeprefix(_PROPERTIES)
         if own != field:
             found = found + self.group.columns_of(own)
-        if not found and "." in field and not first.native:
+        if not found and "." in field and not self.group.first.native:
             found = self.group.columns_of(field.split(".")[0])
         return found
 
@@ -81,11 +121,19 @@ class LadybugWhere(WhereCypher):
         """The leaf for a value of a type that is not null."""
         if where.operator == "$exists":
             return _literal(where.value is True)
+        if kind.startswith("DECIMAL") and int(kind[len("DECIMAL(") :].split(",")[0]) <= _EXACT_DIGITS:
+            value, kind = f"CAST({value} AS DOUBLE)", "DOUBLE"
+        elif kind not in KINDS and (text := text_expression(value, kind)) is not None:
+            value, kind = text, "STRING"
         element = kind.removesuffix("[]")
-        if element not in KINDS or (where.field == "id" and kind != "STRING"):
+        if element not in KINDS:
             return self._resolved(where, list(self.group.tables), f"n.{quoted(column)} IS NOT NULL")
         if kind.endswith("[]"):
             return self._compared_list(where, value, element)
+        return self._decided(where, value, kind)
+
+    def _decided(self, where: Where, value: str, kind: str) -> str:
+        """The leaf for a string, a number or a boolean that is not null."""
         op, operand = where.operator, where.value
         if op in ("$eq", "$ne"):
             found = self._one_of(value, kind, [operand])
@@ -160,10 +208,12 @@ class LadybugWhere(WhereCypher):
             )
         return f"NOT ({found or 'false'})" if op in ("$ne", "$nin") else f"({found or 'false'})"
 
-    def _resolved(self, where: Where, tables: list[NodeTable], among: str) -> str:
+    def _resolved(
+        self, where: Where, tables: list[NodeTable], among: str, parameters: Mapping[str, Any] | None = None
+    ) -> str:
         parts = []
         for table in tables:
-            offsets = self.resolve(table, where, among)
+            offsets = self.resolve(table, where, among, parameters or {})
             if offsets:
                 of_table = (
                     f"label({self.variable}) = {self.parameter(table.name)} AND " if len(self.group.tables) > 1 else ""
@@ -179,6 +229,26 @@ def fields(where: Where | None) -> set[str]:
     if where.children:
         return {name for child in where.children for name in fields(child)}
     return {where.field, where.field.removeprefix(_PROPERTIES), where.field.split(".")[0]}
+
+
+def _literal_text(field: str) -> str:
+    """What is read of a node in which the column is null."""
+    return "'None'" if field == "id" else "''"
+
+
+def _texts(where: Where) -> list[str] | None:
+    """What the JSON of a value that satisfies the leaf has in it, one of them; `None` where nothing is sure."""
+    if where.operator not in ("$eq", "$in", "$contains"):
+        return None
+    found = []
+    for operand in where.value if where.operator == "$in" else [where.value]:
+        if isinstance(operand, (str, bool)):
+            found.append(to_json(operand) if isinstance(operand, bool) else to_json(operand)[1:-1])
+        elif isinstance(operand, (int, float)) and abs(operand) < 10**_EXACT_DIGITS and operand == int(operand):
+            found.append(str(int(operand)))  # of 5 and of 5.0
+        else:
+            return None
+    return found
 
 
 def _of_absent(where: Where) -> bool:

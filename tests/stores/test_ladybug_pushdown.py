@@ -1,0 +1,139 @@
+"""Conditions on dates and JSON in a Ladybug database: decided in it as far as it can, and always as `Where` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.ladybug.engine import Session
+from graphret.types import Edge, Node
+from graphret.where import Where
+
+CONDITIONS: list[dict[str, Any]] = [
+    *({field: {op: value}} for op in ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte") for field, value in (
+        ("day", "2020-01-03"), ("at", "2020-01-02T03:04:05.500000"), ("zoned", "2020-01-02T00:00:00+00:00"),
+        ("price", 1.25), ("key", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12"), ("name", ""), ("name", "9"), ("id", "3"),
+    )),
+    {"day": {"$in": ["0650-01-02", "2020-01-04", 5]}},
+    {"day": {"$contains": "-01-0"}},
+    {"day": {"$gt": 2019}},
+    {"day": {"$exists": False}},
+    {"at": {"$nin": ["2020-01-02T03:04:05"]}},
+    {"price": {"$in": [1, 0.1]}},
+    {"name": {"$exists": True}},
+    {"span": {"$exists": True}},
+    {"inner.city": "Ghent"},
+    {"days": {"$contains": "2020-01-01"}},
+    {"label": "Event"},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import ladybug
+
+    path = tmp_path_factory.mktemp("dates") / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for statement in (
+            "CREATE NODE TABLE Event(code INT64 PRIMARY KEY, number INT64, day DATE, at TIMESTAMP, zoned TIMESTAMP_TZ, "
+            "price DECIMAL(10, 2), key UUID, span INTERVAL, inner STRUCT(city STRING), days DATE[])",
+            "CREATE REL TABLE NEXT(FROM Event TO Event)",
+            "CREATE (:Event {code: 1, number: 9, day: date('0650-01-02'), at: timestamp('2020-01-02 03:04:05.5'), "
+            "zoned: timestamp('2020-01-02 02:00:00+02:00'), price: 1.25, inner: {city: 'Ghent'}, "
+            "key: uuid('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), days: [date('2020-01-01')], span: interval('1 day')})",
+            "CREATE (:Event {code: 2, number: 10, day: date('2020-01-03'), at: timestamp('2020-01-02 03:04:05'), "
+            "zoned: timestamp('2020-01-02 00:00:00.000001'), price: 0.1, "
+            "key: uuid('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12')})",
+            "CREATE (:Event {code: 3, day: date('2020-01-04'), at: timestamp('1999-12-31 23:59:59.123456'), price: 1})",
+            "CREATE (:Event {code: 10})",
+            "MATCH (a:Event), (b:Event) CREATE (a)-[:NEXT]->(b)",
+        ):
+            connection.execute(statement)
+    return path
+
+
+@pytest.mark.parametrize("layout", [{}, {"id_property": "code", "name_property": "number"}], ids=repr)
+def test_conditions_on_dates_and_times_mean_what_they_say(foreign: Path, layout: dict[str, str]) -> None:
+    with LadybugStore(foreign, read_only=True, **layout) as store:
+        nodes = [node for block in store.nodes() for node in block]
+        assert len(nodes) == 4
+        for condition in CONDITIONS:
+            where = Where.parse(condition)
+            assert where is not None
+            expected = [node.id for node in nodes if where.matches(node)]
+            assert [n.id for block in store.nodes(where=condition) for n in block] == expected, condition
+            found = store.neighbors([nodes[0].id], where=condition, direction="out", limit=2)
+            assert [edge.target for edge in found] == expected[:2], condition
+        own = {"id": nodes[1].id}
+        assert [n.id for block in store.nodes(where=own) for n in block] == [nodes[1].id]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows that each statement returned."""
+    counts: list[int] = []
+    rows = Session.rows
+
+    def counting(self: Session, *arguments: Any) -> list[list[Any]]:
+        found = rows(self, *arguments)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(Session, "rows", counting)
+    return counts
+
+
+def test_dates_are_compared_in_the_database(foreign: Path, read: list[int]) -> None:
+    with LadybugStore(foreign, read_only=True) as store:
+        read.clear()
+        found = [n for block in store.nodes(where={"day": {"$gte": "2020-01-04"}}) for n in block]
+        assert len(found) == 1
+        assert max(read) == 1
+
+
+@pytest.fixture(scope="module")
+def keeping() -> Iterator[LadybugStore]:
+    towns = ["Ghent", "Oslo", "Ba\nri", 'Qu"ito', "Zürich"]
+    nodes = [
+        Node(f"n{i:03}", ("Town",), properties={"place": {"city": towns[i % 5], "no": i}, "other": "Ghent"})
+        for i in range(300)
+    ]
+    plain = [Node("p0", ("Town",), properties={"plain": 1, "note": {"place": "of no city"}}), Node("p1", ("Town",))]
+    with LadybugStore(":memory:", nested="json") as store:
+        store.upsert([*nodes, *plain], [Edge("n000", "TO", node.id, 1.0 / (i + 1)) for i, node in enumerate(nodes)])
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("condition", "few"),
+    [
+        ({"place.city": "Oslo"}, True),
+        ({"place.city": {"$in": ["Ba\nri", 'Qu"ito']}}, False),
+        ({"place.city": {"$contains": "ric"}}, True),
+        ({"place.city": {"$ne": "Zürich"}}, True),
+        ({"place.no": 77.0}, True),
+        ({"place.no": {"$gt": 290}}, False),
+        ({"place.city": {"$exists": False}}, False),
+        ({"plain": {"$exists": True}}, True),
+        ({"place": "of no city"}, True),
+        ({"other": "Ghent"}, True),
+    ],
+    ids=repr,
+)
+def test_conditions_on_json_are_narrowed_down_in_the_database(
+    keeping: LadybugStore, read: list[int], condition: dict[str, Any], few: bool
+) -> None:
+    nodes = [node for block in keeping.nodes() for node in block]
+    where = Where.parse(condition)
+    assert where is not None
+    expected = [node.id for node in nodes if where.matches(node)]
+    assert [n.id for block in keeping.nodes(where=condition) for n in block] == expected
+    read.clear()
+    found = keeping.neighbors(["n000"], where=condition, limit=7)
+    wanted = [i for i in expected if i.startswith("n")][:7]
+    assert sorted(edge.target for edge in found) == wanted
+    assert not few or max(read) <= 60
