@@ -27,6 +27,14 @@ def test_hnsw_finds_what_exact_search_finds() -> None:
     assert report.figures["hnsw recall"].value >= 0.98
 
 
+def test_names_are_spotted_and_linked_among_few_and_many() -> None:
+    report = Report()
+    bench_search.spotting(report, few=1200, many=1500)
+    assert {"spot 1200", "spot 1500 built", "link built", "link link", "link spot of a label"} <= set(report.figures)
+    assert report.counts["link/nodes"] == 1500
+    assert all(figure.value > 0 for figure in report.figures.values())
+
+
 def test_invented_names_differ_mostly_and_are_the_same_every_time() -> None:
     names = bench_search.invented_names(2000)
     assert names == bench_search.invented_names(2000)

@@ -14,7 +14,7 @@ from graphret.corpus import Document
 from graphret.evaluation import synthetic
 from graphret.evaluation.figures import Figure, Report
 from graphret.evaluation.runner import OneText
-from graphret.linking import NameBook
+from graphret.linking import Linker, NameBook
 from graphret.linking.spotting import spot
 from graphret.nodes import NodeTable
 from graphret.search import BM25Index, DenseIndex, HnswSettings
@@ -125,9 +125,9 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     _figure(report, "hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
 
 
-def spotting(report: Report) -> None:
-    """Known names in a question: among 40,000, and among a million."""
-    for n in (FEW_NAMES, MANY_NAMES):
+def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> None:
+    """Known names in a question: among 40,000, and among a million, of which a whole `Linker` is made too."""
+    for n in (few, many):
         names = invented_names(n)
         before = _resident()
         start = time.perf_counter()
@@ -145,7 +145,36 @@ def spotting(report: Report) -> None:
         _figure(report, f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
         if memory > 0:
             _figure(report, f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
-        del names, book
+        del book
+        if n == many:
+            _linking(report, names, asked)
+        del names
+
+
+def _linking(report: Report, names: Sequence[str], asked: Sequence[str]) -> None:
+    """A whole `Linker` of names: made of a table, asked for mentions and for the names in questions."""
+    n = len(names)
+    table, _ = NodeTable.build([f"n{i:07d}" for i in range(n)], names=names)
+    before, start = _resident(), time.perf_counter()
+    linker = Linker.build(table)
+    linker.spot(asked[0])  # the book of names is made when first asked for, as are the index's columns
+    linker.link(names[0])
+    building, memory = time.perf_counter() - start, _resident() - before
+    chosen = [names[i] for i in np.random.default_rng(2).choice(n, size=100, replace=False).tolist()]
+    taken = _medians({"link": linker.link, "misspelt": lambda name: linker.link(f"{name[:-1]} x")}, chosen)
+    taken |= _medians({"spot": linker.spot, "spot of a label": lambda q: linker.spot(q, labels=["Node"])}, asked[:100])
+    report.counts |= {"link/nodes": n}
+    report.seconds |= {f"link/{name}": value for name, value in taken.items()} | {"link/built": building}
+    _figure(report, "link built", f"a `Linker` of {n:,} nodes made ready", building, unit="s", target=60.0)
+    if memory > 0:
+        _figure(report, "link memory", "what it takes in memory, beside its nodes", memory / (1 << 20), unit="MiB")
+    for name, what in (
+        ("link", "a mention that is a name linked"),
+        ("misspelt", "the same of one that is only like a name"),
+        ("spot", "names spotted in a question by that `Linker`"),
+        ("spot of a label", "the same for the nodes of a label"),
+    ):
+        _figure(report, f"link {name}", what, 1000 * taken[name], unit="ms")
 
 
 def invented_names(n: int) -> list[str]:

@@ -303,15 +303,8 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     """Return the positions of the `k` highest scores among those in `mask`, best first, ties by position."""
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
-    if _RUN * k < len(values):  # k runs have their highest above this bound, so that the k best are above it too
-        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
-        if k < len(tops):
-            near = np.flatnonzero(values >= np.partition(tops, len(tops) - k)[len(tops) - k])
-            if len(near) < len(values):
-                best = near[top_k(values[near], k)]
-                return np.asarray(best if allowed is None else allowed[best], dtype=np.int64)
     if k < len(values):
-        floor = np.partition(values, len(values) - k)[len(values) - k]
+        floor = _highest(values, k)
         above = np.flatnonzero(values > floor)
         level = np.flatnonzero(values == floor)[: k - len(above)]
         kept = np.concatenate([above, level])
@@ -320,6 +313,17 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
         kept = np.arange(len(values))
     order = kept[np.argsort(-values[kept], kind="stable")]
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
+
+
+def _highest(values: NDArray[np.float32], k: int) -> np.float32:
+    """Return the k-th highest of values, of which there are more than k."""
+    if _RUN * k < len(values):  # k runs have their highest at this bound or above, so that k values do
+        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
+        bound = np.partition(tops, len(tops) - k)[len(tops) - k]
+        values = values[values > bound]
+        if len(values) < k:
+            return np.float32(bound)
+    return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
 def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:

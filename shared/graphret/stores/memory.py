@@ -285,7 +285,7 @@ def _places(graph: Graph, listed: Sequence[Edge]) -> NDArray[np.int64]:
     near = edges.leaving(np.unique(sources[sources >= 0]))
     columns = edges.source, edges.target, edges.relation, edges.source_part, edges.target_part
     there = [key in wanted for key in zip(*(column[near].tolist() for column in columns), strict=True)]
-    return near[np.asarray(there, dtype=bool)]
+    return np.asarray(near[np.asarray(there, dtype=bool)])
 
 
 def _require_ids(ids: Iterable[str]) -> list[str]:
