@@ -14,14 +14,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable
 
-from graphret.errors import GraphretError, InvalidInput
+from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
-from graphret.llm.openai_wire import redacted
+from graphret.llm.failing import as_chat_error
 
 T = TypeVar("T")
 
-_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
-_REASONS |= {422: "bad_request", 429: "rate_limit"}
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
 _FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
@@ -82,7 +80,7 @@ class LangChainChat:
         try:
             answer = _within(timeout, lambda: runnable.invoke(given, **options))
         except Exception as error:
-            raise self._failure(error, timeout) from error
+            raise as_chat_error(error, self.name, timeout=timeout) from error
         return self._reply(answer)
 
     async def achat(
@@ -102,7 +100,7 @@ class LangChainChat:
             async with asyncio.timeout(timeout):
                 answer = await runnable.ainvoke(given, **options)
         except Exception as error:
-            raise self._failure(error, timeout) from error
+            raise as_chat_error(error, self.name, timeout=timeout) from error
         return self._reply(answer)
 
     def _runnable(
@@ -149,25 +147,6 @@ class LangChainChat:
             finish_reason=_finish(reason, bool(calls), structured),
             model=str(said.get("model_name") or said.get("model") or self.name),
         )
-
-    def _failure(self, error: Exception, timeout: float | None) -> Exception:
-        if isinstance(error, GraphretError):
-            return error
-        kind = type(error).__name__
-        status = getattr(error, "status_code", None)
-        status = status if isinstance(status, int) else None
-        if isinstance(error, TimeoutError):
-            waited = f"no answer within {timeout:g} s" if timeout is not None else "no answer in time"
-            return ChatError(waited, model=self.name, reason="timeout", status=status)
-        if status is not None:
-            reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")
-        elif "Timeout" in kind:
-            reason = "timeout"
-        elif isinstance(error, ConnectionError) or "Connection" in kind or "Connect" in kind:
-            reason = "connection"
-        else:
-            reason = "invalid_reply" if "Pars" in kind else "server"
-        return ChatError(f"{kind}: {redacted(str(error), ())}", model=self.name, reason=reason, status=status)
 
 
 def to_message(message: Message) -> BaseMessage:
