@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from graphret import IndexRetriever, SageGraph
+from graphret import IndexRetriever, SageGraph, open_store
 from graphret.cli.app import app
 from graphret.demo import load_questions
 
@@ -29,7 +29,7 @@ def lexical(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
 
 def test_it_says_what_it_measured(lexical: tuple[Path, dict[str, Any]]) -> None:
     out, result = lexical
-    keys = {"name", "rows", "counts", "seconds", "encoder", "compared", "questions", "page", "graph"}
+    keys = {"name", "rows", "counts", "seconds", "encoder", "compared", "questions", "page", "graph", "ark"}
     assert result.keys() == keys
     assert result["counts"].keys() == {"tables", "passages", "nodes", "edges", "questions", "gold"}
     assert result["counts"]["tables"] >= 40
@@ -73,6 +73,20 @@ def test_it_shows_five_questions_that_the_graph_helps_and_one_that_it_does_not(
             assert all(any(e["kind"] == "neighbor" for e in hit["evidence"]) for hit in new)  # an edge brought it
     assert all(gain > 0 for gain in gains[:5])
     assert all(gain < 0 for gain in gains[5:])
+
+
+def test_agents_explore_the_graph_of_films(lexical: tuple[Path, dict[str, Any]]) -> None:
+    out, result = lexical
+    ark = result["ark"]
+    store = open_store(ark["graph"])
+    directed = {edge.source for edge in store.neighbors(["Kathryn Bigelow"], relations=["directed_by"])}
+    starring = {edge.target for edge in store.neighbors(sorted(directed), relations=["starred_actors"])}
+    assert {hit["id"] for hit in ark["hits"]} <= starring
+    assert len(ark["hits"]) == 5
+    assert ark["agents"] == 3
+    assert ark["calls"] >= 3 * 4
+    assert "Agent 3" in Path(ark["page"]).read_text(encoding="utf-8")
+    assert ark["page"] == str(out / "agents.html")
 
 
 def test_it_prints_lists_reasons_and_a_table(tmp_path: Path) -> None:

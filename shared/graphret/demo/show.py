@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphret.demo.comparing import FLAT, SAGE, SHOWN_K, Asked, DemoResult
-from graphret.explain import Panel, render, store_lookup, write_html
+from graphret.demo.exploring import QUESTION, Explored
+from graphret.demo.exploring import about as about_explored
+from graphret.explain import Panel, render, render_timeline, store_lookup, write_html
 from graphret.explain.html import Figures
 from graphret.explain.terminal import clean
 from graphret.explain.words import name_of
@@ -39,6 +41,23 @@ def draw(result: DemoResult) -> RenderableType:
             _question(one, result),
         ]
     return Group(*parts, Text(), Rule(style="dim"), _recall(result), Text(comparison(result)))
+
+
+def draw_explored(explored: Explored) -> RenderableType:
+    """Return what the agents did and found as something that rich prints."""
+    from rich.console import Group
+    from rich.rule import Rule
+    from rich.text import Text
+
+    lookup = store_lookup(explored.store)
+    return Group(
+        Rule(Text("exploring agents", style="dim"), align="left", style="dim"),
+        Text(about_explored(explored)),
+        Text(f"\n{QUESTION}\n", style="bold"),
+        render_timeline(explored.retrieval, lookup, steps=False, votes=0),
+        Text(),
+        render(explored.retrieval, lookup, snippets=False),
+    )
 
 
 def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:

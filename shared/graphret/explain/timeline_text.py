@@ -38,7 +38,7 @@ def render_timeline(
     steps
         Whether each step is shown with its calls and what came back.
     votes
-        The most nodes of the vote to show.
+        The most nodes of the vote to show; 0 shows no vote.
     """
     from rich.console import Group
 
@@ -50,7 +50,7 @@ def render_timeline(
     if steps:
         same = same_steps(line)
         parts += [_steps(lane, called, same.get(lane.agent)) for lane in line.lanes]
-    if line.ranking:
+    if line.ranking and votes:
         parts.append(_votes(line, called, votes))
     return Group(*parts)
 

@@ -1,0 +1,53 @@
+"""The second half of the demo: agents explore the film graph that comes with the package, driven by a fixed policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphret.ark import Ark, ScriptedExplorer
+from graphret.graphs import import_graph
+from graphret.graphs.example import KB
+from graphret.search import BM25Index
+from graphret.stores import open_store
+from graphret.stores.base import GraphStore
+from graphret.types import Retrieval
+
+QUESTION = "who starred in the films directed by Kathryn Bigelow"
+FOUND = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """The graph of films and what the agents found in it."""
+
+    store: GraphStore
+    retrieval: Retrieval
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question and the hits as JSON values, with what it took."""
+        stage = next(stage for stage in self.retrieval.trace.stages if stage.name == "explore")
+        return {
+            "question": QUESTION,
+            "hits": [hit.to_dict() for hit in self.retrieval],
+            **{key: stage.details[key] for key in ("agents", "steps", "calls")},
+            "seconds": round(stage.seconds, 6),
+        }
+
+
+def explore(folder: Path) -> Explored:
+    """Write the graph of films to a folder and let three agents explore it."""
+    import_graph(KB, folder)
+    store = open_store(str(folder))
+    return Explored(store, Ark(store, BM25Index.of_store(store), ScriptedExplorer()).retrieve(QUESTION, FOUND))
+
+
+def about(explored: Explored) -> str:
+    """Say what was explored, and by what."""
+    nodes, edges = explored.store.count()
+    return (
+        f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,} edges. Three agents look for an "
+        "answer that lies hops away, with two tools, search and neighbourhood, and vote. A fixed policy drives them "
+        "here, which reads only what the tools return; any chat model takes its place."
+    )
