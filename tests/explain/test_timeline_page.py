@@ -8,7 +8,7 @@ from pathlib import Path
 
 from explain_helpers import EVIL, asked
 from page_parsing import Parsed
-from timeline_helpers import QUESTION, explored
+from timeline_helpers import QUESTION, RELATION, explored
 
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import store_lookup, timeline_page, write_timeline
@@ -58,6 +58,15 @@ def test_steps_lead_to_what_they_did_and_to_the_nodes_that_they_showed() -> None
         [1 for _, a in parsed.elements if a.get("id")]
     )
     assert retrieval.ids[0] == "ann"
+
+
+def test_cards_name_the_edges_that_led_to_them_in_their_direction() -> None:
+    run = explored()[2]
+    step = run.sessions[0].steps[1]
+    step.calls[0].edges += [["ann", "wrote", "dawn"]]
+    parsed = Parsed(timeline_page(run))
+    assert f"→ {RELATION}, ← wrote" in parsed.text
+    assert f"→ {RELATION}" in parsed.text.replace(f"→ {RELATION}, ← wrote", "")
 
 
 def test_bars_lie_within_the_lanes() -> None:

@@ -115,7 +115,7 @@ def _model(told: Exploring) -> ChatModel:
     if told.model is None:
         if told.base_url is not None:
             raise InvalidInput("--base-url: it needs --model, the name of a model there")
-        from graphret.ark.scripted.model import ScriptedExplorer
+        from graphret.ark import ScriptedExplorer
 
         return ScriptedExplorer()
     from graphret.llm import OpenAIChat

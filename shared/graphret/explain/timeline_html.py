@@ -136,15 +136,16 @@ def _times(step: StepRecord) -> str:
 def _picture(drawn: Reach, known: Mapping[str, Node], numbers: Mapping[str, int]) -> str:
     height = _HEAD + drawn.slots * (_HEIGHT + _GAP)
     width = _MARGIN + drawn.columns * _PITCH - (_PITCH - _CARD)
-    brought: dict[int, str] = {}
+    brought: dict[int, dict[str, None]] = {}  # by which edges a card was reached, as seen from where they come from
     for link in drawn.links:
-        first, last = sorted((link.source, link.target), key=lambda at: (drawn.places[at].column, at))
-        brought.setdefault(last, f"→ {link.relation}" if last == link.target else f"← {link.relation}")
-        if drawn.places[first].column == drawn.places[last].column:
-            brought.setdefault(first, f"← {link.relation}" if last == link.target else f"→ {link.relation}")
+        ends = {link.target: f"→ {link.relation}", link.source: f"← {link.relation}"}
+        first, last = sorted(ends, key=lambda at: (drawn.places[at].column, at))
+        level = drawn.places[first].column == drawn.places[last].column
+        for at in (last, first) if level else (last,):
+            brought.setdefault(at, {})[ends[at]] = None
     lines = "".join(_line(link, drawn, known, numbers) for link in drawn.links)
     cards = "".join(
-        _card(place, known[place.node.id], numbers[place.node.id], brought.get(at, ""))
+        _card(place, known[place.node.id], numbers[place.node.id], ", ".join(brought.get(at, ())))
         for at, place in enumerate(drawn.places)
     )
     heads = "".join(f'<span style="left:{_left(c)}px">{_head(c, drawn)}</span>' for c in range(drawn.columns))
