@@ -109,10 +109,12 @@ def _walks(
     """Follow the best plan from each name in the question, from that of its bearers which fits best."""
     known = Known(seen.explorations)
     options: dict[tuple[int, int], list[Any]] = {}
+    places = {(start.start, start.end) for start in starts}
     for start in starts:
         if looks := around.get(start.node):
+            others = places - {(start.start, start.end)}
             first = sorted({Hop(relation, outgoing) for one in looks for relation, outgoing, _, _ in one.relations})
-            made = plans(readings(question, start.start, start.end), looks[0].types, first, known)
+            made = plans(readings(question, start.start, start.end, others), looks[0].types, first, known)
             options.setdefault((start.start, start.end), []).extend(
                 (plan.cost + start.cost, start.node, plan) for plan in made
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from graphret.ark.scripted.words import stem
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.text import Token, tokenize
 
@@ -32,7 +34,22 @@ _VERBS = frozenset(
     """.split()
 )
 _WORKS = frozenset("screenplay script story plot".split())
+_FIRST = 0.1  # what a reading costs in which the last word of "which film genre" is not the one asked for
 _SECOND = 0.15  # what a reading costs that puts last what follows the name, where it may as well come first
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    return frozenset(map(stem, _VERBS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for, and where the words stand that say so and nothing else."""
+
+    words: tuple[str, ...] = ()
+    places: frozenset[int] = frozenset()
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +93,36 @@ class Reading:
     cost: float = 0.0
 
 
-def readings(question: str, start: int, end: int) -> list[Reading]:
-    """Return the ways to read a question outward from the name at ``question[start:end]``, the likeliest first.
+def readings(question: str, start: int, end: int, others: Collection[tuple[int, int]] = ()) -> list[Reading]:
+    """Return the ways to read a question outward from the name at ``question[start:end]``, other names passed over.
 
     Words that follow the name at once are nearest to it ("the Kismet actors"), then those before it from right to
     left ("the director of Kismet"), then what is said of the whole ("… were released when").
     """
-    tokens = tokenize(question)
+    tokens = [
+        token for token in tokenize(question) if not any(first < token[2] and token[1] < last for first, last in others)
+    ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
-    asked, used = _asked(before, behind)
-    left = _cues(reversed(before), used)
+    return [reading for asked in _asked(before, behind) for reading in _read(before, behind, asked)]
+
+
+def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked) -> list[Reading]:
+    left = _cues(list(reversed(before)), asked.places)
     if left and left[0].word == before[-1][0] and not left[0].word.endswith(("ed", "ing")):
         left[0] = Cue(left[0].word, left[0].weak, title=True)
-    right = _cues(behind, used)
+    right = _cues(behind, asked.places)
     said = [word for word, _, _ in behind]
     together = not _TOGETHER.isdisjoint([word for word, _, _ in before] + said)
     if not left or not right or said[0] in _AUXILIARY or not _ASKING.isdisjoint(said):
-        return [Reading((*left, *right), asked, together)]
-    return [Reading((*right, *left), asked, together), Reading((*left, *right), asked, together, _SECOND)]
+        return [Reading((*left, *right), asked.words, together, asked.cost)]
+    return [
+        Reading((*right, *left), asked.words, together, asked.cost),
+        Reading((*left, *right), asked.words, together, asked.cost + _SECOND),
+    ]
 
 
-def _cues(tokens: Iterator[Token] | Sequence[Token], used: set[int]) -> list[Cue]:
+def _cues(tokens: Sequence[Token], used: Collection[int]) -> list[Cue]:
     words = [word for word, start, _ in tokens if start not in used and _leads(word)]
     return [Cue(word, word in _WORKS) for word in words[:NEAREST]]
 
@@ -108,8 +133,8 @@ def _leads(word: str) -> bool:
     return len(word) > 1 and word not in FUNCTION_WORDS and word not in _IDLE and word not in _TOGETHER
 
 
-def _asked(before: Sequence[Token], behind: Sequence[Token]) -> tuple[tuple[str, ...], set[int]]:
-    """What is asked for, and where the words stand that say so and nothing else."""
+def _asked(before: Sequence[Token], behind: Sequence[Token]) -> list[_Asked]:
+    """What may be asked for."""
     for side in (before, behind):
         for place, (word, start, _) in enumerate(side):
             if word not in _ASKING or (word == "whose" and place):  # "the films whose directors …" asks for nothing
@@ -118,12 +143,12 @@ def _asked(before: Sequence[Token], behind: Sequence[Token]) -> tuple[tuple[str,
             general = word in ("who", "whom", "when", "where")
             noun = _noun(rest) if not general else _noun(rest[1:]) if rest and rest[0][0] in _COPULA else []
             if general:
-                return (word, *(token[0] for token in noun[-1:])), {start}
+                return [_Asked((word, *(token[0] for token in noun[-1:])), frozenset((start,)))]
             if noun:
-                after = rest.index(noun[-1]) + 1
-                sort = noun[0] if after < len(rest) and rest[after][0] == "of" else noun[-1]  # "what kind of film is"
-                return tuple(dict.fromkeys((noun[-1][0], sort[0]))), {start, noun[-1][1]}
-    return (), set()
+                whole = _Asked((noun[-1][0],), frozenset((start, noun[-1][1])))
+                part = _Asked((noun[0][0],), frozenset((start, noun[0][1])), _FIRST)  # "which paper cites"
+                return [whole, part] if len(noun) > 1 else [whole]
+    return [_Asked()]
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:
@@ -135,7 +160,7 @@ def _noun(tokens: Sequence[Token]) -> list[Token]:
             continue
         if word in _TOGETHER:
             continue
-        if word in FUNCTION_WORDS or word in _VERBS or word.endswith("ed"):
+        if word in FUNCTION_WORDS or stem(word) in _verbs() or word.endswith("ed"):
             break
         noun.append(token)
     return noun

@@ -65,6 +65,11 @@ def _stemmer() -> Any:
     return Stemmer.Stemmer("english")
 
 
+def stem(word: str) -> str:
+    """Return what inflections of a word share."""
+    return str(_stemmer().stemWord(_IRREGULAR.get(word, word)))
+
+
 @lru_cache(maxsize=4096)
 def root(word: str) -> str:
     """Return what inflections of a word share, and the one who does it with what is done.
@@ -74,8 +79,7 @@ def root(word: str) -> str:
     >>> {root(word) for word in ("directs", "directed", "director", "directing")}
     {'direct'}
     """
-    word = _IRREGULAR.get(word, word)
-    return _AGENT.sub("", _stemmer().stemWord(word))
+    return _AGENT.sub("", stem(word))
 
 
 @lru_cache(maxsize=1)
