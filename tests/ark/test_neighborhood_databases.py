@@ -11,7 +11,7 @@ import pytest
 from ark_graphs import lines_of
 
 from graphret.ark import Toolbox
-from graphret.search import BM25Index
+from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
@@ -60,15 +60,17 @@ def ladybug() -> Iterator[GraphStore]:
 
 
 @pytest.fixture
-def graph(neo4j_empty: neo4j.Driver) -> GraphStore:
-    return filled(Neo4jStore.from_driver(neo4j_empty))
+def graph(neo4j_empty: neo4j.Driver) -> Neo4jStore:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    filled(store)
+    return store
 
 
 def test_ladybug_says_what_memory_says(ladybug: GraphStore) -> None:
     require_same_observations(ladybug)
 
 
-def test_neo4j_says_what_memory_says(graph: GraphStore) -> None:
+def test_neo4j_says_what_memory_says(graph: Neo4jStore) -> None:
     require_same_observations(graph)
 
 
@@ -79,3 +81,21 @@ def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:
     index = BM25Index.of_store(memory)
     view = Toolbox(ladybug, index).view(where)
     assert [view.run(*call) for call in CALLS] == [Toolbox(memory, index).view(where).run(*call) for call in CALLS]
+
+
+def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(graph: Neo4jStore) -> None:
+    index = Neo4jTextIndex.create(graph)
+    tools = Toolbox(graph, index)
+    texts = {node.id: node.text for block in graph.nodes() for node in block}
+    said = next(one for one, text in sorted(texts.items()) if text)
+    found = tools.global_search(texts[said])
+    assert found.nodes[0] == said
+    assert tools.global_search("zeppelin").nodes == ()
+    lines_of(found)
+    ranked = tools.explore_neighborhood("hub", texts[said], k=1)
+    assert ranked.nodes == (said,)
+    assert tools.explore_neighborhood("hub", "zeppelin").nodes == tools.explore_neighborhood("hub").nodes
+    hidden = tools.view({"id": {"$ne": said}})
+    assert said not in hidden.global_search(texts[said], 40).nodes
+    assert hidden.explore_neighborhood(said).failed
+    assert said not in hidden.explore_neighborhood("hub", texts[said], k=40).nodes

@@ -139,12 +139,8 @@ class Toolbox:
         k = given.count("k", self.settings.search_k, self.settings.max_k)
         matches = self.index.search(query, k)
         scores = np.asarray(matches.scores)
-        positive = bool((scores > 0).any())
-        hits = [
-            one
-            for one, score in zip(matches.ids, scores.tolist(), strict=True)
-            if score > 0 or not (positive or isinstance(self.index, BM25Index))
-        ]
+        only_matches = bool((scores > 0).any()) or _lexical(self.index)
+        hits = [one for one, score in zip(matches.ids, scores.tolist(), strict=True) if score > 0 or not only_matches]
         nodes = [node for node in (self.store.get(hits) if hits else []) if node is not None]
         if not nodes:
             given.notes.append("nothing matches; try other words, fewer of them, or a name")
@@ -308,6 +304,11 @@ def _kind(node: Node) -> dict[str, Any]:
 def _via(via: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     more = {"more_relations": len(via) - _SHOWN_VIA} if len(via) > _SHOWN_VIA else {}
     return {"via": [arrow(*one) for one in via[:_SHOWN_VIA]], **more}
+
+
+def _lexical(index: TextIndex) -> bool:
+    """Whether a score of 0 says that a node has none of the query's words."""
+    return isinstance(index, BM25Index) or getattr(index, "vector", "") is None  # Neo4j's full text alone
 
 
 def _own_text(index: TextIndex) -> NodeText:

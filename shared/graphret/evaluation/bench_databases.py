@@ -66,7 +66,7 @@ def databases(report: Report, data: Path | None = None, *, large: bool = False) 
             _import_figure(report, what, seconds, limit)
         _two_hops_ladybug(report, folder / "kb.lbug", films)
         try:
-            with _server(folder) as uri:
+            with neo4j_server(folder) as uri:
                 _import_figure(report, "Neo4j", _seconds(lambda: import_graph(kb, uri)), 30.0)
                 _two_hops_neo4j(report, uri, films)
         except GraphretError as error:
@@ -137,7 +137,7 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def neo4j_server(folder: Path) -> Iterator[str]:
     import os
 
     from graphret.testing.neo4j_server import CannotStart, Neo4jServer

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from graphret.errors import GraphretError, InvalidInput
-from graphret.evaluation import bench_databases, bench_search, bench_stores, speed_parts
+from graphret.evaluation import bench_ark_hub, bench_databases, bench_search, bench_stores, speed_parts
 from graphret.evaluation.figures import Report
 
 #: The parts of the run, in order; each adds its figures to the report.
@@ -31,6 +31,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "spot": bench_search.spotting,
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
+    "ark hub": bench_ark_hub.memory,
     "stores": bench_stores.stores,
     "databases": lambda report: bench_databases.databases(report, large=True),
 }

@@ -1,0 +1,168 @@
+"""How long an exploration of a node with 100,000 neighbours takes, and how long what it returns is.
+
+``python -m graphret.evaluation.bench_ark_hub [--neighbors N] [--databases]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphret.ark import ArkSettings, Toolbox
+from graphret.errors import GraphretError
+from graphret.evaluation import synthetic
+from graphret.evaluation.bench_databases import neo4j_server
+from graphret.evaluation.figures import Figure, Report
+from graphret.schema.text import estimate_tokens
+from graphret.search import BM25Index, DenseIndex, TextIndex
+from graphret.search.vectors import normalize
+from graphret.stores import GraphStore, MemoryStore
+
+N, DIMENSION = 100_000, 384
+LIMIT = 20.0
+_HUB = "hub"
+_WORDS_A_NODE = 40
+_LABELS = [("Person",), ("Film",), ("Film", "Short")]
+_RELATIONS = ["acted_in", "directed", "liked", "seen"]
+_ROUNDS = 15
+
+
+def hub(n: int, seed: int = 0) -> MemoryStore:
+    """Return a node with `n` neighbours, edges half of them out of it and half into it, and as many edges elsewhere."""
+    rng = np.random.default_rng(seed)
+    lexicon = np.asarray(synthetic.words())
+    ranks = np.minimum(rng.zipf(1.3, (n, _WORDS_A_NODE)), len(lexicon)) - 1
+    texts = [" ".join(row) for row in lexicon[ranks].tolist()]
+    names = [f"{a} {b}".title() for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()]
+    ids = [_HUB, *(f"n{i:07d}" for i in range(n))]
+    ends, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
+    return MemoryStore.from_arrays(
+        ids,
+        names=["The Hub", *names],
+        texts=["", *texts],
+        labels=np.concatenate([[0], rng.integers(len(_LABELS), size=n)]),
+        label_sets=_LABELS,
+        source=np.concatenate([np.where(out, 0, ends), rng.integers(1, n + 1, n)]),
+        target=np.concatenate([np.where(out, ends, 0), rng.integers(1, n + 1, n)]),
+        relation=rng.integers(len(_RELATIONS), size=2 * n),
+        relations=_RELATIONS,
+        weight=rng.random(2 * n).round(2),
+    )
+
+
+class _Vectors:
+    """Gives a question a vector at once, so that only the search is timed."""
+
+    name, dimension = "vectors", DIMENSION
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(1)
+
+    def encode_queries(self, texts: Sequence[str]) -> Any:
+        return normalize(self._rng.standard_normal((len(texts), DIMENSION)).astype(np.float32))
+
+    def encode_documents(self, texts: Sequence[str], *, progress: object = None) -> Any:
+        return self.encode_queries(texts)
+
+
+def memory(report: Report, n: int = N) -> None:
+    """The part of the speed benchmark: the hub in memory, searched by words and by vectors."""
+    store = hub(n)
+    report.counts |= {"ark hub/neighbours": n, "ark hub/calls of a kind": _ROUNDS}
+    indexes = {"BM25": BM25Index.of_store(store), "dense": DenseIndex.of_store(store, _Vectors())}
+    slowest, longest = 0.0, 0
+    for name, index in indexes.items():
+        index.scores("what an index makes when it is first asked")
+        seconds, tokens = _calls(store, index)
+        report.seconds |= {f"ark hub/{name}, {kind}": value for kind, value in seconds.items()}
+        slowest, longest = max(slowest, *seconds.values()), max(longest, tokens)
+    what = f"ARK: an exploration of a node with {n:,} neighbours, the slowest of {2 * len(seconds)} kinds of call"
+    report.figures["ark hub"] = Figure(what, 1000 * slowest, unit="ms", target=LIMIT)
+    budget = float(ArkSettings().observation_tokens)
+    report.figures["ark hub tokens"] = Figure("the same: what it returns, at most", longest, "tokens", target=budget)
+
+
+def databases(report: Report, n: int = N) -> None:
+    """The same hub in Ladybug and in Neo4j, the index in memory."""
+    store = hub(n)
+    index = BM25Index.of_store(store)
+    with tempfile.TemporaryDirectory() as folder:
+        from graphret.stores.ladybug import LadybugStore
+
+        with LadybugStore.from_store(str(Path(folder, "hub.lbug")), store) as there:
+            _database(report, "Ladybug", there, index)
+        try:
+            with neo4j_server(Path(folder)) as uri:
+                from graphret.stores.neo4j import Neo4jStore
+
+                with Neo4jStore(uri) as there:
+                    for block in store.nodes():
+                        there.upsert(block)
+                    for relation in _RELATIONS:  # all at once: those that are there are not looked through
+                        there.upsert((), [edge for links in store.edges([relation]) for edge in links])
+                    _database(report, "Neo4j", there, index)
+        except GraphretError as error:
+            report.notes.append(f"ark hub: Neo4j was left out: {error}")
+
+
+def _database(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
+    seconds, _ = _calls(store, index, rounds=3)
+    report.seconds |= {f"ark hub/{name}, {kind}": value for kind, value in seconds.items()}
+    what = f"ARK: an exploration of the same node in {name}, the slowest kind of call"
+    report.figures[f"ark hub {name}"] = Figure(what, 1000 * max(seconds.values()), unit="ms")
+
+
+def _calls(store: GraphStore, index: TextIndex, rounds: int = _ROUNDS) -> tuple[dict[str, float], int]:
+    """Return the median seconds of each kind of call, the first call of each left out, and the longest observation."""
+    tools = Toolbox(store, index)
+    lexicon = synthetic.words()
+    types = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
+    kinds: dict[str, Callable[[int], dict[str, Any]]] = {
+        "no query": lambda _: {},
+        "types": lambda _: types,
+        "a new query": lambda i: {"query": f"{lexicon[5 * i]} {lexicon[900 + i]} {lexicon[9000 + i]}"},
+        "a new query, types": lambda i: {"query": f"{lexicon[6 * i]} {lexicon[800 + i]}", **types},
+        "the same query, k = 100": lambda _: {"query": f"{lexicon[7]} {lexicon[1000]}", "k": 100},
+        "a query without a match": lambda i: {"query": f"qqq{i}"},
+    }
+    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    longest = 0
+    for i in range(rounds + 1):
+        for kind, make in kinds.items():
+            arguments = {"node": _HUB, **make(i)}
+            start = time.perf_counter()
+            found = tools.run("explore_neighborhood", arguments)
+            taken[kind].append(time.perf_counter() - start)
+            assert found.nodes, arguments
+            longest = max(longest, estimate_tokens(found.text))
+    return {kind: statistics.median(values[1:]) for kind, values in taken.items()}, longest
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_ark_hub", description=__doc__)
+    parser.add_argument("--neighbors", type=int, default=N, help="how many neighbours the node has")
+    parser.add_argument(
+        "--databases", action="store_true", help="also in Ladybug, and in Neo4j where it can be started"
+    )
+    chosen = parser.parse_args(arguments)
+    report = Report()
+    memory(report, chosen.neighbors)
+    if chosen.databases:
+        databases(report, chosen.neighbors)
+    print(report.to_markdown())
+    for name, seconds in report.seconds.items():
+        print(f"{name}: {1000 * seconds:.1f} ms")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
