@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
+from graphret.search import BM25Index
 from graphret.stores.cutting import delete_edges
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote
 from graphret.stores.neo4j.layout import key_of
@@ -278,3 +280,28 @@ def test_edges_go_in_one_write_that_leaves_hidden_properties(neo4j_empty: neo4j.
     unnamed = Neo4jStore.from_driver(neo4j_empty, layout="foreign")
     with pytest.raises(StoreMismatch, match="id_property"):
         delete_edges(unnamed, [Edge("a", "R", "a")])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_index_of_this_process_misses_no_write_of_several_at_once(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth, asynchronous: bool
+) -> None:
+    batches = [[Node(f"n{i}-{j}", ("N",), f"name{i} word{j}") for j in range(3)] for i in range(12)]
+    store = Neo4jStore.from_driver(neo4j_empty)
+    store.upsert([Node("first", ("N",), "first")])
+    index = BM25Index.of_store(store)
+
+    async def write() -> None:
+        async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as other:
+            other.attach(index)
+            await asyncio.gather(*(other.upsert(batch) for batch in batches))
+            await asyncio.gather(*(other.delete([batch[0].id]) for batch in batches))
+
+    if asynchronous:
+        asyncio.run(write())
+    else:
+        store.attach(index)
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(store.upsert, batches))
+            list(threads.map(lambda batch: store.delete([batch[0].id]), batches))
+    assert set(index.table.ids) == {"first", *(node.id for batch in batches for node in batch[1:])}

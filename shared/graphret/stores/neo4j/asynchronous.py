@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -136,9 +137,22 @@ class AsyncNeo4jStore(Connected):
 
     async def _write(self, works: Iterator[Work[None]]) -> None:
         """Run writes; what is computed for them, embeddings above all, is computed in a thread."""
-        while (work := await asyncio.to_thread(next, works, None)) is not None:
-            await self._run(work)
+        async with self._turn():
+            while (work := await asyncio.to_thread(next, works, None)) is not None:
+                await self._run(work)
         self._schema = None
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until no other write is made that indexes follow; those of other event loops and threads count too."""
+        turn = self.options.turn if self.options.followers else None
+        while turn is not None and not turn.acquire(blocking=False):  # noqa: ASYNC110 -- no event spans threads
+            await asyncio.sleep(0.002)
+        try:
+            yield
+        finally:
+            if turn is not None:
+                turn.release()
 
     async def _run(self, work: Work[T]) -> T:
         import neo4j

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class Options:
         What else is written with nodes.
     followers
         Indexes that are kept in step.
+    turn
+        Held by the one write at a time that such indexes can follow.
     """
 
     uri: str
@@ -43,6 +46,7 @@ class Options:
     layout: Layout | None = None
     writers: list[Writer] = field(default_factory=list)
     followers: list[Any] = field(default_factory=list)
+    turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     settled: bool = False
     constrained: bool = False
 

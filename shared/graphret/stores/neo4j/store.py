@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -107,22 +108,22 @@ class Neo4jStore(Connected):
         Its size is bounded by the server's memory: write a graph of millions of nodes in several calls.
         """
         calls.refuse_on_view(self._scope, "upsert")
-        for work in calls.upsert(self.options, self._layout(), nodes, edges):
-            self.run(work)
-        self._schema = None
+        self._write(calls.upsert(self.options, self._layout(), nodes, edges))
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         calls.refuse_on_view(self._scope, "delete")
-        for work in calls.delete(self.options, self.graph(), ids):
-            self.run(work)
-        self._schema = None
+        self._write(calls.delete(self.options, self.graph(), ids))
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
         calls.refuse_on_view(self._scope, "delete")
-        for work in calls.delete_edges(self.options, self.graph(), edges):
-            self.run(work)
+        self._write(calls.delete_edges(self.options, self.graph(), edges))
+
+    def _write(self, works: Iterator[Work[None]]) -> None:
+        with self.options.turn if self.options.followers else nullcontext():
+            for work in works:
+                self.run(work)
         self._schema = None
 
     # Cypher
