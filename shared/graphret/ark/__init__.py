@@ -10,6 +10,7 @@ from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import TOOLS, Toolbox, make_tools
+from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
 from graphret.fusion import Vote, vote
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Board",
     "CallRecord",
     "Observation",
+    "Recorder",
     "Run",
     "ScriptedExplorer",
     "StepRecord",
@@ -27,6 +29,8 @@ __all__ = [
     "Toolbox",
     "Vote",
     "make_tools",
+    "read_runs",
+    "recorded_runs",
     "system_prompt",
     "vote",
 ]
