@@ -25,6 +25,8 @@ QUESTION = 6_000
 BEARERS, NAMES = 4, 4
 #: Explorations in one turn and in all, nodes selected, and the turn in which it ends at the latest.
 TURN, EXPLORATIONS, SELECTED, LAST_TURN = 64, 160, 100, 18
+#: What a plan that is followed may cost: more than one misfit, less than two.
+WORST = 1.75
 
 _MISSPELLED = 0.2  # what it costs that a name is spelled otherwise in the question
 
@@ -113,14 +115,19 @@ def _walks(
     for start in starts:
         if looks := around.get(start.node):
             others = places - {(start.start, start.end)}
-            first = sorted({Hop(relation, outgoing) for one in looks for relation, outgoing, _, _ in one.relations})
+            edges: Counter[Hop] = Counter()  # of hops that fit as well, that which most edges allow
+            for relation, outgoing, _, count in looks[0].relations:
+                edges[Hop(relation, outgoing)] += count
+            first = sorted(edges)
             made = plans(readings(question, start.start, start.end, others), looks[0].types, first, known)
             options.setdefault((start.start, start.end), []).extend(
-                (plan.cost + start.cost, start.node, plan) for plan in made
+                (round(plan.cost + start.cost, 6), -edges[plan.hops[0]], start.node, plan)
+                for plan in made
+                if plan.cost <= WORST
             )
     walks = []
     for ranked in options.values():
-        for _, node, plan in sorted(ranked, key=lambda option: option[0]):
+        for _, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
             if (walk := follow(node, plan, around)) is not None:
                 walks.append(walk)
                 break

@@ -18,12 +18,12 @@ _COPULA = frozenset("is are was were".split())
 _AUXILIARY = _COPULA | frozenset("be been do does did has have had can could will also".split())
 _ARTICLES = _COPULA | frozenset("the a an some all".split())
 #: Words that say that two things have something in common, so that a relation is followed there and back.
-_TOGETHER = frozenset("same share shared shares together co common fellow also another".split())
+_TOGETHER = frozenset("same share shared shares together co common fellow also another other others else".split())
 #: Words of asking and telling, which no relation is called by.
 _IDLE = frozenset(
     """
     give find show tell list listed name named know known call called fall main primary please few applicable
-    world get see want look looking similar different related other associated
+    make made world get see seen want look looking similar different related other associated
     """.split()
 )
 #: Verbs that may follow "which films", so that the noun ends before them.
