@@ -14,7 +14,7 @@ from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
 
 #: Most edges of a node that are read from a store that is not in columns.
-CAP = 5_000
+CAP = 2_000
 _SEARCHED = 200
 
 
