@@ -117,10 +117,10 @@ def test_a_bug_in_a_model_is_a_failure_of_its_agent_alone() -> None:
     assert stops(found.trace)[0] == "failed"
 
 
-def test_agents_stop_once_the_vote_is_settled() -> None:
+async def test_agents_stop_once_the_vote_is_settled() -> None:
     slow = Follows(selecting("f4"), "slow", wait=20)
     models = (Follows(selecting("f1")), Follows(selecting("f1", "f4")), slow)
-    found = ark(*models, settings=ArkSettings()).retrieve("films by Bob Bell", 1)
+    found = await ark(*models, settings=ArkSettings()).aretrieve("films by Bob Bell", 1)
     assert found.ids == ["f1"]
     assert stops(found.trace) == ["finished", "finished", "settled"]
     assert slow.running == 0
@@ -145,14 +145,14 @@ def test_a_budget_of_tokens_ends_a_run_with_what_is_selected() -> None:
     assert 2000 <= spent["input_tokens"] + spent["output_tokens"] <= 2000 + 3 * 110
 
 
-def test_a_budget_of_seconds_ends_a_run_in_the_middle_of_a_call() -> None:
+async def test_a_budget_of_seconds_ends_a_run_in_the_middle_of_a_call() -> None:
     def policy(messages: Sequence[Message]) -> Sequence[object]:
         if len(messages) > 2:
             model.wait = 60
         return [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])]
 
     model = Follows(policy)  # type: ignore[arg-type]
-    found = ark(model, settings=ArkSettings(n_agents=1, max_seconds=0.3)).retrieve("films by Bob Bell", 1)
+    found = await ark(model, settings=ArkSettings(n_agents=1, max_seconds=0.3)).aretrieve("films by Bob Bell", 1)
     assert found.ids == ["p1"]
     assert stops(found.trace) == ["seconds"]
 

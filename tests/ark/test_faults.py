@@ -355,10 +355,18 @@ def test_the_run_s_time_ends_it_with_what_was_selected(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_one_model_answers_many_questions_asked_synchronously(client: str) -> None:
+def test_one_model_answers_many_questions_blocking_and_awaited(client: str) -> None:
     """Each over the connections of the one before: nothing is sent twice."""
     with OpenAIServer(playing(LOOK, CHOOSE, END)) as server:
         ark = ark_of(chat_model(client, server.base_url, retries=1))
+
+        async def awaited() -> None:
+            assert ark.retrieve(QUESTION, 2).ids == ["Cast Away", "Big"]
+            for _ in range(2):
+                assert (await ark.aretrieve(QUESTION, 2)).ids == ["Cast Away", "Big"]
+
         for _ in range(3):
             assert ark.retrieve(QUESTION, 2).ids == ["Cast Away", "Big"]
-        assert len(server.requests) == 9
+        asyncio.run(awaited())
+        assert ark.retrieve(QUESTION, 2).ids == ["Cast Away", "Big"]
+        assert len(server.requests) == 3 * 7

@@ -14,7 +14,7 @@ import pytest
 
 from graphret.errors import StorageError
 from graphret.llm.cache import AnswerCache, cache_key
-from graphret.llm.running import run_sync
+from graphret.llm.running import in_thread, run_sync
 from graphret.testing.openai_server import OpenAIServer
 
 
@@ -117,3 +117,22 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be opened"):
         AnswerCache(tmp_path / "file")
+
+
+async def test_blocking_work_is_awaited_and_left_behind_when_cancelled() -> None:
+    started, go = threading.Event(), threading.Event()
+
+    def work() -> int:
+        started.set()
+        go.wait(10)
+        return threading.get_ident()
+
+    tasks = [asyncio.create_task(in_thread(work)) for _ in range(40)]  # more than the threads that asyncio has
+    await asyncio.to_thread(started.wait, 10)
+    tasks[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+    go.set()
+    assert len(set(await asyncio.gather(*tasks[1:]))) == 39
+    with pytest.raises(ValueError, match="as it is"):
+        await in_thread(lambda: run_sync(fail()))

@@ -108,11 +108,11 @@ class Ark(Retriever):
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        return run_sync(self._explore(question))
+        return run_sync(self._explore(question, blocking=True))
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
-        return await self._explore(question)
+        return await self._explore(question, blocking=False)
 
     def prompt(self) -> str:
         """The system message, which describes the graph."""
@@ -122,7 +122,7 @@ class Ark(Retriever):
         """An agent, by its number from 0, that has not begun."""
         return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
 
-    async def _explore(self, question: str) -> Run:
+    async def _explore(self, question: str, *, blocking: bool) -> Run:
         problem: GraphretError | None = None
         try:
             prompt = await asyncio.to_thread(self.prompt)  # which may have to read the schema
@@ -132,7 +132,7 @@ class Ark(Retriever):
         for session in sessions if problem is not None else ():
             session.end("failed", str(problem))
         board = Board(self.settings.n_agents, self.settings)
-        agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step)
+        agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step, blocking)
         run = await agents.run()
         if self.on_run is not None:
             self.on_run(run)

@@ -16,6 +16,7 @@ from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.tools import Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
+from graphret.llm.running import in_thread
 
 #: Told of an agent after each of its steps, and when it stops.
 OnStep: TypeAlias = Callable[[ArkSession], None]
@@ -33,6 +34,8 @@ class Agents:
         What runs their calls.
     on_step
         Called after each step of an agent and when it stops, from the event loop's thread.
+    blocking
+        Whether models are asked by their blocking form.
     """
 
     sessions: Sequence[ArkSession]
@@ -41,6 +44,7 @@ class Agents:
     toolbox: Toolbox
     board: Board
     on_step: OnStep | None = None
+    blocking: bool = False
     failures: list[GraphretError] = field(default_factory=list)
 
     async def run(self) -> Run:
@@ -86,7 +90,8 @@ class Agents:
     async def _step(self, session: ArkSession, model: ChatModel, temperature: float | None) -> None:
         started = self.board.seconds
         try:
-            reply = await ask(model, session, self.toolbox, temperature, self.board)
+            asking = ask_apart if self.blocking else ask
+            reply = await asking(model, session, self.toolbox, temperature, self.board)
         except TimeoutError:
             return session.end("seconds")
         except ModelError as error:
@@ -125,6 +130,17 @@ def ask_blocking(
     remaining = board.remaining
     with _as_model_error(model, board):
         return model.chat(session.messages, tools=toolbox.tools, temperature=temperature, timeout=remaining)
+
+
+async def ask_apart(
+    model: ChatModel, session: ArkSession, toolbox: Toolbox, temperature: float | None, board: Board
+) -> Reply:
+    """Do what `ask` does with the model's blocking form, in a thread.
+
+    For synchronous callers: the asynchronous clients of many packages serve one event loop alone, and that is theirs.
+    """
+    async with asyncio.timeout(board.remaining):
+        return await in_thread(lambda: ask_blocking(model, session, toolbox, temperature, board))
 
 
 @contextmanager

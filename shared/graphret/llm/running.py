@@ -1,4 +1,4 @@
-"""Run a coroutine from synchronous code, also where an event loop is running already (a notebook, a server)."""
+"""Coroutines from synchronous code, also where an event loop runs already (a notebook, a server); and the reverse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import atexit
 import contextvars
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -71,6 +71,26 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         future.cancel()
         raise
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread of its own, which is left behind where this is cancelled.
+
+    ``asyncio.to_thread`` has few threads, for which calls of models would queue, and waits for them at its end.
+    """
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
+    return await asyncio.wrap_future(outcome)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
