@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from ark_graphs import LABELS, RELATIONS, WORDS, OnlyContract, graphs, lines_of
 from hypothesis import given, settings
@@ -122,6 +123,22 @@ def test_a_write_to_store_or_index_is_seen_at_once() -> None:
     assert columns.explore(store.graph, index, asked).nodes[0].id == "a new one"
     store.delete(["a new one"])
     assert columns.explore(store.graph, index, asked).nodes[0].id == "n0000"
+
+
+@pytest.mark.parametrize("n", [1_500, 4_000])
+def test_a_hub_in_an_approximate_index_is_ranked_exactly(n: int) -> None:
+    rng = np.random.default_rng(0)
+    ids = ["hub", *(f"n{i:04}" for i in range(5_000))]
+    near = rng.choice(np.arange(1, 5_001), n, replace=False)
+    store = MemoryStore.from_arrays(ids, source=near, target=np.zeros(n, dtype=np.int64))
+    vectors = rng.standard_normal((5_001, 16)).astype(np.float32)
+    index = DenseIndex.build(store.graph.nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
+    index.remember("asked", rng.standard_normal(16))
+    asked = Asked("hub", "asked", k=30)
+    found = Columns().explore(store.graph, index, asked)
+    assert found == explore(store, index, asked, cap=n)
+    exact = dict(zip(ids, index.score("asked", ids).tolist(), strict=True))
+    assert [node.id for node in found.nodes] == sorted((ids[i] for i in near), key=lambda one: -exact[one])[:30]
 
 
 def hub(n: int) -> MemoryStore:

@@ -17,6 +17,8 @@ from graphret.search.index import ArrayIndex, TextIndex, top_k
 from graphret.stores.memory import Graph
 
 _FEW = 2_000
+_BLOCK = 1_024
+_SHARE = 3
 _ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
 
 
@@ -96,9 +98,16 @@ class Columns:
 
 def _rough(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return scores up to rounding: those of the whole index, which are remembered, where it scores all nodes."""
-    if isinstance(index, DenseIndex) and index.approximate:
-        return index.cosines(query, places)
-    return index.scores(query)[places]
+    if not (isinstance(index, DenseIndex) and index.approximate):
+        return index.scores(query)[places]
+    vector = index.query_vector(query)
+    if len(places) * _SHARE > len(index.table):
+        return np.asarray(np.einsum("ij,j->i", index.vectors, vector)[places], dtype=np.float32)
+    scores = np.empty(len(places), dtype=np.float32)
+    for start in range(0, len(places), _BLOCK):  # a block stays in the cache of the processor
+        at = slice(start, start + _BLOCK)
+        scores[at] = np.einsum("ij,j->i", index.vectors[places[at]], vector)
+    return scores
 
 
 def _ranked(scores: NDArray[np.float32], weights: NDArray[np.float32], k: int) -> NDArray[np.int64]:
