@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from chat_clients import chat_model
+from chat_clients import CLIENTS, chat_model
 
 from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
@@ -71,14 +71,32 @@ def test_a_query_of_100_000_characters() -> None:
     assert max(map(len, said)) < 5_000
 
 
+TOO_LONG = (
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 20571 tokens (20120 in the "
+    "messages, 451 in the functions). Please reduce the length of the messages or functions."
+)
+
+
 def test_a_question_too_long_for_the_model_leaves_the_search() -> None:
     query = "Tom Hanks " * 10_000
-    with OpenAIServer(default=status(400, "maximum context length is 8192 tokens")) as server:
+    with OpenAIServer(default=status(400, TOO_LONG)) as server:
         found = Ark(STORE, INDEX, model(server), settings=ONE).retrieve(query, 3)
         assert found.ids[0] == "Tom Hanks"
         assert "maximum context length" in found.trace.fallbacks[0].details["error"]
         with pytest.raises(RetrievalFailed, match="maximum context length"):
             Ark(STORE, INDEX, model(server), settings=ONE, on_failure="raise").retrieve(query, 3)
+        assert all("tools" in request.body for request in server.requests)
+
+
+def test_a_model_that_has_called_tools_is_not_taken_for_one_that_cannot() -> None:
+    def answer(request: Request) -> Behaviour:
+        return status(400, "the function was not understood") if len(request.messages) > 5 else play(request)
+
+    with OpenAIServer(answer) as server:
+        found = Ark(STORE, INDEX, model(server), settings=ONE).retrieve(QUESTION, 3)
+        assert all("tools" in request.body for request in server.requests)
+    assert found.ids[:2] == ["Splash", "Big"]
+    assert "the function was not understood" in found.trace.fallbacks[0].details["error"]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\x00", "\ud800 Tom Hanks", "?" * 50, "🎬\u202e\n\n"])
@@ -236,10 +254,10 @@ def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
         turn = sum(message["role"] == "assistant" for message in request.messages)
         return Behaviour(content=json.dumps(turns[min(turn, 1)]))
 
-    for client in ("openai", "langchain", "llama_index"):
+    settings = ArkSettings(max_steps=6, early_stop=False)
+    for client in CLIENTS:
         with OpenAIServer(answer, refuses=["tools"]) as server:
-            found = Ark(STORE, INDEX, chat_model(client, server.base_url, retries=0), settings=ONE).retrieve(
-                QUESTION, 2
-            )
+            ark = Ark(STORE, INDEX, chat_model(client, server.base_url, retries=0), settings=settings)
+            found = ark.retrieve(QUESTION, 2)
         assert found.ids[0] == "Splash"
-        assert [e.kind for e in found.hits[0].evidence] == ["votes", "neighbor"]
+        assert found.hits[0].evidence[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}

@@ -13,6 +13,7 @@ from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCa
 from graphret.llm.structured import Answer, aask_json, ask_json
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
 _INSTRUCTION = """\
 You act by calling tools. They are:
 
@@ -49,20 +50,22 @@ class ToolCaller:
         self._refusal: ChatError | None = None
         self._answered = False
         self._native = True
+        self._calls_tools = False
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
         if self._refusal is None or not tools:
             try:
-                return self.model.chat(messages, tools=tools, **options)
+                return self._took(self.model.chat(messages, tools=tools, **options))
             except ChatError as error:
                 self._note_refusal(error, tools)
         asked, options = _as_text(messages, tools or ()), _without_schema(options)
         while True:
+            native = self._native
             try:
-                return self._reply(ask_json(self.model, asked, _Calls, native=self._native, **options), messages)
+                return self._reply(ask_json(self.model, asked, _Calls, native=native, **options), messages)
             except ChatError as error:
-                self._step_down(error)
+                self._step_down(error, native)
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -74,25 +77,30 @@ class ToolCaller:
         """
         if self._refusal is None or not tools:
             try:
-                return await self.model.achat(messages, tools=tools, **options)
+                return self._took(await self.model.achat(messages, tools=tools, **options))
             except ChatError as error:
                 self._note_refusal(error, tools)
         asked, options = _as_text(messages, tools or ()), _without_schema(options)
         while True:
+            native = self._native
             try:
-                return self._reply(await aask_json(self.model, asked, _Calls, native=self._native, **options), messages)
+                return self._reply(await aask_json(self.model, asked, _Calls, native=native, **options), messages)
             except ChatError as error:
-                self._step_down(error)
+                self._step_down(error, native)
+
+    def _took(self, reply: Reply) -> Reply:
+        self._calls_tools = self._calls_tools or bool(reply.tool_calls)
+        return reply
 
     def _note_refusal(self, error: ChatError, tools: Sequence[Tool] | None) -> None:
         """Remember that the model takes no tools; raise what is another error."""
-        if not tools or error.reason != "bad_request" or not _REFUSED.search(str(error)):
+        if not tools or self._calls_tools or not _refuses_tools(error):
             raise error
         self._refusal = error
 
-    def _step_down(self, error: ChatError) -> None:
+    def _step_down(self, error: ChatError, native: bool) -> None:
         """Go on by words alone where the schema was handed over as a tool; raise any other error."""
-        if self._native and error.reason == "bad_request" and _REFUSED.search(str(error)):
+        if native and _refuses_tools(error):
             self._native = False
             return
         if error.reason not in ("invalid_reply", "bad_request") or self._answered:
@@ -112,6 +120,12 @@ class ToolCaller:
             for number, call in enumerate(answer.value["calls"])
         )
         return Reply("", calls, answer.usage, "tool_calls" if calls else "stop", self.name)
+
+
+def _refuses_tools(error: ChatError) -> bool:
+    """Whether a model refused tools as such; a conversation that is too long can be "long in the functions" too."""
+    said = str(error)
+    return error.reason == "bad_request" and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
 
 
 def _without_schema(options: Mapping[str, Any]) -> dict[str, Any]:
