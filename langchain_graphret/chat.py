@@ -60,6 +60,7 @@ class LangChainChat:
         self.model = model
         self.name = name or _name_of(model)
         self.structured = structured
+        self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
         return f"LangChainChat({self.name!r})"
@@ -116,10 +117,7 @@ class LangChainChat:
         options = {key: value for key, value in given.items() if key not in fields}
         model = self.model.model_copy(update=fields) if fields else self.model
         if tools:
-            try:
-                return model.bind_tools([tool.to_dict() for tool in tools]), options
-            except NotImplementedError:
-                raise ChatError("the model takes no tools", model=self.name, reason="bad_request") from None
+            return self._with_tools(model, tuple(tools)), options
         if json_schema is not None and self.structured:
             try:
                 titled = {"title": "answer", "description": "The answer.", **json_schema}
@@ -127,6 +125,18 @@ class LangChainChat:
             except (NotImplementedError, ValueError, TypeError):
                 pass  # a wish that the model cannot grant: the messages say it too
         return model, options
+
+    def _with_tools(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Runnable[Any, Any]:
+        known = self._bound
+        if model is self.model and known is not None and known[0] == tools:  # as in all turns of an agent
+            return known[1]
+        try:
+            bound = model.bind_tools([tool.to_dict() for tool in tools])
+        except NotImplementedError:
+            raise ChatError("the model takes no tools", model=self.name, reason="bad_request") from None
+        if model is self.model:
+            self._bound = tools, bound
+        return bound
 
     def _reply(self, answer: Any) -> Reply:
         structured = isinstance(answer, Mapping)

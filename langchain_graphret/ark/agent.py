@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
@@ -90,32 +91,31 @@ class Agent:
         self.asks = asks_for(approve)
         self.runs = LiveRuns()
         self.nodes_a_step = 2 if self.asks is None else 3
+        self.after_model = "tools" if self.asks is None else "approve"
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
         """Return the graph: the nodes ``model``, ``approve`` where someone is to be asked, and ``tools``."""
         builder = StateGraph(AgentState, input_schema=AgentInput, output_schema=AgentOutput)
-        builder.add_node("model", Node(self._ask, self._aask))
-        builder.add_node("tools", Node(self._run, self._arun))
+        builder.add_node("model", Node(self._ask, self._aask), destinations=(self.after_model, END))
+        builder.add_node("tools", Node(self._run, self._arun), destinations=("model", END))
         builder.add_edge(START, "model")
         if self.asks is not None:
             builder.add_node("approve", Node(self._approve))
             builder.add_edge("approve", "tools")
-        for node, then in (("model", "tools" if self.asks is None else "approve"), ("tools", "model")):
-            builder.add_conditional_edges(node, _unless_stopped(then), [then, END])
         return builder.compile(checkpointer=checkpointer, name="ark_agent")
 
     # -- nodes
 
-    def _ask(self, state: AgentState) -> Json:
+    def _ask(self, state: AgentState) -> Command[str]:
         session, live, run = self._begin(state)
         if session.stop is None:
             started = live.board.seconds
             with self._asking(session):
                 reply = ask_blocking(*self._asked(session, live))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run)
+        return self._written(session, live, run, self.after_model)
 
-    async def _aask(self, state: AgentState) -> Json:
+    async def _aask(self, state: AgentState) -> Command[str]:
         if state.get("agents"):
             session, live, run = self._begin(state)
         else:  # reads the graph's schema
@@ -125,17 +125,17 @@ class Agent:
             with self._asking(session):
                 reply = await live.reply(ask(*self._asked(session, live)))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run)
+        return self._written(session, live, run, self.after_model)
 
     def _approve(self, state: AgentState) -> Json:
         session = ArkSession.from_dict(state["agents"][0])
         waiting = [call for call in session.pending if self.asks is not None and self.asks(call)]
         return {"refused": refused(session, waiting) if waiting else {}}
 
-    def _run(self, state: AgentState) -> Json:
+    def _run(self, state: AgentState) -> Command[str]:
         return run_sync(self._arun(state))
 
-    async def _arun(self, state: AgentState) -> Json:
+    async def _arun(self, state: AgentState) -> Command[str]:
         session, live, run = self._live(state)
         why = state.get("refused") or {}
         pending = session.pending
@@ -145,14 +145,14 @@ class Agent:
                 outcomes, problem = await run_calls(self.ark.toolbox, approved)
         except TimeoutError:
             session.end("seconds")
-            return self._written(session, live, run)
+            return self._written(session, live, run, "model")
         if problem is not None:
             self._failed(problem)
         session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
         if state["remaining"] <= self.nodes_a_step:
             session.end("steps")
         _tell("step", session, **_numbered(session.steps[-1].to_dict()))
-        return self._written(session, live, run)
+        return self._written(session, live, run, "model")
 
     # -- what they have in common
 
@@ -221,23 +221,17 @@ class Agent:
         ]
         _tell("reply", session, step=len(session.steps), text=reply.text, calls=calls)
 
-    def _written(self, session: ArkSession, live: Live, run: Json) -> Json:
+    def _written(self, session: ArkSession, live: Live, run: Json, then: str) -> Command[str]:
         live.post(session)
         if session.stop is not None:
             _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
-        return {"agents": [live.save(session)], "selection": list(session.selection), "ark_run": run}
+        update = {"agents": [live.save(session)], "selection": list(session.selection), "ark_run": run}
+        return Command(update=update, goto=then if session.stop is None else END)
 
 
 def new_run() -> Json:
     """Return what the agents of a run know it by."""
     return {"id": uuid.uuid4().hex, "created": now()}
-
-
-def _unless_stopped(then: str) -> Node:
-    def route(state: AgentState) -> str:
-        return then if state["agents"][0]["stop"] is None else END
-
-    return Node(route)
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:

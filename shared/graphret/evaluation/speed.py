@@ -15,7 +15,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from graphret.errors import GraphretError, InvalidInput
-from graphret.evaluation import bench_ark_hub, bench_databases, bench_search, bench_stores, speed_parts
+from graphret.evaluation import (
+    bench_ark_hub,
+    bench_ark_latency,
+    bench_databases,
+    bench_search,
+    bench_stores,
+    speed_parts,
+)
 from graphret.evaluation.figures import Report
 
 #: The parts of the run, in order; each adds its figures to the report.
@@ -32,6 +39,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
     "ark hub": bench_ark_hub.memory,
+    "ark latency": bench_ark_latency.latency,
     "stores": bench_stores.stores,
     "databases": lambda report: bench_databases.databases(report, large=True),
 }

@@ -1,0 +1,249 @@
+"""What running ARK's agents costs beside their models: agents at once, each step, and many questions at once.
+
+The model is simulated: it answers after 50 to 500 ms, drawn anew for each reply, or at once. The core's `Ark` is
+measured, and the LangGraph graph of `langchain_graphret` with a LangChain chat model.
+
+``python -m graphret.evaluation.bench_ark_latency``
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import lru_cache
+from typing import Any
+
+from graphret.ark import Ark, ArkSettings, Toolbox
+from graphret.evaluation.figures import Figure, Report
+from graphret.llm.chat import Message, Reply, ToolCall, Usage
+from graphret.search import BM25Index
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node
+
+AGENTS, STEPS, QUESTIONS = 3, 8, 50
+FASTEST, SLOWEST = 0.05, 0.5
+_NODES, _DEGREE = 5_000, 4
+_WORDS = ("red", "blue", "green", "old", "new", "north", "south", "river", "stone", "night", "garden", "winter")
+
+#: Asks a question of agents with these models, and returns when they have answered.
+System = Callable[[Sequence["Simulated"], str], Coroutine[Any, Any, Any]]
+
+
+class Simulated:
+    """A chat model that takes its time: it searches, explores what it is shown, selects and finishes.
+
+    Parameters
+    ----------
+    agent
+        Whose delays are drawn.
+    steps
+        How many replies it gives.
+    waits
+        Whether it waits at all.
+    """
+
+    def __init__(self, agent: int, steps: int = STEPS, *, waits: bool = True) -> None:
+        self.name = f"simulated-{agent}"
+        self.agent = agent
+        self.steps = steps
+        self.waits = waits
+
+    def delay(self, question: str, step: int) -> float:
+        """Seconds before the reply of a step, from 0."""
+        return random.Random(f"{question}/{self.agent}/{step}").uniform(FASTEST, SLOWEST) if self.waits else 0.0
+
+    def seconds(self, question: str) -> float:
+        """Seconds that all replies to a question take together."""
+        return sum(self.delay(question, step) for step in range(self.steps))
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Answer after a while."""
+        step, question, texts = _step(messages)
+        time.sleep(self.delay(question, step))
+        return self.reply(question, step, texts)
+
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Answer after a while."""
+        step, question, texts = _step(messages)
+        await asyncio.sleep(self.delay(question, step))
+        return self.reply(question, step, texts)
+
+    def reply(self, question: str, step: int, texts: Sequence[str] = ()) -> Reply:
+        """The reply of a step to a question, given the texts of the conversation."""
+        if step == 0:
+            call = ("global_search", {"query": question})
+        elif step < self.steps - 1:
+            node = f"n{random.Random(f'{self.agent}/{step}').randrange(_NODES)}"
+            call = ("explore_neighborhood", {"node": node, "query": _WORDS[step % len(_WORDS)]})
+        else:
+            shown = json.loads(texts[3].splitlines()[1])["id"]
+            chosen = ToolCall("a", "select", json.dumps({"nodes": [shown]}))
+            return Reply("", (chosen, ToolCall("b", "finish")), Usage(1000, 20), "tool_calls", self.name)
+        return Reply("", (ToolCall("a", call[0], json.dumps(call[1])),), Usage(1000, 20), "tool_calls", self.name)
+
+
+def _step(messages: Sequence[Message]) -> tuple[int, str, list[str]]:
+    """The number of the next reply, the question, and the texts of a conversation."""
+    texts = [message.content for message in messages]
+    return sum(message.role == "assistant" for message in messages), texts[1], texts
+
+
+def in_langchain(core: Simulated) -> Any:
+    """Return a simulated model as a chat model of LangChain's own kind."""
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.messages.tool import tool_call
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    class SimulatedChat(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return core.name
+
+        def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
+            return self.bind(tools=tools)
+
+        def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
+            step, question, texts = self._step(messages)
+            time.sleep(core.delay(question, step))
+            return self._result(core.reply(question, step, texts))
+
+        async def _agenerate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
+            step, question, texts = self._step(messages)
+            await asyncio.sleep(core.delay(question, step))
+            return self._result(core.reply(question, step, texts))
+
+        def _step(self, messages: list[Any]) -> tuple[int, str, list[str]]:
+            texts = [message.content for message in messages]
+            return sum(message.type == "ai" for message in messages), texts[1], texts
+
+        def _result(self, reply: Reply) -> ChatResult:
+            calls = [tool_call(name=call.name, args=call.parsed or {}, id=call.id) for call in reply.tool_calls]
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+
+    return SimulatedChat()
+
+
+def graph() -> tuple[MemoryStore, BM25Index]:
+    """Return a graph of `_NODES` nodes with random names, texts and edges, and its index."""
+    rng = random.Random(0)
+    nodes = [
+        Node(f"n{i}", ("Place",), " ".join(rng.sample(_WORDS, 3)), " ".join(rng.choices(_WORDS, k=30)))
+        for i in range(_NODES)
+    ]
+    edges = [Edge(f"n{i}", "near", f"n{rng.randrange(_NODES)}") for i in range(_NODES) for _ in range(_DEGREE)]
+    return MemoryStore.of(nodes, edges), BM25Index.build(nodes)
+
+
+def systems(store: MemoryStore, index: BM25Index) -> dict[str, System]:
+    """Return what is measured: the core, and the LangGraph graph in both of its forms."""
+    from langchain_graphret import create_ark_graph
+
+    def settings(models: Sequence[Simulated]) -> ArkSettings:
+        return ArkSettings(n_agents=len(models), early_stop=False)
+
+    @lru_cache(maxsize=1)
+    def ark(*models: Simulated) -> Ark:
+        return Ark(store, index, models, settings=settings(models))
+
+    @lru_cache(maxsize=1)
+    def compiled(*models: Simulated) -> Any:
+        return create_ark_graph([in_langchain(model) for model in models], store, index, settings=settings(models))
+
+    async def core(models: Sequence[Simulated], question: str) -> Any:
+        return await ark(*models).aretrieve(question)
+
+    async def awaited(models: Sequence[Simulated], question: str) -> Any:
+        return await compiled(*models).ainvoke({"question": question})
+
+    async def blocking(models: Sequence[Simulated], question: str) -> Any:
+        return await asyncio.to_thread(compiled(*models).invoke, {"question": question})
+
+    return {"core": core, "LangGraph, ainvoke": awaited, "LangGraph, invoke": blocking}
+
+
+async def _seconds(asking: Awaitable[Any]) -> float:
+    start = time.perf_counter()
+    await asking
+    return time.perf_counter() - start
+
+
+async def at_once(system: System, rounds: int = 3) -> float:
+    """How much longer all agents take than the slowest of them alone; the median of several questions."""
+    models = [Simulated(agent) for agent in range(AGENTS)]
+    ratios = []
+    for number in range(rounds):
+        question = f"the old stone by the river {number}"
+        slowest = max(models, key=lambda model: model.seconds(question))
+        alone = await _seconds(system([slowest], question))
+        ratios.append(await _seconds(system(models, question)) / alone)
+    return statistics.median(ratios)
+
+
+async def a_step(system: System, bare: float, steps: int = 20, rounds: int = 7) -> float:
+    """Seconds that a step takes with a model that answers at once, without those of its call, `bare`."""
+    models = [Simulated(0, steps, waits=False)]
+    took = [await _seconds(system(models, "the old stone")) for _ in range(rounds + 1)]
+    return statistics.median(took[1:]) / steps - bare
+
+
+def bare_calls(store: MemoryStore, index: BM25Index, steps: int = 20, rounds: int = 7) -> float:
+    """Seconds that the calls of `a_step` take by themselves, a step; with them the vote's and the hits' are left in."""
+    toolbox, model = Toolbox(store, index), Simulated(0, steps, waits=False)
+    took = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        for step in range(steps - 1):
+            call = model.reply("the old stone", step).tool_calls[0]
+            toolbox.run(call.name, call.parsed or {})
+        took.append(time.perf_counter() - start)
+    return statistics.median(took[1:]) / steps
+
+
+async def together(system: System, n: int = QUESTIONS) -> list[float]:
+    """For each of `n` questions asked at once, its seconds against those of its slowest agent's model alone."""
+    models = [Simulated(agent) for agent in range(AGENTS)]
+    asked = [f"a garden in winter {number}" for number in range(n)]
+    took = await asyncio.gather(*(_seconds(system(models, question)) for question in asked))
+    least = [max(model.seconds(question) for model in models) for question in asked]
+    return sorted(one / bound for one, bound in zip(took, least, strict=True))
+
+
+def latency(report: Report) -> None:
+    """Agents at once, the overhead of a step, and many questions at once, for the core and for LangGraph."""
+    store, index = graph()
+    bare = bare_calls(store, index)
+    report.seconds["ark/calls of a step, alone"] = bare
+    report.counts |= {"ark/agents": AGENTS, "ark/steps": STEPS, "ark/questions at once": QUESTIONS}
+    for name, system in systems(store, index).items():
+        asyncio.run(system([Simulated(0, 2, waits=False)], "warm"))
+        ratio = asyncio.run(at_once(system))
+        what = f"ARK ({name}): {AGENTS} agents against the slowest of them alone"
+        report.figures[f"ark at once, {name}"] = Figure(what, ratio, target=1.15)
+        step = asyncio.run(a_step(system, bare)) * 1e3
+        what = f"ARK ({name}): a step, without its model and its call"
+        report.figures[f"ark step, {name}"] = Figure(what, step, unit="ms", target=5.0)
+        if name.endswith(" invoke"):
+            continue  # a thread an agent: servers of many questions use the other form
+        ratios = asyncio.run(together(system))
+        what = f"ARK ({name}): {QUESTIONS} questions at once, the slowest against its model's seconds alone"
+        report.figures[f"ark together, {name}"] = Figure(what, ratios[-1], target=1.2)
+        what = f"ARK ({name}): the same, the median question"
+        report.figures[f"ark together median, {name}"] = Figure(what, statistics.median(ratios))
+
+
+def main() -> int:
+    """Run from the command line."""
+    report = Report()
+    latency(report)
+    print(report.to_markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""The benchmark of ARK's agents measures what it says: agents that explore, and models that take their time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from graphret.evaluation import bench_ark_latency as bench
+
+pytest.importorskip("langgraph")
+
+
+def test_delays_are_within_their_bounds_and_drawn_anew_for_each_reply() -> None:
+    models = [bench.Simulated(agent) for agent in range(3)]
+    delays = [model.delay("why", step) for model in models for step in range(bench.STEPS)]
+    assert all(bench.FASTEST <= delay <= bench.SLOWEST for delay in delays)
+    assert len(set(delays)) == len(delays)
+    assert delays == [model.delay("why", step) for model in models for step in range(bench.STEPS)]
+    assert models[0].seconds("why") == sum(delays[: bench.STEPS])
+    assert bench.Simulated(0, waits=False).seconds("why") == 0.0
+
+
+def test_every_system_explores_and_selects_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_NODES", 200)
+    models = [bench.Simulated(agent, 4, waits=False) for agent in range(2)]
+    found = {}
+    for name, system in bench.systems(*bench.graph()).items():
+        answer = asyncio.run(system(models, "the old stone"))
+        stages = answer["trace"]["stages"] if isinstance(answer, dict) else answer.to_dict()["trace"]["stages"]
+        summary = next(stage for stage in stages if stage["name"] == "explore")
+        assert (summary["agents"], summary["steps"], summary["stopped"]) == (2, 8, {"finished": 2}), name
+        found[name] = next(stage["ranking"] for stage in stages if stage["name"] == "vote")
+    assert len(found) == 3
+    assert len({str(ranking) for ranking in found.values()}) == 1
+
+
+async def test_a_question_is_measured_against_its_own_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "FASTEST", 0.001)
+    monkeypatch.setattr(bench, "SLOWEST", 0.002)
+    asked: list[str] = []
+
+    async def system(models: object, question: str) -> None:
+        asked.append(question)
+        await asyncio.sleep(0.05)  # longer than its models together
+
+    ratios = await bench.together(system, 5)
+    assert len(set(asked)) == 5
+    assert ratios == sorted(ratios)
+    assert min(ratios) > 1.0
