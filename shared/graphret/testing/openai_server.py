@@ -11,8 +11,8 @@ It listens on 127.0.0.1 at a free port, so that what is under test is the real c
 
 The script is a list, each behaviour for one request in the order of arrival, or a function that is called with every
 `Request` (from several threads at once) and returns a behaviour. A plain string stands for `text` of it. What the
-real API refuses is refused here with HTTP 400: unknown roles, tool calls that are left without an answer, answers to
-calls that nobody made.
+real API refuses is refused here with HTTP 400: unknown roles, tool calls that are left without an answer or have names
+that no tool can have, answers to calls that nobody made.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,9 @@ def _problem(request: Mapping[str, Any]) -> str | None:
         if role not in ("system", "developer", "user", "assistant"):
             return f"{where}: unknown role {role!r}"
         open_calls = {call["id"] for call in message.get("tool_calls") or ()}
+        for call in message.get("tool_calls") or ():
+            if not _NAME.fullmatch(call["function"]["name"]):
+                return f"{where}.tool_calls: {call['function']['name']!r} does not match the pattern '^[a-zA-Z0-9_-]+$'"
         if message.get("content") is None and not open_calls:
             return f"{where}: 'content' is required"
     return f"the tool calls {sorted(open_calls)} have no answer" if open_calls else None
