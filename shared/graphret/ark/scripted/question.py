@@ -109,7 +109,12 @@ def readings(question: str, start: int, end: int, others: Collection[tuple[int, 
 
 def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked) -> list[Reading]:
     left = _cues(list(reversed(before)), asked.places)
-    if left and left[0].word == before[-1][0] and not left[0].word.endswith(("ed", "ing")):
+    if (
+        left
+        and left[0].word == before[-1][0]
+        and left[0].word not in _VERBS
+        and not left[0].word.endswith(("ed", "ing"))
+    ):
         left[0] = Cue(left[0].word, left[0].weak, title=True)
     right = _cues(behind, asked.places)
     said = [word for word, _, _ in behind]

@@ -81,14 +81,14 @@ class Known:
 
     @cached_property
     def _types(self) -> tuple[str, ...]:
-        return tuple(sorted({one for side in self._sides.values() for one in side.types}))
+        return tuple(sorted({side.main for side in self._sides.values()}))
 
     def kin_relations(self, word: str) -> list[str]:
         """The relations that a word may name."""
         return [one for one in self.relations if kinship(word, one)]
 
     def kin_types(self, word: str) -> list[str]:
-        """The types that a word may name."""
+        """The types that a word may name, of those that some relation leads to or from."""
         return [one for one in self._types if kinship(word, one)]
 
     def kin(self, word: str) -> bool:
