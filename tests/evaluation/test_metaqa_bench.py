@@ -1,0 +1,176 @@
+"""MetaQA: its questions read, and exploring agents measured on a graph small enough to know the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scripted_parts import FILMS, explored, films
+from typer.testing import CliRunner
+
+from graphret.ark import ArkSession
+from graphret.cli.app import app
+from graphret.errors import InvalidInput
+from graphret.evaluation import bench_metaqa, markdown
+from graphret.evaluation.metaqa import load_questions, path_of
+from graphret.testing.ark import OracleExplorer
+
+ASKED = {
+    1: [
+        ("who directed [Dawn]", "Ann Ames", "movie_to_director"),
+        ("which films are about [sunrise]", "Dawn", "tag_to_movie"),
+        ("when was [Dusk] released", "2001", "movie_to_year"),
+        ("what language is [Dusk] in", "German|Danish", "movie_to_language"),
+    ],
+    2: [
+        ("who directed the films starred by [Di Dunn]", "Ann Ames|Gus Gray", "actor_to_movie_to_director"),
+        ("which movies have the same director of [Dawn]", "Dusk", "movie_to_director_to_movie"),
+        ("when did the movies written by [Nobody Known] release", "1998", "writer_to_movie_to_year"),
+    ],
+    3: [("who directed films for the writer of [Dawn]", "Gus Gray", "movie_to_writer_to_movie_to_director")],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "kb.txt").write_text("\n".join(FILMS), encoding="utf-8")
+    for hops, asked in ASKED.items():
+        folder = tmp_path / f"{hops}-hop"
+        (folder / "vanilla").mkdir(parents=True)
+        lines = [f"{question}\t{answers}\n" for question, answers, _ in asked]
+        (folder / "vanilla" / "qa_dev.txt").write_text("".join(lines), encoding="utf-8")
+        (folder / "qa_dev_qtype.txt").write_text("".join(f"{kind}\n" for *_, kind in asked), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(data: Path) -> None:
+    one = load_questions(data, 2)[1]
+    assert one.text == "which movies have the same director of Dawn"
+    assert (one.entity, one.gold) == ("Dawn", {"Dusk"})
+    assert one.path == (("directed_by", True), ("directed_by", False))
+    (data / "2-hop" / "qa_dev_qtype.txt").unlink()
+    assert load_questions(data, 2)[1].path == ()
+
+
+def test_questions_are_drawn_at_random_the_same_for_a_seed(data: Path) -> None:
+    drawn = {seed: [one.text for one in load_questions(data, 1, limit=2, seed=seed)] for seed in range(8)}
+    assert all(len(texts) == 2 for texts in drawn.values())
+    assert drawn[3] == [one.text for one in load_questions(data, 1, limit=2, seed=3)]
+    assert len({tuple(texts) for texts in drawn.values()}) > 1
+    assert len(load_questions(data, 1, limit=100)) == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "relations"),
+    [
+        ("movie_to_tags", [("has_tags", True)]),
+        ("tag_to_movie", [("has_tags", False)]),
+        ("movie_to_imdbrating", [("has_imdb_rating", True)]),
+        ("movie_to_imdbvotes", [("has_imdb_votes", True)]),
+        ("writer_to_movie_to_year", [("written_by", False), ("release_year", True)]),
+    ],
+)
+def test_types_of_questions_say_which_relations_to_follow(kind: str, relations: list[tuple[str, bool]]) -> None:
+    assert list(path_of(kind)) == relations
+
+
+def test_what_is_wrong_with_the_files_is_named(data: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"qa_test\.txt: there is no such file"):
+        load_questions(data, 1, "test")
+    with pytest.raises(InvalidInput, match="limit"):
+        load_questions(data, 1, limit=0)
+    with pytest.raises(InvalidInput, match="'actor_to_director' is no type of question"):
+        path_of("actor_to_director")
+    (data / "1-hop" / "vanilla" / "qa_dev.txt").write_text("who directed Dawn\tAnn Ames\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="4 types of questions for 1 questions"):
+        load_questions(data, 1)
+    (data / "1-hop" / "qa_dev_qtype.txt").unlink()
+    with pytest.raises(InvalidInput, match=r"qa_dev\.txt, line 1: a question with an \[entity\]"):
+        load_questions(data, 1)
+
+
+def test_agents_are_measured_beside_flat_search(data: Path) -> None:
+    result = bench_metaqa(data)
+    rows = result["rows"]
+    assert list(rows) == ["1-hop/bm25", "1-hop/ark", "2-hop/bm25", "2-hop/ark", "3-hop/bm25", "3-hop/ark"]
+    assert {name: rows["1-hop/ark"][name] for name in ("hit@1", "hit@5", "recall@20", "mrr")} == {
+        "hit@1": 100.0,
+        "hit@5": 100.0,
+        "recall@20": 87.5,  # Danish is not in the graph
+        "mrr": 100.0,
+    }
+    assert rows["2-hop/ark"]["hit@1"] == pytest.approx(66.67)
+    assert rows["3-hop/ark"]["hit@1"] == 100.0
+    assert rows["3-hop/bm25"]["hit@1"] == 0.0
+    assert rows["1-hop/ark"]["calls"] >= 4
+    assert rows["3-hop/ark"]["steps"] >= 4
+    assert result["counts"] | {"nodes": 0} == {
+        "nodes": 0,
+        "edges": 21,
+        "agents": 1,
+        "1-hop/questions": 4,
+        "2-hop/questions": 3,
+        "3-hop/questions": 1,
+    }
+    assert "not by a language model" in result["notes"][0]
+    assert "| ark | 100.0 | 100.0 | 87.5 | 100.0 |" in markdown(result)
+
+
+def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> None:
+    result = bench_metaqa(data, policy="oracle", hops=[2])
+    row = result["rows"]["2-hop/ark"]
+    assert (row["any"], row["first"], row["all"]) == (100.0, 100.0, 100.0)
+    assert (result["counts"]["2-hop/questions"], result["counts"]["2-hop/answerable"]) == (3, 2)
+    (data / "2-hop" / "qa_dev_qtype.txt").unlink()
+    with pytest.raises(InvalidInput, match="oracle"):
+        bench_metaqa(data, policy="oracle", hops=[2])
+
+
+def test_several_agents_make_as_many_calls_more_and_find_the_same(data: Path) -> None:
+    one, three = (bench_metaqa(data, hops=[2], agents=n)["rows"]["2-hop/ark"] for n in (1, 3))
+    assert three["hit@1"] == one["hit@1"]
+    assert one["calls"] <= three["calls"] <= 3 * one["calls"]
+
+
+@pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"hops": [4]}, {"hops": []}])
+def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        bench_metaqa(data, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_prints_a_table_and_writes_the_result(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    run = CliRunner().invoke(
+        app, ["bench", "metaqa", "--data", str(data), "--method", "ark", "--hops", "1,2", "--json", str(file)]
+    )
+    assert run.exit_code == 0, run.output
+    assert "hit@1" in run.output
+    assert "2-hop, 3 questions" in run.output
+    written = json.loads(file.read_text(encoding="utf-8"))
+    assert written["name"] == "metaqa"
+    assert list(written["rows"]) == ["1-hop/bm25", "1-hop/ark", "2-hop/bm25", "2-hop/ark"]
+
+
+@pytest.mark.parametrize("option", [["--hops", "one"], ["--k", "5"], ["--limit", "0"], ["--policy", "llm"]])
+def test_the_command_refuses_options_that_it_does_not_know(data: Path, option: list[str]) -> None:
+    run = CliRunner().invoke(app, ["bench", "metaqa", "--data", str(data), *option])
+    assert run.exit_code != 0
+
+
+def test_options_of_agents_are_refused_elsewhere(data: Path) -> None:
+    run = CliRunner().invoke(app, ["bench", "ottqa", "--data", str(data), "--hops", "1"])
+    assert isinstance(run.exception, InvalidInput) or "--hops" in run.output
+
+
+def test_the_oracle_ends_where_it_knows_nothing_or_there_is_no_such_node() -> None:
+    box, paths = films(), {"who?": ("Nobody Known", [("directed_by", True)])}
+    for question in ("who?", "what?"):
+        session = ArkSession(question, "You explore.")
+        model = OracleExplorer(paths)
+        while session.stop is None:
+            calls = session.receive(model.chat(session.messages, tools=box.tools))
+            session.observe([(call, box.run(call.name, call.parsed or {}), 0.0) for call in calls])
+        assert (session.stop, session.selection) == ("finished", [])
+        assert len(session.steps) <= 4
+    assert explored(box, "who directed Dawn").selection == ["Ann Ames"]
