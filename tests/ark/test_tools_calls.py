@@ -87,6 +87,7 @@ def test_an_exploration_is_ranked_filtered_and_cut(tools: Toolbox) -> None:
         ({"node": "tom_hanks"}, 'Closest: "Tom Hanks"'),
         ({"node": "Penny Marshal"}, 'Closest: "Penny Marshall"'),
         ({"node": "the one with a volleyball"}, 'Closest: "m2" (named "Cast Away")'),
+        ({"node": "zeppelin"}, "Find it with global_search"),
         ({"node": "m1", "node_types": ["Movies"]}, 'no node type "Movies". Closest: "movie"'),
         ({"node": "m1", "relation_types": ["starring"]}, 'no relation "starring". Closest: "starred_actors"'),
         ({"node": "m1", "relation_types": ["-[star]->"]}, 'no relation "star"'),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from graphret.ark.matching import matching
 from graphret.ark.observation import quoted
 from graphret.cypher.suggestions import nearest
 from graphret.search.index import TextIndex
@@ -24,7 +25,7 @@ def closest_nodes(store: GraphStore, index: TextIndex, wrong: str) -> list[Node]
     """
     asked = wrong[:_LONGEST]
     spellings = [asked.strip(), asked.lower(), asked.upper(), asked.title(), asked.replace("_", " ")]
-    ids = list(dict.fromkeys([*spellings, *index.search(asked, _FOUND).ids])) if asked.strip() else []
+    ids = list(dict.fromkeys([*spellings, *matching(index, asked, _FOUND)])) if asked.strip() else []
     nodes = [node for node in (store.get(ids) if ids else []) if node is not None]
     wanted = normalize_name(asked)
     same = [node for node in nodes if wanted in (normalize_name(node.id), normalize_name(node.name))]

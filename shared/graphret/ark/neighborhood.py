@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphret.ark.matching import matching
 from graphret.errors import InvalidInput
 from graphret.search.index import ArrayIndex, TextIndex
 from graphret.stores.base import GraphStore
@@ -120,8 +121,7 @@ def _links(edges: Sequence[Edge], node: str) -> list[_Link]:
 def _matching(store: GraphStore, index: TextIndex, asked: Asked) -> list[_Link]:
     """Return the links of the node with what matches the query best in the whole graph."""
     assert asked.query is not None
-    found = index.search(asked.query, _SEARCHED)
-    best = [one for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True) if score > 0]
+    best = matching(index, asked.query, _SEARCHED)
     return _links(store.neighbors(best, where={"id": asked.node}), asked.node) if best else []
 
 

@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
+from graphret.ark.matching import matching
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
 from graphret.schema import GraphSchema
-from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
 from graphret.stores.base import GraphStore
@@ -137,10 +135,7 @@ class Toolbox:
         if query is None:
             raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
         k = given.count("k", self.settings.search_k, self.settings.max_k)
-        matches = self.index.search(query, k)
-        scores = np.asarray(matches.scores)
-        only_matches = bool((scores > 0).any()) or _lexical(self.index)
-        hits = [one for one, score in zip(matches.ids, scores.tolist(), strict=True) if score > 0 or not only_matches]
+        hits = matching(self.index, query, k)
         nodes = [node for node in (self.store.get(hits) if hits else []) if node is not None]
         if not nodes:
             given.notes.append("nothing matches; try other words, fewer of them, or a name")
@@ -304,11 +299,6 @@ def _kind(node: Node) -> dict[str, Any]:
 def _via(via: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     more = {"more_relations": len(via) - _SHOWN_VIA} if len(via) > _SHOWN_VIA else {}
     return {"via": [arrow(*one) for one in via[:_SHOWN_VIA]], **more}
-
-
-def _lexical(index: TextIndex) -> bool:
-    """Whether a score of 0 says that a node has none of the query's words."""
-    return isinstance(index, BM25Index) or getattr(index, "vector", "") is None  # Neo4j's full text alone
 
 
 def _own_text(index: TextIndex) -> NodeText:
