@@ -19,7 +19,6 @@ from graphret.stores.memory import Graph
 _FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
-_ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
 
 
 class Columns:
@@ -73,14 +72,8 @@ class Columns:
         places = self._placed(nodes, state.table, distinct)
         scores = np.full(len(distinct), -np.inf, dtype=np.float32)
         held = np.flatnonzero(places >= 0)
-        scores[held] = _rough(state, asked.query, places[held])
-        near = np.arange(len(scores))
-        if asked.k < len(scores):
-            near = np.flatnonzero(scores >= scores[top_k(scores, asked.k)[-1]] - _ROUNDING)
-        exact = scores[near]
-        sure = np.flatnonzero((places[near] >= 0) & (exact != 0))  # zeros are exact
-        exact[sure] = state.scored(asked.query, places[near[sure]])
-        return near[_ranked(exact, weights[near], asked.k)]
+        scores[held] = _scored(state, asked.query, places[held])
+        return _ranked(scores, weights, asked.k)
 
     def _placed(self, nodes: NodeTable, table: NodeTable, distinct: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where nodes of the graph are in the index, -1 for those that are not."""
@@ -96,10 +89,14 @@ class Columns:
         return places[distinct]
 
 
-def _rough(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return scores up to rounding: those of the whole index, which are remembered, where it scores all nodes."""
-    if not (isinstance(index, DenseIndex) and index.approximate):
-        return index.scores(query)[places]
+def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return what `ArrayIndex.scored` does, without a copy of all the vectors at once.
+
+    Other indexes score all nodes once a query and remember it; vectors are read faster than BLAS does when it has to
+    share the processor, and each by itself, so that ties are ties.
+    """
+    if not isinstance(index, DenseIndex):
+        return index.scored(query, places)
     vector = index.query_vector(query)
     if len(places) * _SHARE > len(index.table):
         return np.asarray(np.einsum("ij,j->i", index.vectors, vector)[places], dtype=np.float32)
