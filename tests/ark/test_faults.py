@@ -215,6 +215,7 @@ NONSENSE = {
     "talk": (text("I think it was Big."), "Call a tool"),
     "not JSON": (tool_call("global_search", '{"query": '), None),
     "a list": (tool_call("global_search", '["Tom Hanks"]'), None),
+    "nested deeply": (tool_call("global_search", f'{{"query": {"[" * 980}1{"]" * 980}}}'), None),
     "no such tool": (tool_call("web_search", {"query": "Tom Hanks"}), 'There is no tool \\"web_search\\"'),
     "a tool's name that is none": (tool_call("search the web!", {"query": "Tom Hanks"}), "There is no tool"),
     "no such node": (tool_call("explore_neighborhood", {"node": "tom hank"}), 'There is no node \\"tom hank\\"'),

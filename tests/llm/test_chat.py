@@ -8,6 +8,10 @@ from graphret.errors import InvalidInput
 from graphret.llm import Message, Reply, Tool, ToolCall, Usage
 
 
+def nested(levels: int) -> list | int:
+    return [nested(levels - 1)] if levels else 1
+
+
 @pytest.mark.parametrize(
     ("raw", "parsed"),
     [
@@ -18,6 +22,9 @@ from graphret.llm import Message, Reply, Tool, ToolCall, Usage
         ("nul", None),
         ('{"a": NaN}', None),
         ("[" * 99_999, None),
+        (f'{{"a": {"[" * 60}1{"]" * 60}}}', {"a": nested(60)}),
+        (f'{{"a": {"[" * 64}1{"]" * 64}}}', None),
+        (f'{{"a": {"[" * 980}1{"]" * 980}}}', None),
     ],
 )
 def test_arguments_of_a_tool_call(raw: str, parsed: dict | None) -> None:

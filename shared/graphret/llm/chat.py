@@ -15,6 +15,7 @@ from graphret.errors import InvalidInput, ModelError
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = frozenset(get_args(Role))
+_DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,18 @@ def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | 
         return None, f"the arguments of {name} are not valid JSON: {problem}"
     if not isinstance(value, dict):
         return None, f"the arguments of {name} are a {type(value).__name__}, not a JSON object"
+    if _too_deep(value):
+        return None, f"the arguments of {name} are nested more than {_DEEPEST} levels deep"
     return value, None
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether a value is nested so deeply that writing it, or handing it on, may exceed the interpreter's stack."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for held in inner for one in held if isinstance(one, (dict, list))]
+    return bool(level)
 
 
 def _refuse_constant(constant: str) -> Any:
