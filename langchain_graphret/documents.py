@@ -125,15 +125,20 @@ def to_item(document: Document) -> corpus.Document:
     )
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def plain(value: Any) -> Any:
     """Return a value in plain JSON types, which survive a checkpointer."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return value.item()
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+    return value if isinstance(value, (str, int, float)) else str(value)
 
 
 def _block(document: Document, what: str) -> dict[str, Any]:

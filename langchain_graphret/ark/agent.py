@@ -128,9 +128,12 @@ class Agent:
         return self._written(session, live, run, self.after_model)
 
     def _approve(self, state: AgentState) -> Json:
-        session = ArkSession.from_dict(state["agents"][0])
+        session, live, _ = self._live(state)
         waiting = [call for call in session.pending if self.asks is not None and self.asks(call)]
-        return {"refused": refused(session, waiting) if waiting else {}}
+        if not waiting:
+            return {"refused": {}}
+        with live.paused(session):
+            return {"refused": refused(session, waiting)}
 
     def _run(self, state: AgentState) -> Command[str]:
         return run_sync(self._arun(state))
@@ -225,8 +228,10 @@ class Agent:
         live.post(session)
         if session.stop is not None:
             _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
-        update = {"agents": [live.save(session)], "selection": list(session.selection), "ark_run": run}
-        return Command(update=update, goto=then if session.stop is None else END)
+        update: Json = {"agents": [live.save(session)], "ark_run": run}
+        if session.stop is None:
+            return Command(update=update, goto=then)
+        return Command(update=update | {"selection": list(session.selection)}, goto=END)
 
 
 def new_run() -> Json:

@@ -6,9 +6,11 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+
+from langgraph.errors import GraphInterrupt
 
 from graphret.ark import ArkSession, ArkSettings, Board
 from langchain_graphret.ark.state import Json
@@ -29,6 +31,7 @@ class Live:
         self.board = Board(settings.n_agents, settings)
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
+        self._paused = False
 
     def save(self, session: ArkSession) -> Json:
         """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
@@ -41,6 +44,18 @@ class Live:
         """Return an agent that was saved: read anew, unless it is the one just saved here and was not loaded since."""
         kept = self._kept.pop(saved["agent"], None)
         return kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved)
+
+    @contextmanager
+    def paused(self, session: ArkSession) -> Iterator[None]:
+        """Stop the clock while a person is asked: it goes on from the agent's last reply when there is an answer."""
+        try:
+            yield
+        except GraphInterrupt:
+            self._paused = True
+            raise
+        spent = time.perf_counter() - seconds_of(session)
+        self.board.began = spent if self._paused else min(self.board.began, spent)
+        self._paused = False
 
     def post(self, session: ArkSession) -> None:
         """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""

@@ -48,7 +48,9 @@ class ArkOutput(TypedDict, total=False):
 class ArkState(TypedDict, total=False):
     """The state of `create_ark_graph`."""
 
-    question: Required[str]
+    # Under `astream_events` LangGraph hands back a subgraph's whole state, and with it the question, from every agent.
+    # A reduced `str` would be "" where there is none.
+    question: Annotated[Any, latest]
     k: int | None
     where: Json | None
     agents: Annotated[list[Json], by_agent]

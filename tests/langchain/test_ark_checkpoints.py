@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
-from langgraph_parts import ASK, QUESTION, Gate, Meeting, asked, graph, ids, models, stops, thread
+from langgraph_parts import ASK, FULL, QUESTION, Gate, Meeting, asked, graph, ids, models, stops, thread
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatError, Message
@@ -172,6 +174,16 @@ def test_agents_can_be_answered_one_by_one(saver: BaseCheckpointSaver[Any]) -> N
         found = compiled.invoke(Command(resume={one.id: True}), thread())
     assert same(found)
     assert asked(asks) == [3, 3, 3]
+
+
+def test_the_clock_stands_while_a_person_is_asked() -> None:
+    timed = replace(FULL, max_seconds=1.5)
+    compiled = graph(approve=["global_search"], checkpointer=InMemorySaver(), settings=timed)
+    found = compiled.invoke(ASK, thread())
+    time.sleep(1.6)
+    found = compiled.invoke(answer(found, lambda value: True), thread())
+    assert stops(found) == ["finished"] * 3
+    assert found["trace"]["seconds"] < 1.5
 
 
 def test_refused_calls_are_answered_to_the_model() -> None:

@@ -205,6 +205,23 @@ def test_updates_show_each_agents_steps() -> None:
     assert sorted(len(update["tools"]["agents"][0]["steps"]) for update in chunks) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
+async def test_events_tell_of_models_and_nodes_below_the_graph() -> None:
+    compiled = graph(ScriptedExplorer(), n_agents=3)
+    events = [event async for event in compiled.astream_events(ASK, version="v2")]
+    answer = events[-1]["data"]["output"]
+    assert len(answer["hits"]) == 4
+    nodes = {event["metadata"].get("langgraph_node") for event in events if event["event"] == "on_chat_model_end"}
+    assert nodes == {"model"}
+    told = [event["data"] for event in events if event["event"] == "on_chain_stream" and event["name"] == "tools"]
+    assert len(told) == sum(len(agent["steps"]) for agent in answer["agents"])
+
+
+def test_a_models_words_are_streamed_with_its_agent() -> None:
+    chunks = list(graph(ScriptedExplorer()).stream(ASK, stream_mode="messages", subgraphs=True))
+    assert len({namespace for namespace, _ in chunks}) == 3
+    assert {said["langgraph_node"] for _, (_, said) in chunks} == {"model"}
+
+
 # -- limits
 
 
