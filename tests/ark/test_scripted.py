@@ -266,3 +266,14 @@ def test_arguments_are_json_of_the_tools_schemas() -> None:
     for message in session.messages:
         for call in message.tool_calls:
             assert set(json.loads(call.arguments)) <= offered[call.name]
+
+
+def test_words_that_name_no_relation_rank_where_a_relation_leads() -> None:
+    texts = {f"Paper {n}": f"Notes on subject number {n}." for n in range(9)}
+    texts["Paper 7"] = "Graph attention for molecules."
+    triples = [(paper, "written_by", "Ann Ames") for paper in texts]
+    box = graph(triples, dict.fromkeys(texts, "Paper") | {"Ann Ames": "Author"}, texts)
+    session = explored(box, "papers by Ann Ames on graph attention in molecules")
+    assert session.selection[0] == "Paper 7"
+    assert set(session.selection) == set(texts)
+    assert sum(len(step.calls) for step in session.steps) < 15

@@ -155,7 +155,7 @@ def test_a_relation_that_is_not_known_yet_is_looked_for_where_the_plan_ends() ->
     known = Known([exploration("Cy", ("Actor",), ("starred_actors", False, "Dawn", "Movie"))])
     question = "who directed the films starred by Cy"
     (best, *_) = plans(readings(question, 34, 36), ("Actor",), [Hop("starred_actors", False)], known)
-    assert best.open
+    assert best.probes > 0
     assert best.hops == (Hop("starred_actors", False),)
 
 

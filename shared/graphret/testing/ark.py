@@ -57,7 +57,7 @@ class OracleExplorer:
             return [] if seen.finished else [(FINISH, {})]
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": NEIGHBORS_K})]
-        plan = Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), False, 0.0)
+        plan = Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0)
         around = by_node(seen.explorations)
         walk = follow(start, plan, around)
         wanted = [] if walk is None else [call for call in walk.wanted if is_open(call, seen, around)]

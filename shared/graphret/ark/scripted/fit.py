@@ -9,6 +9,9 @@ from graphret.ark.scripted.question import Reading
 from graphret.ark.scripted.schema import Hop, Known
 from graphret.ark.scripted.words import is_person, is_relational, kinship, means_person
 
+#: Nodes looked at for a relation where a word names one for sure, and where one may be of the text of nodes.
+MANY, FEW = 64, 3
+
 # What a path costs. Only their order of size matters: a word that names a relation and goes unread costs most, then an
 # end of another kind than asked for, then a hop that no word names.
 _HOP, _BACK, _ALONE, _OPEN = 0.1, 0.3, 0.4, 0.2
@@ -41,9 +44,12 @@ class Fit:
         self.reason = lru_cache(maxsize=None)(self._reason)
 
     @cached_property
-    def lacking(self) -> bool:
-        """Whether some word, or what is asked for, may name a relation that has not been seen yet."""
-        return self._asked_unknown or any(not cue.weak and not self._named(cue.word) for cue in self.reading.cues)
+    def lacking(self) -> int:
+        """How many nodes are worth a look for a relation that has not been seen yet: none if no word may name one."""
+        unknown = [cue.word for cue in self.reading.cues if not cue.weak and not self._named(cue.word)]
+        if self._asked_unknown or any(map(is_relational, unknown)):
+            return MANY
+        return FEW if unknown else 0
 
     @cached_property
     def _asked(self) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ _PATHS = 500  # of one length that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hops to follow from a name; where it is `open`, a relation to be discovered at their ends follows."""
+    """Hops to follow from a name, and how many of their ends to look at for a relation that is to follow, if any."""
 
     hops: tuple[Hop, ...]
-    open: bool
+    probes: int
     cost: float
 
 
@@ -42,15 +42,15 @@ def plans(
     known
         What is known of the graph.
     """
-    costs: dict[tuple[tuple[Hop, ...], bool], float] = {}
+    costs: dict[tuple[tuple[Hop, ...], int], float] = {}
     for reading in read:
         fit = Fit(reading, types, known)
         for path, odd in _paths(fit, first, known, most_hops):
-            for onward in (False, True) if fit.lacking and len(path) < most_hops else (False,):
-                cost = odd + fit.cost(path, onward)
-                costs[path, onward] = min(cost, costs.get((path, onward), cost))
-    made = [Plan(path, onward, cost) for (path, onward), cost in costs.items()]
-    return sorted(made, key=lambda plan: (plan.cost, len(plan.hops), plan.open, plan.hops))
+            for probes in {0, fit.lacking} if len(path) < most_hops else {0}:
+                cost = odd + fit.cost(path, probes > 0)
+                costs[path, probes] = min(cost, costs.get((path, probes), cost))
+    made = [Plan(path, probes, cost) for (path, probes), cost in costs.items()]
+    return sorted(made, key=lambda plan: (plan.cost, len(plan.hops), plan.probes, plan.hops))
 
 
 def _paths(fit: Fit, first: Sequence[Hop], known: Known, most: int) -> Iterator[tuple[tuple[Hop, ...], float]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphret.ark.scripted.plan import plans
-from graphret.ark.scripted.question import readings
+from graphret.ark.scripted.question import readings, unread
 from graphret.ark.scripted.schema import Hop, Known
 from graphret.ark.scripted.spans import spans
 from graphret.ark.scripted.transcript import EXPLORE, FINISH, SEARCH, SELECT, Exploration, Transcript
@@ -125,10 +125,11 @@ def _walks(
                 for plan in made
                 if plan.cost <= WORST
             )
+    query = " ".join(unread(question, places, known))
     walks = []
     for ranked in options.values():
         for _, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
-            if (walk := follow(node, plan, around)) is not None:
+            if (walk := follow(node, plan, around, query)) is not None:
                 walks.append(walk)
                 break
     return walks

@@ -6,12 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from graphret.ark.scripted.words import stem
+from graphret.ark.scripted.schema import Known
+from graphret.ark.scripted.words import is_relational, means_person, stem
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.text import Token, tokenize
 
 #: Most words that are read on either side of a name, the nearest.
 NEAREST = 24
+
+_TEXT = 1_000  # characters of a question in which words of texts are looked for
 
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
@@ -105,6 +108,17 @@ def readings(question: str, start: int, end: int, others: Collection[tuple[int, 
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
     return [reading for asked in _asked(before, behind) for reading in _read(before, behind, asked)]
+
+
+def unread(question: str, names: Collection[tuple[int, int]], known: Known) -> list[str]:
+    """Return the words of a question that neither belong to a name nor name a relation or a type: words of texts."""
+    return [
+        word
+        for word, start, end in tokenize(question[:_TEXT])
+        if not any(first < end and start < last for first, last in names)
+        and _leads(word)
+        and not (known.kin(word) or is_relational(word) or means_person(word))
+    ]
 
 
 def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked) -> list[Reading]:

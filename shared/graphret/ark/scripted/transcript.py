@@ -46,6 +46,8 @@ class Exploration:
         Those that were shown, of `total` that pass the filters.
     asked
         The relations that the call was limited to, or `None`.
+    query
+        What ranked the neighbours.
     """
 
     node: str
@@ -54,6 +56,7 @@ class Exploration:
     neighbors: tuple[Shown, ...]
     total: int
     asked: frozenset[str] | None = None
+    query: str = ""
 
 
 @dataclass(slots=True)
@@ -138,6 +141,7 @@ def _exploration(
         neighbors,
         total if isinstance(total, int) else len(neighbors),
         frozenset(asked) if asked else None,
+        _string(arguments.get("query")),
     )
 
 

@@ -16,7 +16,7 @@ Call: TypeAlias = tuple[str, dict[str, Any]]
 
 #: Neighbours asked for of a node.
 NEIGHBORS_K = 100
-#: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it; then all.
+#: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it.
 PROBES = (3, 12)
 
 
@@ -27,7 +27,8 @@ class Walk:
     Parameters
     ----------
     ends
-        The nodes where it ends, as far as seen, with the number of paths that lead to each.
+        The nodes where it ends, as far as seen, with the number of paths that lead to each; of as many paths those
+        first that were shown first.
     wanted
         What is to be explored before it can go on.
     """
@@ -36,8 +37,13 @@ class Walk:
     wanted: list[Call] = field(default_factory=list)
 
 
-def follow(start: str, plan: Plan, around: Mapping[str, Sequence[Exploration]]) -> Walk | None:
+def follow(start: str, plan: Plan, around: Mapping[str, Sequence[Exploration]], query: str = "") -> Walk | None:
     """Follow a plan from a node, never back to it, as far as what has been explored allows.
+
+    Parameters
+    ----------
+    query
+        What ranks the nodes where it ends.
 
     Returns
     -------
@@ -46,42 +52,46 @@ def follow(start: str, plan: Plan, around: Mapping[str, Sequence[Exploration]]) 
     """
     frontier: dict[str, int] = {start: 1}
     for depth, hop in enumerate(plan.hops, start=1):
+        last = depth == len(plan.hops) and not plan.probes
+        ranking = query if last else ""
         wanted: list[Call] = []
         reached: Counter[str] = Counter()
+        places: dict[str, int] = {}
         for node, paths in frontier.items():
-            ends, complete = _step(node, hop, around.get(node, ()))
+            ends, complete = _step(node, hop, around.get(node, ()), ranking)
             if not complete:
-                wanted.append((EXPLORE, {"node": node, "relation_types": [_arrow(hop)], "k": NEIGHBORS_K}))
-            for end in ends:
+                asked = {"node": node, "relation_types": [_arrow(hop)], "k": NEIGHBORS_K}
+                wanted.append((EXPLORE, asked | ({"query": ranking} if ranking else {})))
+            for place, end in enumerate(ends):
                 if end != start:
                     reached[end] += paths
+                    places[end] = min(place, places.get(end, place))
+        frontier = {end: reached[end] for end in sorted(reached, key=places.__getitem__)} if ranking else dict(reached)
         if wanted:
-            return Walk(dict(reached) if depth == len(plan.hops) and not plan.open else {}, wanted)
-        frontier = dict(reached)
-    if plan.open:
-        wanted = _probes(frontier, around)
+            return Walk(frontier if last else {}, wanted)
+    if plan.probes:
+        wanted = _probes(frontier, around, plan.probes)
         return Walk({}, wanted) if wanted else None
     return Walk(frontier) if frontier else None
 
 
-def _probes(frontier: Mapping[str, int], around: Mapping[str, Sequence[Exploration]]) -> list[Call]:
+def _probes(frontier: Mapping[str, int], around: Mapping[str, Sequence[Exploration]], most: int) -> list[Call]:
     fresh = [node for node in frontier if all(one.asked is not None for one in around.get(node, ()))]
     done = len(frontier) - len(fresh)
-    size = next((size for size in PROBES if done < size), len(fresh))
-    return [(EXPLORE, {"node": node, "k": NEIGHBORS_K}) for node in fresh[:size]]
+    size = next((size for size in PROBES if done < size), most)
+    return [(EXPLORE, {"node": node, "k": NEIGHBORS_K}) for node in fresh[: max(0, min(size, most - done))]]
 
 
-def _step(node: str, hop: Hop, looks: Sequence[Exploration]) -> tuple[list[str], bool]:
+def _step(node: str, hop: Hop, looks: Sequence[Exploration], query: str) -> tuple[list[str], bool]:
     """The nodes that a hop leads to from a node as far as seen, and whether there is nothing more to ask for."""
     step = (hop.relation, hop.outgoing)
-    ends = dict.fromkeys(other.id for one in looks for other in one.neighbors if step in other.via)
-    if any(one.asked == frozenset([_arrow(hop)]) for one in looks):
-        return list(ends), True
+    best = [one for one in looks if one.asked == frozenset([_arrow(hop)]) and one.query == query]
+    ends = dict.fromkeys(other.id for one in (*best, *looks) for other in one.neighbors if step in other.via)
     whole = next((one for one in looks if one.asked is None), None)
-    if whole is None:
-        return list(ends), False
+    if best or whole is None:
+        return list(ends), bool(best)
     there = sum(count for relation, outgoing, _, count in whole.relations if (relation, outgoing) == step)
-    return list(ends), len(ends) >= min(there, NEIGHBORS_K)
+    return list(ends), len(ends) >= min(there, NEIGHBORS_K) and (not query or there <= 1)
 
 
 def _arrow(hop: Hop) -> str:
