@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from graphret.ark.scripted.model import ScriptedExplorer as Policy
+from graphret.ark import ScriptedExplorer as Policy
 from langchain_graphret.core_chat import CoreChat
 
 
