@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from graphret.errors import GraphretError
 from graphret.evaluation import bench_ark_latency as bench
 
 pytest.importorskip("langgraph")
@@ -26,13 +27,19 @@ def test_every_system_explores_and_selects_the_same(monkeypatch: pytest.MonkeyPa
     models = [bench.Simulated(agent, 4, waits=False) for agent in range(2)]
     found = {}
     for name, system in bench.systems(*bench.graph()).items():
-        answer = asyncio.run(system(models, "the old stone"))
-        stages = answer["trace"]["stages"] if isinstance(answer, dict) else answer.to_dict()["trace"]["stages"]
+        stages = asyncio.run(system(models, "the old stone"))["stages"]
         summary = next(stage for stage in stages if stage["name"] == "explore")
         assert (summary["agents"], summary["steps"], summary["stopped"]) == (2, 8, {"finished": 2}), name
         found[name] = next(stage["ranking"] for stage in stages if stage["name"] == "vote")
     assert len(found) == 3
     assert len({str(ranking) for ranking in found.values()}) == 1
+
+
+def test_agents_that_fail_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_NODES", 200)
+    for system in bench.systems(*bench.graph()).values():
+        with pytest.raises(GraphretError, match="failed"):
+            asyncio.run(system([bench.Simulated(0, 2, waits=False)], "no such words"))  # nothing is shown to select
 
 
 async def test_a_question_is_measured_against_its_own_models(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +51,8 @@ async def test_a_question_is_measured_against_its_own_models(monkeypatch: pytest
         asked.append(question)
         await asyncio.sleep(0.05)  # longer than its models together
 
-    ratios = await bench.together(system, 5)
+    of_all, of_slowest = await bench.together(system, 5)
     assert len(set(asked)) == 5
-    assert ratios == sorted(ratios)
-    assert min(ratios) > 1.0
+    assert of_slowest == sorted(of_slowest)
+    assert of_all[0] > 1.0
+    assert all(slowest > each for slowest, each in zip(of_slowest, of_all, strict=True))
