@@ -223,3 +223,49 @@ def test_an_empty_question_is_answered_by_the_fallback() -> None:
     model = Follows(selecting("f1"))
     assert len(ark(model).retrieve("   ", 3)) == 3
     assert model.asked == 0
+
+
+def test_a_model_that_answers_in_words_as_if_there_were_no_tools_is_asked_for_json() -> None:
+    class IgnoresTools(Follows):
+        def chat(self, messages: Sequence[Message], *, tools: object = None, **options: object) -> Reply:
+            if tools:
+                self.ignored += 1
+                return Reply("I would search for Bob Bell.", usage=Usage(5, 5))
+            return super().chat(messages, **options)
+
+        ignored = 0
+
+    def policy(messages: Sequence[Message]) -> Reply:
+        first = not any(message.role == "assistant" for message in messages)
+        calls = (
+            [{"tool": "global_search", "arguments": {"query": "Bob Bell"}}]
+            if first
+            else [{"tool": "select", "arguments": {"nodes": ["p1"]}}, {"tool": "finish", "arguments": {}}]
+        )
+        return Reply(json.dumps({"calls": calls}), usage=Usage(7, 3))
+
+    model = IgnoresTools(policy)
+    found = ark(model, settings=ArkSettings(n_agents=1)).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["p1"]
+    assert model.ignored == 1
+    spent = next(stage for stage in found.trace.stages if stage.name == "explore").details
+    assert (spent["input_tokens"], spent["output_tokens"]) == (5 + 7 + 7, 5 + 3 + 3)
+
+    talker = Follows(lambda messages: Reply("I would rather talk.", usage=Usage(1, 1)))
+    found = ark(talker, settings=ArkSettings(n_agents=1)).retrieve("Bob Bell", 1)
+    assert (found.ids, stops(found.trace)) == (["p1"], ["silent"])
+
+
+def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> None:
+    policy = turns(
+        [call("global_search", query="Blue Dusk"), call("global_search", query="Bob Bell")],
+        [call("explore_neighborhood", node="p1")],
+        [call("select", nodes=["f1", "p1"]), call("finish")],
+    )
+    film, person = ark(Follows(policy)).retrieve("Bob Bell's Blue Dusk", 2)
+    assert (film.evidence[1].kind, film.evidence[1].source, film.evidence[1].relation) == (
+        "neighbor",
+        "p1",
+        "directed_by",
+    )
+    assert [one.kind for one in person.evidence] == ["votes", "seed"]

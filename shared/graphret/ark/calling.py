@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
+from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.structured import Answer, aask_json, ask_json
+from graphret.retriever import Call
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
+_UNUSABLE = ("invalid_reply", "bad_request")
 _INSTRUCTION = """\
 You act by calling tools. They are:
 
@@ -35,8 +39,9 @@ class _Calls(TypedDict):
 class ToolCaller:
     """A chat model that calls tools, made of one that may not be able to.
 
-    The model's own tool calls are tried first. Where it refuses tools it is asked for the calls as JSON from then on,
-    with the tools described in the system message and what they returned in user messages.
+    The model's own tool calls are tried first. Where it refuses tools, or answers the first request in words as if
+    there were none, it is asked for the calls as JSON from then on, with the tools described in the system message and
+    what they returned in user messages.
 
     Parameters
     ----------
@@ -47,25 +52,24 @@ class ToolCaller:
     def __init__(self, model: ChatModel) -> None:
         self.model = model
         self.name = model.name
-        self._refusal: ChatError | None = None
-        self._answered = False
-        self._native = True
-        self._calls_tools = False
+        self._calls_tools = False  # it has called some
+        self._by_json = ""  # why it is asked for JSON, once it is
+        self._schema_as_such = True  # whether the schema is handed over, and not only told
+        self._wrote_json = False
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
-        if self._refusal is None or not tools:
-            try:
-                return self._took(self.model.chat(messages, tools=tools, **options))
-            except ChatError as error:
-                self._note_refusal(error, tools)
-        asked, options = _as_text(messages, tools or ()), _without_schema(options)
+        plan = self._plan(messages, tools or (), options)
+        outcome: Any = None
         while True:
-            native = self._native
             try:
-                return self._reply(ask_json(self.model, asked, _Calls, native=native, **options), messages)
+                step = plan.send(outcome)
+            except StopIteration as done:
+                return cast("Reply", done.value)
+            try:
+                outcome = step.work()
             except ChatError as error:
-                self._step_down(error, native)
+                outcome = error
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -75,61 +79,82 @@ class ToolCaller:
         ChatError
             When the model fails, or neither takes tools nor answers in JSON.
         """
-        if self._refusal is None or not tools:
-            try:
-                return self._took(await self.model.achat(messages, tools=tools, **options))
-            except ChatError as error:
-                self._note_refusal(error, tools)
-        asked, options = _as_text(messages, tools or ()), _without_schema(options)
+        plan = self._plan(messages, tools or (), options)
+        outcome: Any = None
         while True:
-            native = self._native
             try:
-                return self._reply(await aask_json(self.model, asked, _Calls, native=native, **options), messages)
+                step = plan.send(outcome)
+            except StopIteration as done:
+                return cast("Reply", done.value)
+            try:
+                outcome = await step.awaited()
             except ChatError as error:
-                self._step_down(error, native)
+                outcome = error
 
-    def _took(self, reply: Reply) -> Reply:
-        self._calls_tools = self._calls_tools or bool(reply.tool_calls)
-        return reply
+    def _plan(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
+    ) -> Generator[Call[Any], Any, Reply]:
+        """What to ask the model, and what to make of its answers; errors of the model come back as values."""
+        model, said = self.model, None
+        if not tools or not self._by_json:
+            given = tuple(tools) or None
+            outcome = yield Call(
+                partial(model.chat, messages, tools=given, **options),
+                partial(model.achat, messages, tools=given, **options),
+            )
+            if isinstance(outcome, ChatError):
+                if not tools or self._calls_tools or not _refuses_tools(outcome):
+                    raise outcome
+                self._by_json = str(outcome)
+            else:
+                said = cast("Reply", outcome)
+                self._calls_tools = self._calls_tools or bool(said.tool_calls)
+                if not tools or self._calls_tools or self._wrote_json or not said.text.strip():
+                    return said
+        asked = _as_text(messages, tools)
+        options = {name: value for name, value in options.items() if name != "json_schema"}
+        while True:
+            native = self._schema_as_such
+            outcome = yield Call(
+                partial(ask_json, model, asked, _Calls, native=native, **options),
+                partial(aask_json, model, asked, _Calls, native=native, **options),
+            )
+            if not isinstance(outcome, ChatError):
+                return self._reply(outcome, messages, said)
+            if native and _refuses_tools(outcome):  # where the schema was handed over as a tool
+                self._schema_as_such = False
+            elif said is not None and outcome.reason in _UNUSABLE:
+                return replace(said, usage=said.usage + outcome.usage)
+            else:
+                raise self._hopeless(outcome)
 
-    def _note_refusal(self, error: ChatError, tools: Sequence[Tool] | None) -> None:
-        """Remember that the model takes no tools; raise what is another error."""
-        if not tools or self._calls_tools or not _refuses_tools(error):
-            raise error
-        self._refusal = error
-
-    def _step_down(self, error: ChatError, native: bool) -> None:
-        """Go on by words alone where the schema was handed over as a tool; raise any other error."""
-        if native and _refuses_tools(error):
-            self._native = False
-            return
-        if error.reason not in ("invalid_reply", "bad_request") or self._answered:
-            raise error
-        raise ChatError(
-            f"the model neither takes tools ({self._refusal}) nor answers in JSON ({error})",
+    def _hopeless(self, error: ChatError) -> ChatError:
+        """What is raised where the model did not answer in JSON: one error that says both, the first time."""
+        if error.reason not in _UNUSABLE or self._wrote_json:
+            return error
+        return ChatError(
+            f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})",
             model=self.name,
             reason=error.reason,
             usage=error.usage,
-        ) from error
+        )
 
-    def _reply(self, answer: Answer[_Calls], messages: Sequence[Message]) -> Reply:
-        self._answered = True
+    def _reply(self, answer: Answer[_Calls], messages: Sequence[Message], said: Reply | None) -> Reply:
+        self._wrote_json = True
+        self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
             for number, call in enumerate(answer.value["calls"])
         )
-        return Reply("", calls, answer.usage, "tool_calls" if calls else "stop", self.name)
+        usage = answer.usage + (said.usage if said is not None else Usage())
+        return Reply("", calls, usage, "tool_calls" if calls else "stop", self.name)
 
 
 def _refuses_tools(error: ChatError) -> bool:
     """Whether a model refused tools as such; a conversation that is too long can be "long in the functions" too."""
     said = str(error)
     return error.reason == "bad_request" and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
-
-
-def _without_schema(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name != "json_schema"}
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from graphret.ark.session import ArkSession
+from graphret.ark.session import SELECT, ArkSession
 from graphret.fusion import Vote, vote
 from graphret.types import Evidence, Stage, Trace
 
@@ -86,42 +85,23 @@ class Run:
         }
 
     def _reached(self) -> dict[str, list[Evidence]]:
-        """How each node was first seen by each agent: over an edge, or by a search."""
-        reached: dict[str, list[Evidence]] = {}
+        """How each agent came to each node: over an edge from what it explored, or else by a search."""
+        reached: dict[str, dict[Evidence, None]] = {}
         for session in self.sessions:
-            seen: set[str] = set()
-            for call in (call for step in session.steps for call in step.calls if not call.remembered):
-                by_edge = _by_edge(call.edges, call.arguments)
+            ways: dict[str, Evidence] = {}
+            for call in (call for step in session.steps for call in step.calls if call.tool != SELECT):
+                for source, relation, target in call.edges:
+                    node = target if source == call.explored else source
+                    if ways.get(node, _SEARCHED) == _SEARCHED:
+                        ways[node] = Evidence("neighbor", call.explored, relation)
                 for node in call.nodes:
-                    if node in seen or call.tool == "select":
-                        continue
-                    seen.add(node)
-                    source, relation = by_edge.get(node, (None, None))
-                    one = Evidence("neighbor", source, relation) if source else Evidence("seed")
-                    known = reached.setdefault(node, [])
-                    if one not in known:
-                        known.append(one)
-        return reached
+                    ways.setdefault(node, _SEARCHED)
+            for node, way in ways.items():
+                reached.setdefault(node, {})[way] = None
+        return {node: list(ways) for node, ways in reached.items()}
 
 
-def _by_edge(edges: Sequence[Sequence[str]], arguments: object) -> dict[str, tuple[str, str]]:
-    explored = arguments.get("node") if isinstance(arguments, dict) else None
-    out: dict[str, tuple[str, str]] = {}
-    for source, relation, target in edges:
-        # where the argument is not the id itself, as it may be when it was understood all the same, both ends will do
-        ends = (
-            ((target, source),)
-            if source == explored
-            else ((source, target),)
-            if target == explored
-            else (
-                (target, source),
-                (source, target),
-            )
-        )
-        for node, start in ends:
-            out.setdefault(node, (start, relation))
-    return out
+_SEARCHED = Evidence("seed")
 
 
 def _stages(session: ArkSession) -> list[Stage]:

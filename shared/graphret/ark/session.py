@@ -48,6 +48,17 @@ class CallRecord:
     edges: list[list[str]] = field(default_factory=list)
     error: str | None = None
 
+    @property
+    def explored(self) -> str | None:
+        """The node whose neighbours were asked for: the one that all edges share, or the one that the call names."""
+        if self.tool == SELECT:
+            return None
+        named = self.arguments.get("node") if isinstance(self.arguments, Mapping) else None
+        shared = set.intersection(*({edge[0], edge[-1]} for edge in self.edges)) if self.edges else set()
+        if named in shared or not shared:
+            return named if isinstance(named, str) else None
+        return min(shared)
+
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values; it shares lists with the record, which never change."""
         return {

@@ -167,7 +167,7 @@ def reached(line: Timeline) -> dict[str, Reached]:
     for lane, call in _shown(line):
         for id_ in call.nodes:
             found.setdefault(id_, Reached(id_, depths.get(id_, 0))).agents.add(lane.agent)
-        start = explored(call)
+        start = call.explored
         if start is not None and not call.failed:
             found.setdefault(start, Reached(start, depths.get(start, 0))).explored.add(lane.agent)
     for lane in line.lanes:
@@ -180,18 +180,6 @@ def edges(line: Timeline) -> list[tuple[str, str, str]]:
     """Return the edges that tools showed, each once, in the order in which they were first shown."""
     triples = ((e[0], e[1], e[2]) for _, call in _shown(line) for e in call.edges if len(e) == 3)
     return list(dict.fromkeys(triples))
-
-
-def explored(call: CallRecord) -> str | None:
-    """Return the node whose neighbours a call asked for: the one that all its edges share, or the one it names."""
-    if call.tool == SELECT:
-        return None
-    ends = [{edge[0], edge[-1]} for edge in call.edges]
-    named = call.arguments.get("node") if isinstance(call.arguments, Mapping) else None
-    shared = set.intersection(*ends) if ends else set()
-    if named in shared or not shared:
-        return named if isinstance(named, str) else None
-    return min(shared)
 
 
 def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
@@ -263,8 +251,8 @@ def _shown(line: Timeline) -> Iterator[tuple[Lane, CallRecord]]:
 def _depths(line: Timeline) -> dict[str, int]:
     """How many edges were walked from what a search found to each node, at least."""
     found = [call for _, call in _shown(line)]
-    depths = {id_: 0 for call in found if explored(call) is None for id_ in call.nodes}
-    walked = [(start, call.nodes) for call in found if (start := explored(call)) is not None]
+    depths = {id_: 0 for call in found if call.explored is None for id_ in call.nodes}
+    walked = [(start, call.nodes) for call in found if (start := call.explored) is not None]
     changed = True
     while changed:
         changed = False
