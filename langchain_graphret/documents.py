@@ -1,7 +1,7 @@
 """Nodes and hits become LangChain documents, and come back.
 
-A document has the node's text, its id, and as metadata the properties that the user gave. What graphret has to say is
-one entry of the metadata, ``metadata["graphret"]``, in plain JSON values:
+A document has the node's text, or its name where it has none, its id, and as metadata the properties that the user
+gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values:
 
 ==============  ====================================================================================================
 ``id``          the node's id, also where the document itself has none
@@ -10,6 +10,7 @@ one entry of the metadata, ``metadata["graphret"]``, in plain JSON values:
 ``labels``      its kinds, the first the primary one
 ``evidence``    why it was returned: one object each, see `graphret.types.Evidence`; `evidence_of` makes them objects
 ``properties``  what graphret knows besides: source and place, topic, entities and the like
+``text``        empty, where the document's text is the node's name
 ==============  ====================================================================================================
 
 A document made of a bare node has of these only what cannot be told from the rest.
@@ -32,7 +33,7 @@ from graphret.types import Evidence, Hit, Node
 #: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
 KEY = "graphret"
 
-_FIELDS = frozenset({"id", "score", "name", "labels", "evidence", "properties"})
+_FIELDS = frozenset({"id", "score", "name", "labels", "evidence", "properties", "text"})
 _LABELS = ("Document",)
 _PLACE = ("chunk_", "table_")
 
@@ -51,7 +52,10 @@ def to_document(item: Node | Hit) -> Document:
             block["labels"] = list(node.labels)
         if derived:
             block["properties"] = derived
-    return Document(node.text, id=node.id, metadata={**given, KEY: block} if block else given)
+    if _named_only(node):  # else a prompt would lack it, and what compares texts take all such nodes for one
+        block["text"] = ""
+    text = node.name if "text" in block else node.text
+    return Document(text, id=node.id, metadata={**given, KEY: block} if block else given)
 
 
 def block_of(hit: Hit) -> dict[str, Any]:
@@ -92,7 +96,7 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
         document.id or block.get("id") or made_id(document),
         tuple(block.get("labels", _LABELS)),
         block.get("name", _name(properties)),
-        document.page_content,
+        block.get("text", document.page_content),
         properties,
     )
 
@@ -146,6 +150,12 @@ def _block(document: Document, what: str) -> dict[str, Any]:
     if not isinstance(block, Mapping) or not block.keys() <= _FIELDS:
         raise InvalidInput(f"{what}: the entry {KEY!r} of its metadata is reserved for graphret; rename it")
     return dict(block)
+
+
+def _named_only(node: Node) -> bool:
+    """Whether a node has a name and no text, unlike an empty document that has a title."""
+    document = tuple(node.labels) == _LABELS and node.name == _name(node.properties)
+    return bool(node.name) and not node.text and not document
 
 
 def _name(properties: Mapping[str, Any]) -> str:

@@ -49,7 +49,8 @@ EVIDENCE = st.builds(
 @given(NODES)
 def test_a_node_comes_back_from_its_document(node: Node) -> None:
     document = to_document(node)
-    assert (document.id, document.page_content) == (node.id, node.text)
+    assert document.id == node.id
+    assert not node.text or document.page_content == node.text
     assert from_document(document) == node
 
 
@@ -76,6 +77,15 @@ def test_documents_survive_json_and_a_strict_checkpointer(node: Node, evidence: 
     assert json.loads(json.dumps(document.metadata, allow_nan=False)) == document.metadata
     strict = JsonPlusSerializer(allowed_msgpack_modules=None)
     assert strict.loads_typed(strict.dumps_typed(document)) == document
+
+
+def test_what_has_a_name_alone_is_read_by_it() -> None:
+    """Else a prompt says nothing of it, and retrievers that compare texts take all such nodes for one."""
+    node = Node("m1", ("Movie",), "Near Dark")
+    hit = Hit(node, 1.0)
+    assert [to_document(item).page_content for item in (node, hit)] == ["Near Dark"] * 2
+    assert [from_document(to_document(item)) for item in (node, hit)] == [node] * 2
+    assert to_document(Node("d1", ("Document",), "Emma", "", {"title": "Emma"})).page_content == ""
 
 
 def test_what_is_not_plain_json_becomes_so() -> None:
