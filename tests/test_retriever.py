@@ -72,6 +72,21 @@ def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
     assert ranks == {("one", 2), ("two", 2)}
 
 
+@pytest.mark.parametrize("ask", ASKED)
+def test_what_a_retriever_is_filled_up_with_does_not_count_in_fusion(ask) -> None:
+    """Else the list that fills counts twice, and ranks above what the other has found."""
+    search = Fixed("xyz", "search")
+    fused = ask(Fuse([Fallback(Fixed("ab"), search), search]), "q", 5)
+    assert fused.ids == ["a", "x", "b", "y", "z"]
+    assert not any(e.kind == "fill" for hit in fused for e in hit.evidence)
+    below = ask(Fuse([Fallback(Fixed("ab"), search)]), "q", 5)
+    assert below.ids == ["a", "b", "x", "y", "z"]
+    assert [sum(e.kind == "fill" for e in hit.evidence) for hit in below] == [0, 0, 1, 1, 1]
+    assert [hit.score for hit in below] == sorted((hit.score for hit in below), reverse=True)
+    ordered = Rerank(Fallback(Fixed("ab"), search), Backwards())  # which has an opinion of all
+    assert ask(Fuse([ordered]), "q", 5).ids == ask(ordered, "q", 5).ids
+
+
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), min_size=1, max_size=4))
 def test_fusion_does_not_depend_on_the_order_of_lists_and_keeps_every_node(lists: list[list[str]]) -> None:
     hits = [[Hit(Node(i), 1.0) for i in one] for one in lists]

@@ -220,6 +220,8 @@ class IndexRetriever(Retriever):
 class Fuse(Retriever):
     """Ask several retrievers at once and fuse their rankings by reciprocal ranks.
 
+    What a retriever was only filled up with says nothing of its own, and is ranked below what any of them found.
+
     Parameters
     ----------
     retrievers
@@ -268,7 +270,12 @@ class Fuse(Retriever):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
         with trace.stage("fuse"):
             names = [str(r) for r in self.retrievers]
-            hits = fusion.reciprocal_rank(lists, weights=self.weights, rrf_k=self.rrf_k, names=names)
+            own, fills = ([[hit for hit in hits if _fills(hit) is fill] for hits in lists] for fill in (False, True))
+            hits, rest = (
+                fusion.reciprocal_rank(some, weights=self.weights, rrf_k=self.rrf_k, names=names)
+                for some in (own, fills)
+            )
+            hits = filled(hits, rest, len(hits) + len(rest))
         signals.candidates = len(hits)
         return Retrieval(query, k, hits[:k], signals, trace)
 
@@ -371,6 +378,11 @@ class Fallback(Retriever):
         return Retrieval(query, k, hits, answer.signals if answer and answer.hits else result.signals, trace)
 
 
+def _fills(hit: Hit) -> bool:
+    """Whether a hit was put below the others unseen: one that a reranker has ordered since was not."""
+    return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
+
+
 def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
     """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill``.
 
@@ -385,5 +397,6 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
         if len(out) >= k:
             break
         if hit.id not in seen:
-            out.append(Hit(hit.node, min(hit.score, floor), (*hit.evidence, Evidence("fill"))))
+            evidence = hit.evidence if _fills(hit) else (*hit.evidence, Evidence("fill"))
+            out.append(Hit(hit.node, min(hit.score, floor), evidence))
     return out
