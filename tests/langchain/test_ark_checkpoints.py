@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from ark_support import Follows, call, turns
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from langgraph_parts import ASK, FULL, QUESTION, Gate, Meeting, asked, graph, ids, models, stops, thread
 
@@ -173,6 +174,25 @@ def test_agents_can_be_answered_one_by_one(saver: BaseCheckpointSaver[Any]) -> N
         compiled = graph(asks, approve=["global_search"], checkpointer=saver)
         found = compiled.invoke(Command(resume={one.id: True}), thread())
     assert same(found)
+    assert asked(asks) == [3, 3, 3]
+
+
+class Own(TypedDict, total=False):
+    question: str
+    hits: list[Any]
+
+
+def test_approvals_and_steps_reach_through_a_graph_of_ones_own() -> None:
+    asks = models()
+    builder = StateGraph(Own)
+    builder.add_node("ark", graph(asks, approve=["global_search"]))
+    builder.add_edge(START, "ark")
+    compiled = builder.compile(checkpointer=InMemorySaver())
+    found = compiled.invoke({"question": QUESTION}, thread())
+    assert sorted(waiting(found)) == [1, 2, 3]
+    events = list(compiled.stream(answer(found, lambda value: True), thread(), stream_mode="custom", subgraphs=True))
+    assert {len(namespace) for namespace, _ in events} == {2}
+    assert ids(compiled.get_state(thread()).values)[:3] == ["f4", "f1", "p1"]
     assert asked(asks) == [3, 3, 3]
 
 
