@@ -104,6 +104,29 @@ def test_relations_in_camel_case(question: str, answers: set[str]) -> None:
     assert set(explored(PAPERS, question).selection) == answers
 
 
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("Who acted in movies directed by Bob Bell?", {"Ann Ames", "Cy Cole"}),
+        ("Who are the co-stars of Ann Ames?", {"Cy Cole", "Di Dunn"}),
+        ("Which other movies did the director of Dawn direct?", {"Dusk"}),
+        ("Who follows the reviewers of Dawn?", {"Fay Finn"}),
+        ("Whom does Fay Finn follow?", {"Eve Ely"}),
+    ],
+)
+def test_relations_that_lead_from_people_in_a_graph_with_types_or_without(
+    typed: bool, question: str, answers: set[str]
+) -> None:
+    triples = [("Ann Ames", "ACTED_IN", "Dawn"), ("Cy Cole", "ACTED_IN", "Dawn"), ("Bob Bell", "DIRECTED", "Dawn")]
+    triples += [("Ann Ames", "ACTED_IN", "Dusk"), ("Bob Bell", "DIRECTED", "Dusk"), ("Eve Ely", "REVIEWED", "Dawn")]
+    triples += [("Ann Ames", "ACTED_IN", "Noon"), ("Ann Ames", "DIRECTED", "Noon"), ("Di Dunn", "ACTED_IN", "Noon")]
+    triples += [("Fay Finn", "FOLLOWS", "Eve Ely")]
+    labels = {name: "Person" for name, _, _ in triples} | dict.fromkeys(("Dawn", "Dusk", "Noon"), "Movie")
+    box = graph(triples, labels if typed else dict.fromkeys([*labels, "Eve Ely"], ""))
+    assert set(explored(box, question).selection) == answers
+
+
 def test_what_more_paths_lead_to_comes_first() -> None:
     triples = [("A One", "starred_actors", "Xi Xu"), ("A Two", "starred_actors", "Xi Xu")]
     triples += [("A One", "directed_by", "Bo By"), ("A One", "directed_by", "Al By"), ("A Two", "directed_by", "Bo By")]
@@ -114,6 +137,17 @@ def test_what_more_paths_lead_to_comes_first() -> None:
 def test_what_both_names_lead_to_comes_first() -> None:
     assert explored(FILMS, "Which film stars Di Dunn and Hal Hart?").selection[0] == "Noon Train"
     assert explored(FILMS, "Which film stars Di Dunn and Cy Cole?").selection[0] == "Dawn"
+
+
+def test_each_name_has_words_of_its_own() -> None:
+    triples = [("Dawn", "directed_by", "Ann Ames"), ("Dusk", "directed_by", "Ann Ames")]
+    triples += [("Dusk", "starred_actors", "Bob Bell"), ("Noon", "starred_actors", "Bob Bell")]
+    triples += [("Eve", "directed_by", "Bob Bell")]
+    labels = dict.fromkeys(("Dawn", "Dusk", "Noon", "Eve"), "Movie") | {"Ann Ames": "Director", "Bob Bell": "Actor"}
+    assert (
+        explored(graph(triples, labels), "Which movies did Ann Ames direct with Bob Bell in the cast?").selection[0]
+        == "Dusk"
+    )
 
 
 def test_names_that_differ_in_spelling_are_told_apart() -> None:

@@ -129,7 +129,13 @@ def test_spans_that_may_be_names(question: str, first: str) -> None:
 
 def test_the_capital_of_a_sentence_is_no_name() -> None:
     assert spans("Who directed Heat?") == ["Heat"]
+    assert spans("Name the cast of Heat.")[0] == "Heat"
     assert spans("") == spans("who was it?") == []
+
+
+def test_an_everyday_word_is_a_span_only_for_want_of_others() -> None:
+    assert spans("which films are about love") == ["love"]
+    assert spans("which films did Ann Ames love") == ["Ann Ames"]
 
 
 def exploration(node: str, types: tuple[str, ...], *edges: tuple[str, bool, str, str]) -> Exploration:
@@ -168,6 +174,10 @@ def test_the_main_type_of_an_end_is_the_commonest_and_else_the_relations_own() -
     known = Known([Exploration("Dawn", ("Movie",), (), (both,), 1)])
     assert known.reached(Hop("written_by", True)).main == "Writer"
     assert known.reached(Hop("directed_by", True)).main == "Director"
+    twice = Shown("Dawn", "Dawn", ("Movie", "Writer"), (("directed_by", False),))
+    assert (
+        Known([Exploration("Ann", ("Director",), (), (twice,), 1)]).reached(Hop("directed_by", False)).main == "Movie"
+    )
 
 
 def test_a_transcript_reads_what_tools_show_and_begins_anew_with_each_question() -> None:

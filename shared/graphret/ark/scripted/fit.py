@@ -14,13 +14,14 @@ MANY, FEW = 64, 3
 
 # What a path costs. Only their order of size matters: a word that names a relation and goes unread costs most, then an
 # end of another kind than asked for, then a hop that no word names.
-_HOP, _BACK, _ALONE, _OPEN = 0.1, 0.3, 0.4, 0.2
+_HOP, _BACK, _ALONE, _OPEN = 0.1, 0.3, 0.4, 0.05
 _UNREAD, _UNREAD_TYPE, _UNREAD_WEAK = 1.0, 0.15, 0.05
+_UNREAD_AMONG = 0.4  # in the place of `_UNREAD` where the word may belong to another name: less the farther it is
 _UNREAD_TWICE, _UNREAD_TWICE_OPEN = 0.2, 0.5
 _UNKNOWN, _UNKNOWN_RELATIONAL = 0.2, 0.8
-_TYPE, _TYPE_AT_START = 0.1, 0.3
+_TYPE, _TYPE_AT_START = 0.1, 0.6
 _WRONG_END = 1.0
-_UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED = 0.8, 0.3, 0.1, 0.1
+_UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED, _UNNAMED_ASKED = 0.8, 0.3, 0.1, 0.1, 0.2
 
 
 class Fit:
@@ -60,7 +61,7 @@ class Fit:
     @cached_property
     def _asked_unknown(self) -> bool:
         nouns = [word for word in self.reading.asked if not means_person(word)]
-        return bool(nouns) and not any(self.known.kin(word) for word in nouns)
+        return bool(nouns) and self.known.typed and not any(self.known.kin(word) for word in nouns)
 
     def _named(self, word: str) -> bool:
         """Whether a word names a relation or a type of things; a type of people may well name a relation to come."""
@@ -95,7 +96,7 @@ class Fit:
             cost += _ALONE
         if onward:
             cost += _HOP + _OPEN
-        elif reading.asked and not self.answers(path[-1]):
+        elif reading.asked and self.known.typed and not self.answers(path[-1]):
             cost += _WRONG_END
         return cost + self._reading_cost(path, turns, onward)
 
@@ -116,7 +117,9 @@ class Fit:
                 return _UNKNOWN_RELATIONAL if is_relational(cue.word) else _UNKNOWN
             if not self.known.kin_relations(cue.word):
                 return _UNREAD_TYPE if self._named(cue.word) else _UNKNOWN_RELATIONAL
-            return twice if any(kinship(cue.word, hop.relation) for hop in path) else _UNREAD
+            if any(kinship(cue.word, hop.relation) for hop in path):
+                return twice
+            return _UNREAD_AMONG * (1 - i / len(cues) / 2) if self.reading.among else _UNREAD
 
         def at_type(i: int, node: int) -> float:
             """What it costs to read a word as a type, where it may name a relation."""
@@ -126,7 +129,8 @@ class Fit:
 
         def unnamed(hop: int) -> float:
             if hop == n - 1 and not onward and self.answers(path[hop], generally=False):
-                return 0.0
+                named = any(kinship(word, path[hop].relation) for word in self._asked)
+                return 0.0 if named else _UNNAMED_ASKED
             if turns[hop]:
                 return _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
             return _UNNAMED

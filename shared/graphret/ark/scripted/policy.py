@@ -13,9 +13,11 @@ from graphret.ark.scripted.schema import Hop, Known
 from graphret.ark.scripted.spans import spans
 from graphret.ark.scripted.transcript import EXPLORE, FINISH, SEARCH, SELECT, Exploration, Transcript
 from graphret.ark.scripted.walk import NEIGHBORS_K, Call, Walk, follow
+from graphret.ark.scripted.words import is_relational
 from graphret.fusion import vote
 from graphret.linking.names import NameBook
 from graphret.linking.spotting import spot
+from graphret.text import words
 
 #: Nodes asked for of the question as a whole, and of a part of it.
 QUESTION_K, SPAN_K = 20, 10
@@ -61,7 +63,7 @@ def next_calls(seen: Transcript) -> list[Call]:
     wanted = [call for call in calls.values() if is_open(call, seen, around)]
     if wanted and room > 0 and not last:
         return wanted[:room]
-    chosen = _ranked(seen, starts, walks)
+    chosen = _ranked(seen, walks)
     return ([(SELECT, {"nodes": chosen})] if chosen else []) + [(FINISH, {})]
 
 
@@ -76,7 +78,9 @@ def _starts(question: str, seen: Transcript) -> list[Start]:
     called |= {one.node: one.node for one in seen.explorations if one.node not in called}
     book = NameBook((node, name, None) for node, name in called.items())
     found = []
-    for one in spot(question, book):
+    spots = spot(question, book)
+    telling = [one for one in spots if one.score == 1 or not all(map(is_relational, words(one.text)))]
+    for one in telling or spots:
         literal = {node: len(called[node]) for node in one.ids if _stands(called[node], question, one.start, one.end)}
         longest = max(literal.values(), default=0)
         starts = [
@@ -126,10 +130,11 @@ def _walks(
                 if plan.cost <= WORST
             )
     query = " ".join(unread(question, places, known))
+    named = {start.node for start in starts}
     walks = []
     for ranked in options.values():
         for _, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
-            if (walk := follow(node, plan, around, query)) is not None:
+            if (walk := follow(node, plan, around, named=named, query=query)) is not None:
                 walks.append(walk)
                 break
     return walks
@@ -149,16 +154,14 @@ def is_open(call: Call, seen: Transcript, around: Mapping[str, Sequence[Explorat
     return node not in seen.tried or node in around
 
 
-def _ranked(seen: Transcript, starts: Sequence[Start], walks: Sequence[Walk]) -> list[str]:
+def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
     """The ends that most names lead to first, then by paths; without any what searches found, each taken in turns."""
-    named = {start.node for start in starts}
     names: Counter[str] = Counter()
     paths: Counter[str] = Counter()
     for walk in walks:
         for end, count in walk.ends.items():
-            if end not in named:
-                names[end] += 1
-                paths[end] += count
+            names[end] += 1
+            paths[end] += count
     if names:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
     found = vote([[node.id for node in search.nodes] for search in seen.searches], "reciprocal")

@@ -86,6 +86,8 @@ class Reading:
         What kind of thing is asked for, in words each of which may say it: "who", "directors"; empty where none does.
     together
         Whether something is shared, so that a relation may be followed there and back.
+    among
+        Whether there are other names, to which some of the words belong.
     cost
         How much less likely than the likeliest this reading is.
     """
@@ -93,6 +95,7 @@ class Reading:
     cues: tuple[Cue, ...]
     asked: tuple[str, ...] = ()
     together: bool = False
+    among: bool = False
     cost: float = 0.0
 
 
@@ -107,7 +110,7 @@ def readings(question: str, start: int, end: int, others: Collection[tuple[int, 
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
-    return [reading for asked in _asked(before, behind) for reading in _read(before, behind, asked)]
+    return [reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others))]
 
 
 def unread(question: str, names: Collection[tuple[int, int]], known: Known) -> list[str]:
@@ -121,7 +124,7 @@ def unread(question: str, names: Collection[tuple[int, int]], known: Known) -> l
     ]
 
 
-def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked) -> list[Reading]:
+def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked, among: bool) -> list[Reading]:
     left = _cues(list(reversed(before)), asked.places)
     if (
         left
@@ -134,10 +137,10 @@ def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked) -> li
     said = [word for word, _, _ in behind]
     together = not _TOGETHER.isdisjoint([word for word, _, _ in before] + said)
     if not left or not right or said[0] in _AUXILIARY or not _ASKING.isdisjoint(said):
-        return [Reading((*left, *right), asked.words, together, asked.cost)]
+        return [Reading((*left, *right), asked.words, together, among, asked.cost)]
     return [
-        Reading((*right, *left), asked.words, together, asked.cost),
-        Reading((*left, *right), asked.words, together, asked.cost + _SECOND),
+        Reading((*right, *left), asked.words, together, among, asked.cost),
+        Reading((*left, *right), asked.words, together, among, asked.cost + _SECOND),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,15 +26,20 @@ class Hop:
 
 @dataclass(frozen=True)
 class Side:
-    """The nodes at one end of a relation: how often each type was seen there."""
+    """The nodes at one end of a relation: how often each type was seen there, and how often as a node's first."""
 
     relation: str
     types: Counter[str] = field(default_factory=Counter)
+    first: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def main(self) -> str:
         """The type that stands there most often; of several the one that the relation is named after."""
-        return max(self.types, key=lambda one: (self.types[one], kinship(one.lower(), self.relation), one), default="")
+
+        def key(one: str) -> tuple[int, float, int, str]:
+            return self.types[one], kinship(one.lower(), self.relation), self.first[one], one
+
+        return max(self.types, key=key, default="")
 
 
 class Known:
@@ -55,11 +60,12 @@ class Known:
                 if (relation, outgoing) not in shown:
                     self._add(relation, outgoing, (other,), count)
 
-    def _add(self, relation: str, target: bool, types: Iterable[str], count: int) -> None:
+    def _add(self, relation: str, target: bool, types: Sequence[str], count: int) -> None:
         side = self._sides.setdefault((relation, target), Side(relation))
-        for one in types:
+        for place, one in enumerate(types):
             if one:
                 side.types[one] += count
+                side.first[one] += count * (place == 0)
 
     def reached(self, hop: Hop) -> Side:
         """The end that a hop leads to."""
@@ -82,6 +88,11 @@ class Known:
     @cached_property
     def _types(self) -> tuple[str, ...]:
         return tuple(sorted({side.main for side in self._sides.values()}))
+
+    @cached_property
+    def typed(self) -> bool:
+        """Whether the nodes have types."""
+        return any(self._types)
 
     def kin_relations(self, word: str) -> list[str]:
         """The relations that a word may name."""

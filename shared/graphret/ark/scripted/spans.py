@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from graphret.ark.scripted.words import is_relational
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import tokenize
 
@@ -15,11 +17,13 @@ _MARKED = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|
 
 def spans(question: str) -> list[str]:
     """Return the parts of a question that may be names, the likeliest first: what is marked as such, what stands in
-    capitals, and the runs of words that are not everyday ones.
+    capitals, and the runs of words that are not everyday ones, or at least none of those that name relations.
     """
     found = [next(filter(None, match.groups())) for match in _MARKED.finditer(question)]
     found += _capitals(question)
-    found += _uncommon(question)
+    found += _runs(question, lambda word: word not in FUNCTION_WORDS and word not in COMMON_WORDS)
+    # "which films are about love"
+    found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not is_relational(word))
     cleaned = (part.strip(" ,.;:?!") for part in found)
     return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
 
@@ -29,7 +33,7 @@ def _capitals(question: str) -> list[str]:
     runs: list[tuple[int, int]] = []
     gap = ""
     for place, (word, start, end) in enumerate(tokenize(question)):
-        opens = not place and word in FUNCTION_WORDS  # the capital of a sentence
+        opens = not place and (word in FUNCTION_WORDS or word in COMMON_WORDS)  # the capital of a sentence
         if (question[start].isupper() and not opens) or question[start].isdigit():
             if runs and (not gap or all(part in FUNCTION_WORDS for part in gap.split())):
                 runs[-1] = runs[-1][0], end
@@ -41,15 +45,12 @@ def _capitals(question: str) -> list[str]:
     return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]
 
 
-def _uncommon(question: str) -> list[str]:
-    """The runs of words that are not everyday ones, the longest first."""
-    tokens = tokenize(question)
-    rare = [word not in FUNCTION_WORDS and word not in COMMON_WORDS for word, _, _ in tokens]
+def _runs(question: str, tells: Callable[[str], bool]) -> list[str]:
+    """The runs of words that tell something, the longest first."""
     runs: list[tuple[int, int]] = []
-    for place, (_, start, end) in enumerate(tokens):
-        if rare[place]:
-            if place and rare[place - 1]:
-                runs[-1] = runs[-1][0], end
-            else:
-                runs.append((start, end))
+    told = False
+    for word, start, end in tokenize(question):
+        if tells(word):
+            runs[-1:] = [(runs[-1][0], end)] if told else [*runs[-1:], (start, end)]
+        told = tells(word)
     return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -37,11 +37,20 @@ class Walk:
     wanted: list[Call] = field(default_factory=list)
 
 
-def follow(start: str, plan: Plan, around: Mapping[str, Sequence[Exploration]], query: str = "") -> Walk | None:
+def follow(
+    start: str,
+    plan: Plan,
+    around: Mapping[str, Sequence[Exploration]],
+    *,
+    named: Collection[str] = (),
+    query: str = "",
+) -> Walk | None:
     """Follow a plan from a node, never back to it, as far as what has been explored allows.
 
     Parameters
     ----------
+    named
+        Nodes that the question names, which are no answers.
     query
         What ranks the nodes where it ends.
 
@@ -58,21 +67,22 @@ def follow(start: str, plan: Plan, around: Mapping[str, Sequence[Exploration]], 
         reached: Counter[str] = Counter()
         places: dict[str, int] = {}
         for node, paths in frontier.items():
-            ends, complete = _step(node, hop, around.get(node, ()), ranking)
+            shown, complete = _step(node, hop, around.get(node, ()), ranking)
             if not complete:
                 asked = {"node": node, "relation_types": [_arrow(hop)], "k": NEIGHBORS_K}
                 wanted.append((EXPLORE, asked | ({"query": ranking} if ranking else {})))
-            for place, end in enumerate(ends):
+            for place, end in enumerate(shown):
                 if end != start:
                     reached[end] += paths
                     places[end] = min(place, places.get(end, place))
         frontier = {end: reached[end] for end in sorted(reached, key=places.__getitem__)} if ranking else dict(reached)
         if wanted:
-            return Walk(frontier if last else {}, wanted)
+            return Walk({end: n for end, n in frontier.items() if end not in named} if last else {}, wanted)
     if plan.probes:
         wanted = _probes(frontier, around, plan.probes)
         return Walk({}, wanted) if wanted else None
-    return Walk(frontier) if frontier else None
+    ends = {end: paths for end, paths in frontier.items() if end not in named}
+    return Walk(ends) if ends else None
 
 
 def _probes(frontier: Mapping[str, int], around: Mapping[str, Sequence[Exploration]], most: int) -> list[Call]:
