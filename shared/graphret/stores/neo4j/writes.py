@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -161,14 +161,34 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             if existing:
-                yield Statement(_ends(layout, relation, "-[r:{}]->") + _SAME + " DELETE r", {"rows": batch})
-            text = _ends(layout, relation, None) + f" CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
+                yield from _delete_same(layout, relation, batch)
+            text = f"{_ends(layout)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
             ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
 
 
-_SAME = "WHERE coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
+def _delete_same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[None]:
+    """Take away edges of the same ends and rows.
+
+    Each is looked for from the end that has fewer edges among these, as far as they tell: Neo4j would go through all
+    edges of a hub for each of them.
+    """
+    edges = [Counter(row[end] for row in rows) for end in (0, 1)]
+    from_source = [row for row in rows if edges[0][row[0]] <= edges[1][row[1]]]
+    from_target = [row for row in rows if edges[0][row[0]] > edges[1][row[1]]]
+    for near, far, chosen in ((0, 1, from_source), (1, 0, from_target)):
+        if chosen:
+            other = "ab"[far]
+            # coalesce keeps the planner from the index on the far end, and so from the edges of a hub
+            is_far = (
+                f"{other}:{quote(layout.label or '')} AND coalesce({other}.{quote(layout.id or '')}, '') = row[{far}]"
+            )
+            text = f"UNWIND $rows AS row MATCH {_end(layout, near)} MATCH (a)-[r:{quote(relation)}]->(b) "
+            yield Statement(f"{text}WHERE {is_far} AND {_SAME} DELETE r", {"rows": chosen})
+
+
+_SAME = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 
 def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Plan[None]:
@@ -197,12 +217,13 @@ def _replaced(layout: Layout) -> str:
     return f"WITH n, row, CASE WHEN {same} THEN n {{{beside}}} ELSE {{}} END AS kept SET n = row[1] SET n += kept"
 
 
-def _ends(layout: Layout, relation: str, between: str | None) -> str:
-    assert layout.id is not None
-    label, key = quote(layout.label or ""), quote(layout.id)
-    a, b = (f"({end}:{label} {{{key}: row[{i}]}})" for i, end in enumerate("ab"))
-    match = f"MATCH {a} MATCH {b}" + (f" MATCH (a){between.format(quote(relation))}(b) " if between else "")
-    return f"UNWIND $rows AS row {match}"
+def _ends(layout: Layout) -> str:
+    return f"UNWIND $rows AS row MATCH {_end(layout, 0)} MATCH {_end(layout, 1)}"
+
+
+def _end(layout: Layout, end: int) -> str:
+    """The source (0) or the target (1) of a row, found by its id."""
+    return f"({'ab'[end]}:{quote(layout.label or '')} {{{quote(layout.id or '')}: row[{end}]}})"
 
 
 def _refuse_dangling(layout: Layout, rows: list[list[Any]]) -> Plan[None]:
@@ -242,8 +263,7 @@ def delete_edges(layout: Layout, keys: Mapping[str, list[list[Any]]]) -> Plan[No
     """Take edges away, and nothing else."""
     for relation, rows in keys.items():
         for start in range(0, len(rows), BATCH):
-            text = _ends(layout, relation, "-[r:{}]->") + _SAME + " DELETE r"
-            yield Statement(text, {"rows": rows[start : start + BATCH]})
+            yield from _delete_same(layout, relation, rows[start : start + BATCH])
 
 
 def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
