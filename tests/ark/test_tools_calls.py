@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from tests_support import HashingEncoder
 
 from graphret.ark import ArkSettings, Toolbox
 from graphret.errors import StoreUnavailable
-from graphret.search import BM25Index, DenseIndex, NodeText
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText, TextIndex
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -166,6 +166,25 @@ def test_nothing_matches(tools: Toolbox) -> None:
     assert (answer.nodes, answer.total, answer.failed) == ((), 0, False)
     assert lines_of(answer)[0]["found"] == 0
     assert tools.run("global_search", {"query": " "}).failed
+
+
+SCALED = [
+    lambda nodes: HybridIndex(BM25Index.build(nodes, text=NodeText())),
+    lambda nodes: FieldIndex.build(nodes),
+]
+
+
+@pytest.mark.parametrize("made", SCALED)
+def test_indexes_of_words_alone_are_told_by_their_words(made: Callable[[Sequence[Node]], TextIndex]) -> None:
+    """Their scores are scaled: without a match all are 0, and so are those of nodes that match alike."""
+    tools = Toolbox(toolbox(NODES, EDGES).store, made(NODES))
+    assert lines_of(tools.global_search("zeppelin"))[0]["found"] == 0
+    assert tools.global_search("zeppelin").nodes == ()
+    assert tools.global_search("piano").nodes == ("m1",)
+    assert "Closest" not in tools.explore_neighborhood("zeppelin").text
+    alone = Toolbox(toolbox(NODES[:1], []).store, made(NODES[:1]))
+    assert alone.global_search("tom").nodes == ("Tom Hanks",)
+    assert alone.global_search("zeppelin").nodes == ()
 
 
 def test_an_empty_graph_and_a_node_alone() -> None:
