@@ -76,6 +76,8 @@ def _too_deep(value: Any) -> bool:
     """Whether a value is nested so deeply that writing it, or handing it on, may exceed the interpreter's stack."""
     level = [value]
     for _ in range(_DEEPEST):
+        if not level:
+            return False
         inner = (one.values() if isinstance(one, dict) else one for one in level)
         level = [one for held in inner for one in held if isinstance(one, (dict, list))]
     return bool(level)
