@@ -116,7 +116,7 @@ class Agent:
         return self._written(session, live, run, self.after_model)
 
     async def _aask(self, state: AgentState) -> Command[str]:
-        if state.get("agents"):
+        if _under_way(state):
             session, live, run = self._begin(state)
         else:  # reads the graph's schema
             session, live, run = await asyncio.to_thread(self._begin, state)
@@ -161,8 +161,9 @@ class Agent:
 
     def _begin(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
         """Return the agent, new or as it was left, and stopped where it should not go on."""
-        if not state.get("agents"):
-            state = {**state, "agents": [self._new(state).to_dict()]}
+        if not _under_way(state):
+            run = {} if state.get("agents") else state.get("ark_run", {})  # not that of a question before
+            state = {**state, "agents": [self._new(state).to_dict()], "ark_run": run}
         session, live, run = self._live(state)
         live.post(session)
         if session.stop is None and (reason := live.board.reason_to_stop()):
@@ -179,7 +180,7 @@ class Agent:
         except Exception as error:
             prompt, problem = "", as_store_error(error)
             self._failed(problem)
-        session = self.ark.session(state["question"], number, prompt)
+        session = self.ark.session(state.get("question"), number, prompt)
         if problem is not None:
             session.end("failed", str(problem))
         room = state["remaining"] // self.nodes_a_step
@@ -237,6 +238,15 @@ class Agent:
 def new_run() -> Json:
     """Return what the agents of a run know it by."""
     return {"id": uuid.uuid4().hex, "created": now()}
+
+
+def _under_way(state: AgentState) -> bool:
+    """Whether the agent of the state is at work on the question, and not what an earlier one left in the thread."""
+    if not state.get("agents"):
+        return False
+    agent = state["agents"][0]
+    answered = agent["messages"][-1]["role"] != "assistant"  # else its calls would be run, and not its model asked
+    return bool(agent["stop"] is None and agent["question"] == state.get("question") and answered)
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:

@@ -18,6 +18,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Retrieval
+from graphret.where import Where
 from langchain_graphret.ark.agent import Agent, new_run
 from langchain_graphret.ark.approval import Approve
 from langchain_graphret.ark.core import Models, core_ark
@@ -148,11 +149,11 @@ class _Joined:
         question = state.get("question")
         if not isinstance(question, str):
             raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
-        asked = {"question": question, "k": self._k(state), "where": state.get("where")}
-        to_where(state.get("where"))
+        k, where = state.get("k"), state.get("where")
+        run = new_run() | {"k": self.k if k is None else require_k(k), "where": where}
+        to_where(where)
         if not question.strip() or state["remaining"] < 3:
-            return [Send("vote", asked)]
-        run = new_run()
+            return [Send("vote", {"question": question, "ark_run": run})]
         return [
             Send("agent", {"question": question, "agent": number, "ark_run": run})
             for number in range(self.ark.settings.n_agents)
@@ -161,23 +162,22 @@ class _Joined:
     def vote(self, state: ArkState) -> Json:
         """Rank what the agents selected."""
         run = self._run(state)
-        where = to_where(state.get("where"))
-        return _output(run, Explored(self.ark, run).retrieve(state["question"], self._k(state), where))
+        return _output(run, Explored(self.ark, run).retrieve(*self._asked(state)))
 
     async def avote(self, state: ArkState) -> Json:
         """Do what `vote` does without blocking the event loop."""
         run = self._run(state)
-        where = to_where(state.get("where"))
-        return _output(run, await Explored(self.ark, run).aretrieve(state["question"], self._k(state), where))
+        return _output(run, await Explored(self.ark, run).aretrieve(*self._asked(state)))
 
-    def _k(self, state: ArkState) -> int:
-        k = state.get("k")
-        return self.k if k is None else require_k(k)
+    def _asked(self, state: ArkState) -> tuple[str, int, Where | None]:
+        run = state["ark_run"]
+        return state["question"], run.get("k", self.k), to_where(run.get("where"))
 
     def _run(self, state: ArkState) -> Run | None:
         if not state.get("agents"):
             return None
-        sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
+        agents = state["agents"][: self.ark.settings.n_agents]  # a thread may have been begun with more
+        sessions = [ArkSession.from_dict(agent) for agent in agents]
         live = self.agent.runs.end(state["ark_run"]["id"])
         seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
@@ -187,6 +187,8 @@ class _Joined:
 
 
 def _output(run: Run | None, retrieval: Retrieval) -> Json:
-    votes = [] if run is None else [vote.to_dict() for vote in run.votes]
     answer: Json = plain(retrieval.to_dict())
-    return {"votes": votes, "hits": answer["hits"], "trace": answer["trace"]}
+    found = {"hits": answer["hits"], "trace": answer["trace"]}
+    if run is None:  # what an earlier question left is none of this one's
+        return {"agents": [], "votes": [], **found}
+    return {"votes": [vote.to_dict() for vote in run.votes], **found}

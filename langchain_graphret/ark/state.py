@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Required, TypeAlias
 
+from langgraph.channels import EphemeralValue
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
@@ -13,7 +14,9 @@ Json: TypeAlias = dict[str, Any]
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
-    """Merge agents, each in place of what was known of the same one, in the order of their numbers."""
+    """Merge agents, each in place of what was known of the same one, in the order of their numbers; none forget all."""
+    if not new:
+        return []
     known = {agent["agent"]: agent for agent in [*(old or ()), *new]}
     return [known[number] for number in sorted(known)]
 
@@ -51,8 +54,8 @@ class ArkState(TypedDict, total=False):
     # Under `astream_events` LangGraph hands back a subgraph's whole state, and with it the question, from every agent.
     # A reduced `str` would be "" where there is none.
     question: Annotated[Any, latest]
-    k: int | None
-    where: Json | None
+    k: Annotated[int | None, EphemeralValue]  # of this question alone: `ark_run` keeps them until the vote
+    where: Annotated[Json | None, EphemeralValue]
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]
     hits: list[Json]
