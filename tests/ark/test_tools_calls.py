@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
 from graphret.ark import ArkSettings, Toolbox
-from graphret.errors import StoreUnavailable
+from graphret.errors import InvalidInput, StoreUnavailable
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText, TextIndex
-from graphret.stores import MemoryStore
+from graphret.stores import AsyncNeo4jStore, MemoryStore
 from graphret.types import Edge, Node
 
 NODES = [
@@ -185,6 +185,15 @@ def test_indexes_of_words_alone_are_told_by_their_words(made: Callable[[Sequence
     alone = Toolbox(toolbox(NODES[:1], []).store, made(NODES[:1]))
     assert alone.global_search("tom").nodes == ("Tom Hanks",)
     assert alone.global_search("zeppelin").nodes == ()
+
+
+def test_what_is_no_graph_or_no_index_is_refused(tools: Toolbox) -> None:
+    with pytest.raises(InvalidInput, match="store: a GraphStore is expected, not BM25Index"):
+        Toolbox(tools.index, tools.store)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="index: a TextIndex is expected, not MemoryStore"):
+        Toolbox(tools.store, tools.store)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="store: a AsyncNeo4jStore is awaited"):
+        Toolbox(AsyncNeo4jStore.__new__(AsyncNeo4jStore), tools.index)  # type: ignore[arg-type]
 
 
 def test_an_empty_graph_and_a_node_alone() -> None:

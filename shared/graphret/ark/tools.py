@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
+from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
@@ -50,6 +52,11 @@ class Toolbox:
     text
         How a node becomes the text of which an excerpt is shown; without it name, text and the properties that the
         index reads.
+
+    Raises
+    ------
+    InvalidInput
+        When `store` or `index` is something else, or a store that is awaited.
     """
 
     def __init__(
@@ -60,6 +67,12 @@ class Toolbox:
         *,
         text: NodeText | None = None,
     ) -> None:
+        if not isinstance(store, GraphStore):
+            raise InvalidInput(f"store: a GraphStore is expected, not {type(store).__name__}")
+        if inspect.iscoroutinefunction(store.get):
+            raise InvalidInput(f"store: a {type(store).__name__} is awaited; agents need one that is not")
+        if not isinstance(index, TextIndex):
+            raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
         self.store = store
         self.index = index
         self.settings = settings
