@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from ark_support import Follows, call, films, index_of, selecting, turns
@@ -126,10 +127,23 @@ async def test_agents_stop_once_the_vote_is_settled() -> None:
     assert slow.running == 0
 
 
-def test_agents_go_on_while_they_could_change_the_top() -> None:
-    late = Follows(selecting("f4"), wait=0.05)
-    models = (Follows(selecting("f1")), Follows(selecting("f4")), late)
-    found = ark(*models, settings=ArkSettings()).retrieve("films by Bob Bell", 2)
+async def test_agents_go_on_while_they_could_change_the_top() -> None:
+    others: set[int] = set()
+    done = asyncio.Event()
+
+    class Late(Follows):
+        async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:  # type: ignore[override]
+            await done.wait()
+            return await super().achat(messages, **options)
+
+    def told(session: ArkSession) -> None:
+        if session.stop:
+            others.add(session.agent)
+        if others >= {0, 1}:
+            done.set()
+
+    models = (Follows(selecting("f1")), Follows(selecting("f4")), Late(selecting("f4")))
+    found = await ark(*models, settings=ArkSettings(), on_step=told).aretrieve("films by Bob Bell", 2)
     assert found.ids == ["f4", "f1"]
     assert stops(found.trace) == ["finished"] * 3
 
