@@ -24,8 +24,6 @@ from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever
 
-_OPERATIONS = ("global_search", "explore_neighborhood")
-
 
 class ArkRetriever(CoreRetriever):
     """Let agents explore a graph, and return what they voted for (ARK, section 3).
@@ -136,7 +134,7 @@ def ark_tools(
     toolbox = Toolbox(store, index, settings, text=text)
     if where is not None:
         toolbox = toolbox.view(where)
-    return [_tool(toolbox, one) for one in toolbox.tools if one.name in _OPERATIONS]
+    return [_tool(toolbox, one) for one in toolbox.operations]
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:

@@ -13,8 +13,6 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
-_OPERATIONS = ("global_search", "explore_neighborhood")
-
 
 class ArkTool(BaseTool):
     """One of the operations. What a model calls wrongly is answered with an instruction, not with an exception.
@@ -54,7 +52,7 @@ def ark_tools(
     >>> tools = ToolNode(ark_tools(store, index))  # doctest: +SKIP
     """
     toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
-    return [_tool(tool, toolbox) for tool in toolbox.tools if tool.name in _OPERATIONS]
+    return [_tool(tool, toolbox) for tool in toolbox.operations]
 
 
 def _tool(tool: Tool, toolbox: Toolbox) -> ArkTool:

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from graphret.ark.session import SELECT, ArkSession
+from graphret.ark.definitions import SELECT
+from graphret.ark.session import ArkSession
 from graphret.fusion import Vote, vote
 from graphret.types import Evidence, Stage, Trace
 

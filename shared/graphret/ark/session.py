@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from graphret.ark.definitions import FINISH, SELECT
 from graphret.ark.observation import Observation, failure, json_line, quoted
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.schema.text import estimate_tokens
-
-SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 
 #: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
 #: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.

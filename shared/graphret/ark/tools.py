@@ -41,6 +41,8 @@ _TYPE, _RELATION = "node type", "relation"
 class Toolbox:
     """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
 
+    `tools` are what an agent is offered, `operations` those of them that read the graph.
+
     Parameters
     ----------
     store
@@ -77,6 +79,7 @@ class Toolbox:
         self.index = index
         self.settings = settings
         self.tools = make_tools(settings)
+        self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None

@@ -17,8 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphret.ark.definitions import SELECT
 from graphret.ark.run import Run
-from graphret.ark.session import SELECT, ArkSession, StepRecord
+from graphret.ark.session import ArkSession, StepRecord
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.graphs.lines import numbered, opened
 from graphret.strings import to_json

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from graphret.ark.definitions import SELECT
 from graphret.ark.run import Run
-from graphret.ark.session import SELECT, ArkSession, CallRecord, StepRecord
+from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.explain.timeline_words import fallback_text
 from graphret.explain.words import Lookup
 from graphret.types import Node, Retrieval, Stage, Trace

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
-from graphret.ark.session import SELECT, CallRecord, StepRecord
+from graphret.ark.definitions import SELECT
+from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.html import NodeTexts, document
 from graphret.explain.timeline import Lane, Source, Timeline, same_steps, spans, timeline, told
 from graphret.explain.timeline_picture import Link, Place, Reach, reach

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphret.ark.session import FINISH, SELECT, CallRecord
+from graphret.ark.definitions import FINISH, SELECT
+from graphret.ark.session import CallRecord
 from graphret.types import Stage
 
 if TYPE_CHECKING:
