@@ -232,6 +232,15 @@ def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
         assert said in ran.err
 
 
+def test_who_asks_a_graph_without_documents_is_told_of_ark(movies: Path, tmp_path: Path) -> None:
+    (tmp_path / "g.lbug").write_bytes(b"")
+    for where in (movies, tmp_path / "g.lbug", "bolt://localhost"):
+        ran = graphret("query", QUESTION, "--graph", where)
+        assert (ran.code, ran.out) == (3, "")
+        assert "--method ark asks graphs of any kind" in ran.err
+    assert "--method" not in graphret("query", QUESTION, "--graph", tmp_path / "nothing").err
+
+
 def test_a_server_that_is_not_there_is_6_for_ark() -> None:
     ran = graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9", *ARK)
     assert (ran.code, ran.out) == (6, "")

@@ -90,7 +90,7 @@ def test_what_is_no_graph_is_3(tmp_path: Path, command: list[str]) -> None:
 
 def test_a_database_cannot_be_asked_by_sage() -> None:
     for address in ("bolt://localhost:7687", "neo4j+s://db.example"):
-        assert f"{address}: is not a graphret folder" in refused(3, "query", "x", "--graph", address)
+        assert f"{address}: a database, and not a folder" in refused(3, "query", "x", "--graph", address)
 
 
 def test_a_change_to_what_is_not_there_makes_nothing(tmp_path: Path) -> None:

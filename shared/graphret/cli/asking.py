@@ -12,7 +12,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.output import print_json, remark, stdout
 from graphret.cli.running import writing_to
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, NotAnIndex
 
 if TYPE_CHECKING:
     from graphret.retriever import Retriever
@@ -138,7 +138,12 @@ def _ask_sage(
     *,
     json: bool,
 ) -> None:
-    opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
+    try:
+        opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
+    except NotAnIndex as error:
+        if Path(graph).exists() or "://" in graph:
+            raise NotAnIndex(f"{error}; --method ark asks graphs of any kind") from error
+        raise
     index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
     retrieval = _retriever(opened, ranking, by_words=encoder == "none").retrieve(text, k, condition)
     if explain is not None:

@@ -127,5 +127,5 @@ def open_graph(where: str, **options: Any) -> SageGraph:
 def folder_of(where: str) -> Path:
     """Return the folder that WHERE names, and raise a `NotAnIndex` where it names a database."""
     if _ADDRESS.match(where):
-        raise NotAnIndex(f"{where}: is not a graphret folder; databases cannot be opened by this version")
+        raise NotAnIndex(f"{where}: a database, and not a folder that graphret wrote")
     return Path(where)
