@@ -32,6 +32,12 @@ def test_assembled_in_several_blocks_of_stretches(monkeypatch: pytest.MonkeyPatc
     assert assemble([Strings.of(values[:20]), Strings.of(values[20:])], order).tolist() == [values[i] for i in order]
 
 
+@given(st.lists(st.text("ab", max_size=2), max_size=4), st.lists(st.text("ab", max_size=2), max_size=4))
+def test_columns_are_equal_where_their_items_are(left: list[str], right: list[str]) -> None:
+    assert Strings.of(left).equals(Strings.of(right)) is (left == right)
+    assert Strings.of(["x", *left])[1:].equals(Strings.of(left))
+
+
 def test_columns_of_nothing() -> None:
     assert no_strings(3).tolist() == ["", "", ""]
     assert no_records(3).tolist() == [{}, {}, {}]

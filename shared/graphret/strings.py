@@ -141,6 +141,10 @@ class Column(Sequence[T]):
         at = at.astype(np.int64, copy=False)
         return self._read(at, self.offsets[at].tolist(), self.offsets[at + 1].tolist())
 
+    def equals(self, other: Column[T]) -> bool:
+        """Whether another column holds the same items, which are not read for it."""
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.blob, other.blob)
+
     def tolist(self) -> list[T]:
         """Return every item."""
         return list(self)

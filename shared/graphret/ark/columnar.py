@@ -84,7 +84,8 @@ class Columns:
             return known[2][distinct]
         if len(distinct) <= _FEW:
             return table.find(nodes.ids.take(distinct))
-        places = table.find(nodes.ids.tolist())
+        same = nodes.ids.equals(table.ids)  # as they are where the index was made of the store
+        places = np.arange(len(nodes.ids)) if same else table.find(nodes.ids.tolist())
         self._places = nodes, table, places  # one assignment, so that other threads see all of it or nothing
         return places[distinct]
 

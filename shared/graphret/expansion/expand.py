@@ -15,7 +15,6 @@ from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, a
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
-from graphret.storage import Strings
 from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
@@ -106,7 +105,7 @@ class Expand(Retriever):
         """Whether two tables have the same positions; the answer for the last pair is remembered."""
         known = self._alike
         if known is None or known[0] is not nodes or known[1] is not indexed:
-            self._alike = known = nodes, indexed, nodes is indexed or _equal(nodes.ids, indexed.ids)
+            self._alike = known = nodes, indexed, nodes is indexed or nodes.ids.equals(indexed.ids)
         return known[2]
 
     def _from_index(
@@ -169,10 +168,6 @@ class Expand(Retriever):
             if node is not None and node.id not in seen:
                 hits.append(Hit(node, min(score, floor), (Evidence("fill"),)))
         return hits
-
-
-def _equal(left: Strings, right: Strings) -> bool:
-    return np.array_equal(left.offsets, right.offsets) and np.array_equal(left.blob, right.blob)
 
 
 def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> list[Hit]:
