@@ -192,6 +192,10 @@ def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
         ark(*models[:2])
     with pytest.raises(InvalidInput, match="a chat model is expected, not str"):
         Ark(STORE, INDEX, "gpt-4o")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="hints: a string is expected, not NoneType"):
+        Ark(STORE, INDEX, models[0], hints=None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="settings: ArkSettings are expected, not dict"):
+        Ark(STORE, INDEX, models[0], settings={})  # type: ignore[arg-type]
 
 
 def test_steps_and_runs_are_told() -> None:

@@ -72,7 +72,7 @@ class Ark(Retriever):
     Raises
     ------
     InvalidInput
-        When there are neither one nor `settings.n_agents` models or temperatures.
+        When there are neither one nor `settings.n_agents` models or temperatures, or an argument is malformed.
     """
 
     name = "ark"
@@ -97,6 +97,8 @@ class Ark(Retriever):
         self.index = index
         self.settings = settings
         self.toolbox = Toolbox(store, index, settings, text=text)
+        if not isinstance(hints, str):
+            raise InvalidInput(f"hints: a string is expected, not {type(hints).__name__}")
         self.models = callers(model, settings.n_agents)
         self.temperatures: list[Any] = one_each("temperature", temperature, settings.n_agents)
         self.hints = hints

@@ -58,7 +58,7 @@ class Toolbox:
     Raises
     ------
     InvalidInput
-        When `store` or `index` is something else, or a store that is awaited.
+        When `store`, `index` or `settings` is something else, or the store is one that is awaited.
     """
 
     def __init__(
@@ -75,6 +75,8 @@ class Toolbox:
             raise InvalidInput(f"store: a {type(store).__name__} is awaited; agents need one that is not")
         if not isinstance(index, TextIndex):
             raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
+        if not isinstance(settings, ArkSettings):
+            raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
         self.store = store
         self.index = index
         self.settings = settings
