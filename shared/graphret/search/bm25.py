@@ -175,7 +175,6 @@ class BM25Index(ArrayIndex):
             if total is None:
                 return sp.csr_matrix((n, len(self.counts.vocabulary)), dtype=np.float32)
             total = total.tocsr()
-            total.sort_indices()  # the order in which the weights of a node are added up, here and by term
             tf = total.data
             weights = (idf[total.indices] * tf / (self.settings.k1 + tf)).astype(np.float32)
             return sp.csr_matrix((weights, total.indices, total.indptr), shape=total.shape)
@@ -217,7 +216,7 @@ class BM25Index(ArrayIndex):
             with self._build_lock:
                 if backend not in self._scorers:
                     self._scorers[backend] = self._new_scorer()
-        return self._scorers[backend](np.sort(terms))
+        return self._scorers[backend](terms)
 
     def _new_scorer(self) -> Scorer:
         k1, b = self.settings.k1, self.settings.b
@@ -228,17 +227,23 @@ class BM25Index(ArrayIndex):
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the scores of the nodes at `positions`, ``(p,)``, reading those nodes alone where they are few.
 
-        They are the same to the last bit as in the scores of all: each adds up the same weights in the same order.
+        They are the same to the last bit as in the scores of all: each adds up the same weights in the order of the
+        query's terms, which no numbering of the vocabulary changes.
         """
         if self.settings.backend != "bm25s" or self.remembers_scores(query):
             return super().score_at(query, positions)
         weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
-        to_read = (weights.indptr[np.asarray(positions) + 1] - weights.indptr[positions]).sum()
-        if to_read > len(self.table) + (by_term.indptr[terms + 1] - by_term.indptr[terms]).sum():
+        first, last = weights.indptr[positions], weights.indptr[np.asarray(positions) + 1]
+        if (last - first).sum() > len(self.table) + (by_term.indptr[terms + 1] - by_term.indptr[terms]).sum():
             return super().score_at(query, positions)
-        asked = np.zeros(weights.shape[1], dtype=np.float32)
-        asked[terms] = 1.0
-        return np.asarray(weights[positions] @ asked, dtype=np.float32)
+        place = np.full(weights.shape[1], -1, dtype=np.int32)
+        place[terms] = np.arange(len(terms))
+        read = weights[positions]
+        at = place.take(read.indices)
+        asked = np.flatnonzero(at >= 0)
+        found = np.zeros((len(terms), len(positions)), dtype=np.float32)
+        found[at[asked], np.searchsorted(read.indptr, asked, side="right") - 1] = read.data[asked]
+        return np.add.accumulate(found)[-1] if len(terms) else np.zeros(len(positions), dtype=np.float32)
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
