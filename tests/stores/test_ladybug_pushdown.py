@@ -57,7 +57,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("layout", [{}, {"id_property": "code", "name_property": "number"}], ids=repr)
-def test_conditions_on_dates_and_times_mean_what_they_say(foreign: Path, layout: dict[str, str]) -> None:
+def test_conditions_on_dates_and_times_mean_what_they_say(foreign: Path, layout: dict[str, Any]) -> None:
     with LadybugStore(foreign, read_only=True, **layout) as store:
         nodes = [node for block in store.nodes() for node in block]
         assert len(nodes) == 4
@@ -137,3 +137,45 @@ def test_conditions_on_json_are_narrowed_down_in_the_database(
     wanted = [i for i in expected if i.startswith("n")][:7]
     assert sorted(edge.target for edge in found) == wanted
     assert not few or max(read) <= 60
+
+
+def test_a_property_that_one_table_keeps_as_json_and_another_in_a_column() -> None:
+    """And a third has not: no statement names a column that its table lacks."""
+    nodes = [
+        Node("a", ("Column",), properties={"x": 1}),
+        Node("b", ("Json",), properties={"other": {"x": 1}}),
+        Node("c", ("Json",), properties={"x": {"y": 1}}),
+        Node("d", ("Neither",)),
+    ]
+    with LadybugStore(":memory:", nested="json") as store:
+        store.upsert(nodes, [Edge("d", "TO", node.id) for node in nodes])
+        for test in ({"$eq": 1}, {"$ne": 1}, {"$in": [0, 1]}, {"$contains": 1}, {"$exists": True}, {"$lt": 2}):
+            for field in ("x", "x.y", "properties.x"):
+                condition: dict[str, Any] = {field: test}
+                where = Where.parse(condition)
+                assert where is not None
+                expected = [node.id for node in nodes if where.matches(node)]
+                assert [n.id for block in store.nodes(where=condition) for n in block] == expected, condition
+                found = store.neighbors(["d"], where=condition, direction="out")
+                assert [edge.target for edge in found] == expected, condition
+
+
+def test_a_structure_that_only_one_of_two_foreign_tables_has(tmp_path: Path) -> None:
+    import ladybug
+
+    path = tmp_path / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for statement in (
+            "CREATE NODE TABLE Person(code STRING PRIMARY KEY, home STRUCT(city STRING))",
+            "CREATE NODE TABLE Event(code STRING PRIMARY KEY)",
+            "CREATE (:Person {code: 'p', home: {city: 'Ghent'}}), (:Person {code: 'q'}), (:Event {code: 'e'})",
+        ):
+            connection.execute(statement)
+    with LadybugStore(path, read_only=True, id_property="code") as store:
+        wanted: list[tuple[dict[str, Any], list[str]]] = [
+            ({"home.city": "Ghent"}, ["p"]),
+            ({"home.city": {"$ne": "Ghent"}}, ["e", "q"]),
+            ({"home": {"$eq": 1}}, []),
+        ]
+        for condition, expected in wanted:
+            assert [n.id for block in store.nodes(where=condition) for n in block] == expected, condition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -70,15 +70,19 @@ class LadybugWhere(WhereCypher):
         keys = [f"{to_json(key)}:" for key in sorted({where.field, own, where.field.split(".")[0]})]
         here = f"{self.variable}.{quoted(OVERFLOW)}"
         absent = " AND ".join(f"NOT contains({here}, {self.parameter(key)})" for key in keys)
-        among = LadybugWhere("n", self.group, self.resolve, "among_")
-        there = f"n.{quoted(OVERFLOW)}"
-        held = " OR ".join(f"contains({there}, {among.parameter(key)})" for key in keys)
-        if (texts := _texts(where)) is not None:
-            possible = [f"contains({there}, {among.parameter(text)})" for text in texts]
-            possible += [f"n.{quoted(column)} IS NOT NULL" for column, _ in self._columns(where.field)]
-            held = f"({held}) AND ({' OR '.join(possible) or 'false'})"
-        found = self._resolved(where, tables, f"{there} IS NOT NULL AND ({held})", among.parameters)
+        found = self._resolved(where, tables, lambda table: self._holding(where, keys, table))
         return f"((({here} IS NULL OR ({absent})) AND {self._known(where)}) OR {found})"
+
+    def _holding(self, where: Where, keys: list[str], table: NodeTable) -> tuple[str, dict[str, Any]]:
+        """What is true of the nodes of a table whose JSON may make the leaf true, and its parameters."""
+        alone = LadybugWhere("n", NodeGroup((table,)), self.resolve, "among_")
+        there = f"n.{quoted(OVERFLOW)}"
+        held = " OR ".join(f"contains({there}, {alone.parameter(key)})" for key in keys)
+        if (texts := _texts(where)) is not None:
+            possible = [f"contains({there}, {alone.parameter(text)})" for text in texts]
+            possible += [f"n.{quoted(column)} IS NOT NULL" for column, _ in alone._columns(where.field)]
+            held = f"({held}) AND ({' OR '.join(possible) or 'false'})"
+        return f"{there} IS NOT NULL AND ({held})", alone.parameters
 
     def _own(self, where: Where) -> str:
         """The leaf over the id, the name or the text, which every node has, as a string."""
@@ -93,7 +97,7 @@ class LadybugWhere(WhereCypher):
         value = f"{self.variable}.{quoted(column)}"
         text = text_expression(value, first.columns[column])
         if text is None:
-            return self._resolved(where, list(self.group.tables), "true")
+            return self._resolved(where, self.group.tables, lambda _: ("true", {}))
         if not first.native:
             text = f"CASE WHEN {value} IS NULL THEN {_literal_text(where.field)} ELSE {text} END"
         return self._decided(where, text, "STRING")
@@ -127,7 +131,8 @@ class LadybugWhere(WhereCypher):
             value, kind = text, "STRING"
         element = kind.removesuffix("[]")
         if element not in KINDS:
-            return self._resolved(where, list(self.group.tables), f"n.{quoted(column)} IS NOT NULL")
+            having = [table for table in self.group.tables if column in table.columns]
+            return self._resolved(where, having, lambda _: (f"n.{quoted(column)} IS NOT NULL", {}))
         if kind.endswith("[]"):
             return self._compared_list(where, value, element)
         return self._decided(where, value, kind)
@@ -209,11 +214,12 @@ class LadybugWhere(WhereCypher):
         return f"NOT ({found or 'false'})" if op in ("$ne", "$nin") else f"({found or 'false'})"
 
     def _resolved(
-        self, where: Where, tables: list[NodeTable], among: str, parameters: Mapping[str, Any] | None = None
+        self, where: Where, tables: Iterable[NodeTable], among: Callable[[NodeTable], tuple[str, Mapping[str, Any]]]
     ) -> str:
+        """The leaf as `Where.matches` decides it, among the nodes of each table for which an expression is true."""
         parts = []
         for table in tables:
-            offsets = self.resolve(table, where, among, parameters or {})
+            offsets = self.resolve(table, where, *among(table))
             if offsets:
                 of_table = (
                     f"label({self.variable}) = {self.parameter(table.name)} AND " if len(self.group.tables) > 1 else ""
