@@ -26,7 +26,7 @@ from langchain_graphret.chat import LangChainChat
 from llama_index_graphret import LlamaIndexChat
 
 CLIENTS = ["openai", "langchain", "llama_index"]
-if importlib.util.find_spec("llama_index.llms.openai"):
+if importlib.util.find_spec("llama_index.llms") and importlib.util.find_spec("llama_index.llms.openai"):
     CLIENTS.append("llama_index_openai")
 
 
