@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,6 +124,16 @@ def test_a_column_without_values_takes_another_type(store: LadybugStore) -> None
     assert [n and dict(n.properties) for n in store.get(["a", "b"])] == [{"l": []}, {"x": "text", "l": [1, 2]}]
 
 
+@pytest.mark.parametrize("held", ["text", [], True], ids=repr)
+@pytest.mark.parametrize("values", [("a", 1), (1, "a"), ([], 1), ([1], "a"), (True, 1), (1, [])], ids=repr)
+def test_a_column_without_values_takes_one_type_of_a_batch(keeping: LadybugStore, held: Any, values: Any) -> None:
+    nodes = [Node(f"n{i}", properties={"x": value}) for i, value in enumerate(values)]
+    keeping.upsert([Node("a", properties={"x": held})])
+    keeping.upsert([Node("a")])
+    keeping.upsert(nodes)
+    assert repr(keeping.get(["n0", "n1", "a"])) == repr([*nodes, Node("a")])
+
+
 def test_absent_and_null_are_the_same(store: LadybugStore) -> None:
     store.upsert([Node("a", properties={"x": None, "y": 1})])
     assert store.get(["a"]) == [Node("a", properties={"y": 1})]
@@ -174,7 +185,9 @@ def test_a_memory_store_is_loaded_by_columns(keeping: LadybugStore) -> None:
     keeping.load(memory)
     assert all_nodes(keeping) == all_nodes(memory)
     assert all_edges(keeping) == all_edges(memory)
-    assert keeping.schema().relations == memory.schema().relations
+    primary = {node.id: node.label for node in nodes}  # the one label that Ladybug's queries know
+    triples = Counter((primary[edge.source], edge.relation, primary[edge.target]) for edge in edges)
+    assert keeping.schema().relations == triples
     assert keeping.schema().labels == memory.schema().labels
     with pytest.raises(InvalidInput, match="empty"):
         keeping.load(memory)

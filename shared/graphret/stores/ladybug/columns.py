@@ -36,6 +36,8 @@ class Columns:
     _folded: dict[str, str] = field(default_factory=dict)
     _settled: set[str] = field(default_factory=set)
     _large: set[str] = field(default_factory=set)
+    #: The type of the values of the batch so far, by column.
+    _placed: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.types = dict(self.stored)
@@ -84,7 +86,7 @@ class Columns:
             require_name(name, f"{what}, property {name[:80]!r}")
             self._folded[folded(column)] = column
             self.types[column] = kind
-            self._note(column, value)
+            self._note(column, kind, value)
             return None
         merged = merged_type(known, kind)
         if merged is None and column in self.stored and known == self.stored[column]:
@@ -97,10 +99,11 @@ class Columns:
             if merged.startswith("DOUBLE") and (column in self._large or not self._widens(session, column, merged)):
                 return f"{_short(value)} does not go with the large integers of the column"
             self.types[column] = merged
-        self._note(column, value)
+        self._note(column, kind, value)
         return None
 
-    def _note(self, column: str, value: Any) -> None:
+    def _note(self, column: str, kind: str, value: Any) -> None:
+        self._placed[column] = merged_type(self._placed.get(column, kind), kind) or kind
         if self.types[column] in ("INT64", "INT64[]") and not fits(
             value, self.types[column].replace("INT64", "DOUBLE")
         ):
@@ -124,12 +127,18 @@ class Columns:
         return fine
 
     def _retyped(self, session: Session, column: str, kind: str) -> str | None:
-        """The new type of a stored column that holds nothing, or for a column of lists nothing but empty ones."""
+        """The new type of a stored column that holds nothing, or for a column of lists nothing but empty ones.
+
+        What the batch has put into it must go with the new type too.
+        """
+        merged = merged_type(self._placed.get(column, kind), kind)
+        if merged is None:
+            return None
         value = f"x.{quoted(column)}"
         held = f"{value} IS NOT NULL"
         if self.stored[column].endswith("[]") and kind.endswith("[]"):
             held += f" AND size({value}) > 0"
-        return None if session.rows(f"MATCH {self.pattern} WHERE {held} RETURN 1 LIMIT 1") else kind
+        return None if session.rows(f"MATCH {self.pattern} WHERE {held} RETURN 1 LIMIT 1") else merged
 
     def statements(self, table: str) -> Iterable[str]:
         """Return what gives the table its columns, for a table that there is."""
