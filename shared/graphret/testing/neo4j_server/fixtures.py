@@ -1,12 +1,12 @@
-"""Pytest fixtures that share one Neo4j among all tests of a run, those of pytest-xdist's workers too.
+"""Pytest fixtures that share a Neo4j among all tests of a run, and two among those of pytest-xdist's workers.
 
 The server is started when the first test is collected that asks for one of them, and stopped at the end. Where it
 cannot be, the tests that ask for it are skipped and the summary says why; with ``GRAPHRET_REQUIRE_NEO4J`` set they
 fail. With ``NEO4J_URI`` (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) set they run on that server instead, if its
 database is empty.
 
-A community server has one database for nodes, so that tests which use it run one after another: they are put in the
-xdist group ``neo4j`` (for ``--dist loadgroup``), and a file lock keeps others out while one runs.
+A community server has one database for nodes, so that tests which use it run one after another: a file lock keeps
+others out while one runs. The tests of a file are one xdist group (for ``--dist loadgroup``), since some share data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from graphret.testing.neo4j_server.shared import REQUIRED, SharedServer, empty
 if TYPE_CHECKING:
     import neo4j
 
-GROUP = "neo4j"
 _SKIPPED = "no Neo4j: "
 _shared = pytest.StashKey[SharedServer]()
 
@@ -35,7 +34,8 @@ _shared = pytest.StashKey[SharedServer]()
 def pytest_configure(config: pytest.Config) -> None:
     known = getattr(config, "workerinput", {}).get("graphret_neo4j")
     folder, owner = known or (tempfile.mkdtemp(prefix="graphret-neo4j-"), os.getpid())
-    config.stash[_shared] = SharedServer(Path(folder), owner)
+    worker = str(getattr(config, "workerinput", {}).get("workerid", "gw0")).removeprefix("gw")
+    config.stash[_shared] = SharedServer(Path(folder), owner, int(worker) if worker.isdecimal() else 0)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,7 +56,7 @@ def _uses_server(item: pytest.Item) -> bool:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if _uses_server(item) and item.config.pluginmanager.hasplugin("xdist"):
-        item.add_marker(pytest.mark.xdist_group(GROUP))
+        item.add_marker(pytest.mark.xdist_group(f"neo4j-{item.path.stem}"))
 
 
 @pytest.hookimpl(trylast=True)
@@ -89,7 +89,7 @@ def _give_up(error: CannotStart) -> None:
 
 @pytest.fixture(scope="session")
 def neo4j_driver(request: pytest.FixtureRequest) -> Iterator[neo4j.Driver]:
-    """The official driver on the common server."""
+    """The official driver on the server for tests."""
     import neo4j
 
     try:
@@ -103,13 +103,13 @@ def neo4j_driver(request: pytest.FixtureRequest) -> Iterator[neo4j.Driver]:
 
 @pytest.fixture(scope="session")
 def neo4j_uri(neo4j_driver: neo4j.Driver) -> str:
-    """The address of the common server, whatever its database holds."""
+    """The address of the server for tests, whatever its database holds."""
     return str(neo4j_driver.graphret_address[0])  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
 def neo4j_auth(neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
-    """The user and the password of the common server, `None` where it asks for none."""
+    """The user and the password of the server for tests, `None` where it asks for none."""
     auth: tuple[str, str] | None = neo4j_driver.graphret_address[1]  # type: ignore[attr-defined]
     return auth
 

@@ -1,4 +1,4 @@
-"""One server for a whole run of the tests, whichever of its processes needs it first."""
+"""The servers of a whole run of the tests, started by whichever of its processes needs one first."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from graphret.testing.neo4j_server.server import Neo4jServer
 URI, NEO4J_USER, NEO4J_PASSWORD = "NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD"
 #: Set to anything, it makes a missing server a failure.
 REQUIRED = "GRAPHRET_REQUIRE_NEO4J"
+#: How many servers are started for processes that test side by side.
+SERVERS = 2
 
 
 class SharedServer:
@@ -28,28 +30,33 @@ class SharedServer:
         Where data and state are kept.
     owner
         The id of the process with which the servers end.
+    worker
+        The number of this process among those that run tests. They take turns at two servers, or at the one given.
     """
 
-    def __init__(self, folder: Path, owner: int) -> None:
+    def __init__(self, folder: Path, owner: int, worker: int = 0) -> None:
         self.folder = folder
         self.owner = owner
-        self.in_use = FileLock(folder / "in-use.lock")
-        self._starting = FileLock(folder / "starting.lock")
+        self.number = 0 if os.environ.get(URI) else worker % SERVERS
+        self.in_use = FileLock(folder / f"in-use-{self.number}.lock")
+        self._starting = FileLock(folder / f"starting-{self.number}.lock")
 
     def local(self, *, password: bool = False) -> Neo4jServer:
-        """Return the server that can be started here: the common one, or one that asks for a password."""
+        """Return the server that can be started here: the one for tests, or one that asks for a password."""
+        return self._server(f"{'spare' if password else 'server'}-{self.number}", password)
+
+    def _server(self, name: str, password: bool) -> Neo4jServer:
         heap = "512m" if password else "1g"
-        home = self.folder / ("spare" if password else "server")
-        return Neo4jServer(home, password=password, heap=heap, owner=self.owner)
+        return Neo4jServer(self.folder / name, password=password, heap=heap, owner=self.owner)
 
     def prepare(self) -> None:
-        """Start the common server without waiting for it, unless that was done, or one is given."""
+        """Start the server for tests without waiting for it, unless that was done, or one is given."""
         with self._starting:
             if not self._outcome.exists():
                 self._outcome.write_text(json.dumps(self._begin()), encoding="utf-8")
 
     def address(self) -> tuple[str, tuple[str, str] | None]:
-        """Return the URI of the common server and its user and password, once it answers.
+        """Return the URI of the server for tests and its user and password, once it answers.
 
         Raises
         ------
@@ -66,12 +73,13 @@ class SharedServer:
 
     def stop(self) -> None:
         """End what was started, at once: nobody needs its data."""
-        for password in (False, True):
-            self.local(password=password).kill()
+        for number in range(SERVERS):
+            self._server(f"server-{number}", False).kill()
+            self._server(f"spare-{number}", True).kill()
 
     @property
     def _outcome(self) -> Path:
-        return self.folder / "outcome.json"
+        return self.folder / f"outcome-{self.number}.json"
 
     def _begin(self) -> dict[str, Any]:
         uri, auth = os.environ.get(URI), None
