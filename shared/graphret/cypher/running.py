@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from time import monotonic
 from typing import Any, Protocol
 
 from graphret.cypher.check import check
 from graphret.cypher.report import Report
-from graphret.errors import InvalidInput, QueryRefused
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore, Rows, require_limit
 
@@ -55,7 +56,7 @@ def run_checked(
     schema
         What its labels, relations and properties are held against; without one only its form is checked.
     timeout
-        Seconds after which the database gives up, on planning the query and on running it.
+        Seconds after which the database gives up, for planning the query and running it together.
     max_rows
         At most this many rows are read; `Rows.truncated` says whether there were more.
     functions, procedures
@@ -72,8 +73,9 @@ def run_checked(
         When the store answers no Cypher, or an option is out of its range.
     """
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    started = monotonic()
     _require_reading(store.explain(query, timeout=timeout), report)
-    return store.query(query, parameters, timeout=timeout, max_rows=max_rows)
+    return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
 async def arun_checked(
@@ -89,8 +91,9 @@ async def arun_checked(
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    started = monotonic()
     _require_reading(await store.explain(query, timeout=timeout), report)
-    return await store.query(query, parameters, timeout=timeout, max_rows=max_rows)
+    return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
 def _check(
@@ -115,6 +118,14 @@ def _check(
     if not report.ok:
         raise QueryRefused(f"the query was refused: {'; '.join(map(str, report.errors))}", report)
     return report
+
+
+def _left(timeout: float, started: float) -> float:
+    """The seconds of a time-out that planning left."""
+    left = timeout - (monotonic() - started)
+    if left <= 0:
+        raise QueryTimeout(f"the query took longer than {timeout:g} s to plan")
+    return left
 
 
 def _require_reading(kind: str | None, report: Report) -> None:
