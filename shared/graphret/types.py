@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -196,6 +199,37 @@ class Trace:
     def __rich__(self) -> Any:
         """What rich prints: stages and their times, or the timeline of exploring agents."""
         return import_module("graphret.explain").render_timeline(self)
+
+    def html(
+        self, *, title: str = "graphret", lookup: Callable[[Sequence[str]], Mapping[str, Node]] | None = None
+    ) -> str:
+        """Return the trace as a page that needs no other file: the timeline of exploring agents, or stages and times.
+
+        Parameters
+        ----------
+        title
+            The page's heading.
+        lookup
+            Finds nodes by id, for their names and texts, such as `graphret.explain.store_lookup` of a store; without
+            it they are shown by their ids.
+        """
+        page: str = import_module("graphret.explain").timeline_page(self, title=title, lookup=lookup)
+        return page
+
+    def write_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "graphret",
+        lookup: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
+    ) -> Path:
+        """Write `html` to a file, making its folder if need be, and return its path."""
+        written: Path = import_module("graphret.explain").write_timeline(path, self, title=title, lookup=lookup)
+        return written
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page in a frame of its own."""
+        return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:40em;border:0"></iframe>'
 
     @property
     def fallbacks(self) -> list[Stage]:

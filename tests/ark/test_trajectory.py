@@ -18,8 +18,9 @@ from ark_runs import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
-from graphret.ark.session import STOPS, ArkSession, CallRecord, StepRecord
+from graphret.ark.session import STOPS, ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import TOOLS
 from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
@@ -57,6 +58,7 @@ STEPS = st.builds(
     text=TEXT,
     calls=st.lists(CALLS, max_size=3),
     selected=st.lists(TEXT, max_size=3),
+    error=TEXT,
 )
 TOOL_CALLS = st.builds(ToolCall, TEXT, TEXT, TEXT | st.just("{}"))
 MESSAGES = (

@@ -12,6 +12,7 @@ from timeline_helpers import QUESTION, RELATION, explored
 
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import store_lookup, timeline_page, write_timeline
+from graphret.types import Trace
 
 
 def page_of() -> str:
@@ -45,6 +46,7 @@ def test_steps_lead_to_what_they_did_and_to_the_nodes_that_they_showed() -> None
     assert [bar["data-step"] for bar in bars] == [
         *(f"step-1-{number}" for number in range(1, 5)),
         *(f"step-2-{number}" for number in range(1, 4)),
+        "step-3-1",  # which brought no reply
     ]
     assert {bar["data-step"] for bar in bars} == ids
     assert all(bar["aria-label"] for bar in bars)
@@ -101,6 +103,22 @@ def test_a_recorded_run_makes_the_same_page_each_time_and_knows_names(tmp_path: 
     assert "Ann <b>Ames</b>" in Parsed(page).text  # as the tools showed it
 
 
-def test_a_trace_without_agents_makes_a_page() -> None:
+def test_a_trace_without_agents_makes_a_page_of_its_stages() -> None:
     _, sage, _ = asked()
-    assert "No agent explored." in Parsed(timeline_page(sage)).text
+    sage.trace.note("fallback", failed="<b>agent</b>", error="gone")
+    parsed = Parsed(timeline_page(sage))
+    for said in ("No agent explored.", sage.query, *(stage.name for stage in sage.trace.stages), "<b>agent</b>: gone"):
+        assert said in parsed.text
+    assert "No agent explored." in Parsed(Trace().html()).text
+
+
+def test_a_trace_makes_and_writes_its_page_itself(tmp_path: Path) -> None:
+    store, retrieval, _ = explored()
+    trace, lookup = retrieval.trace, store_lookup(store)
+    path = trace.write_html(tmp_path / "new" / "t.html", title="Dawn", lookup=lookup)
+    page = path.read_text(encoding="utf-8")
+    assert page == trace.html(title="Dawn", lookup=lookup) == timeline_page(trace, title="Dawn", lookup=lookup)
+    assert "Ann <b>Ames</b>" in Parsed(page).text
+    shown = Parsed(trace._repr_html_())  # what a notebook shows
+    assert [tag for tag, _ in shown.elements] == ["iframe"]
+    assert shown.of("iframe")[0]["srcdoc"] == trace.html()

@@ -95,7 +95,7 @@ class ToolCaller:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
     ) -> Generator[Call[Any], Any, Reply]:
         """What to ask the model, and what to make of its answers; errors of the model come back as values."""
-        model, said = self.model, None
+        model, said, spent = self.model, None, Usage()
         if not tools or not self._by_json:
             given = tuple(tools) or None
             outcome = yield Call(
@@ -106,8 +106,10 @@ class ToolCaller:
                 if not tools or self._calls_tools or not _refuses_tools(outcome):
                     raise outcome
                 self._by_json = str(outcome)
+                spent = outcome.usage
             else:
                 said = cast("Reply", outcome)
+                spent = said.usage
                 self._calls_tools = self._calls_tools or bool(said.tool_calls)
                 if not tools or self._calls_tools or self._wrote_json or not said.text.strip():
                     return said
@@ -120,26 +122,28 @@ class ToolCaller:
                 partial(aask_json, model, asked, _Calls, native=native, **options),
             )
             if not isinstance(outcome, ChatError):
-                return self._reply(outcome, messages, said)
+                return self._reply(outcome, messages, spent)
+            spent += outcome.usage
             if native and _refuses_tools(outcome):  # where the schema was handed over as a tool
                 self._schema_as_such = False
             elif said is not None and outcome.reason in _UNUSABLE:
-                return replace(said, usage=said.usage + outcome.usage)
+                return replace(said, usage=spent)
             else:
-                raise self._hopeless(outcome)
+                raise self._hopeless(outcome, spent)
 
-    def _hopeless(self, error: ChatError) -> ChatError:
+    def _hopeless(self, error: ChatError, spent: Usage) -> ChatError:
         """What is raised where the model did not answer in JSON: one error that says both, the first time."""
         if error.reason not in _UNUSABLE or self._wrote_json:
+            error.usage = spent
             return error
         return ChatError(
             f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})",
             model=self.name,
             reason=error.reason,
-            usage=error.usage,
+            usage=spent,
         )
 
-    def _reply(self, answer: Answer[_Calls], messages: Sequence[Message], said: Reply | None) -> Reply:
+    def _reply(self, answer: Answer[_Calls], messages: Sequence[Message], spent: Usage) -> Reply:
         self._wrote_json = True
         self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
@@ -147,8 +151,7 @@ class ToolCaller:
             ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
             for number, call in enumerate(answer.value["calls"])
         )
-        usage = answer.usage + (said.usage if said is not None else Usage())
-        return Reply("", calls, usage, "tool_calls" if calls else "stop", self.name)
+        return Reply("", calls, answer.usage + spent, "tool_calls" if calls else "stop", self.name)
 
 
 def _refuses_tools(error: ChatError) -> bool:

@@ -67,7 +67,8 @@ class Ark(Retriever):
         ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
         `RetrievalFailed` when a model, the store or the index fails an agent.
     on_step, on_run
-        Called after each step of an agent, and with each `Run` that has ended, to show or to record it.
+        Called after each step of an agent, and with each `Run` that has ended, to show or to record it: also with one
+        that was cancelled or interrupted, with what was done until then.
 
     Raises
     ------
@@ -135,9 +136,7 @@ class Ark(Retriever):
             session.end("failed", str(problem))
         board = Board(self.settings.n_agents, self.settings)
         agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step, blocking)
-        run = await agents.run()
-        if self.on_run is not None:
-            self.on_run(run)
+        run = await agents.run(self.on_run)
         problem = problem or next(iter(agents.failures), None)
         if problem is not None and self.on_failure == "raise":
             raise RetrievalFailed(f"ark failed: {problem}") from problem

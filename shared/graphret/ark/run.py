@@ -47,6 +47,11 @@ class Run:
         return vote([session.selection for session in self.sessions], self.how)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether it was cancelled or interrupted, so that it holds what was done until then."""
+        return any(session.stop in (None, "cancelled") for session in self.sessions)
+
+    @property
     def trace(self) -> Trace:
         """Every step of every agent with its calls, tokens and seconds, how each agent stopped, and the vote."""
         stops = Counter(str(session.stop) for session in self.sessions)
@@ -121,6 +126,7 @@ def _stages(session: ArkSession) -> list[Stage]:
                 **({"text": step.text} if step.text else {}),
                 "calls": [call.to_dict() for call in step.calls],
                 "selected": list(step.selected),
+                **({"error": step.error} if step.error else {}),
             },
         )
         for step in session.steps

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from graphret.ark.board import Board
@@ -16,7 +17,12 @@ from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.tools import Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
-from graphret.llm.running import in_thread
+from graphret.llm.running import Threads, in_thread
+
+_calls = Threads(most=128)  # two replies of as many calls as `ArkSettings.max_calls` allows
+
+#: The error of a step whose agent was stopped while its model was asked.
+UNAWAITED = "nobody waited for the reply: the agent was stopped"
 
 #: Told of an agent after each of its steps, and when it stops.
 OnStep: TypeAlias = Callable[[ArkSession], None]
@@ -47,10 +53,28 @@ class Agents:
     blocking: bool = False
     failures: list[GraphretError] = field(default_factory=list)
 
-    async def run(self) -> Run:
-        """Run all agents to their ends; cancelling this stops every one of them."""
-        question, how = self.sessions[0].question, self.board.settings.vote
-        run = Run(question, list(self.sessions), how=how)
+    async def run(self, told: Callable[[Run], object] | None = None) -> Run:
+        """Run all agents to their ends; cancelling this stops every one of them.
+
+        `told` is called with the run when it has ended, in whatever way.
+        """
+        run = Run(self.sessions[0].question, list(self.sessions), how=self.board.settings.vote)
+        try:
+            await self._all()
+        except BaseException as stopped:
+            run.seconds = self.board.seconds
+            if told is not None:
+                try:
+                    told(run)
+                except Exception as error:  # what stopped the run goes on
+                    stopped.add_note(f"the run could not be told: {type(error).__name__}: {error}")
+            raise
+        run.seconds = self.board.seconds
+        if told is not None:
+            told(run)
+        return run
+
+    async def _all(self) -> None:
         tasks = [asyncio.create_task(self._agent(number)) for number in range(len(self.sessions))]
         try:
             waiting = set(tasks)
@@ -66,8 +90,6 @@ class Agents:
         except BaseException:
             await self._stop(tasks, "cancelled")
             raise
-        run.seconds = self.board.seconds
-        return run
 
     async def _stop(self, tasks: Sequence[asyncio.Task[None]] | set[asyncio.Task[None]], reason: str) -> None:
         for session in self.sessions:
@@ -92,11 +114,13 @@ class Agents:
         try:
             asking = ask_apart if self.blocking else ask
             reply = await asking(model, session, self.toolbox, temperature, self.board)
-        except TimeoutError:
-            return session.end("seconds")
-        except ModelError as error:
-            self.failures.append(error)
-            return session.end("failed", str(error))
+        except asyncio.CancelledError:
+            session.fail(UNAWAITED, started=started, seconds=self.board.seconds - started, stop="cancelled")
+            raise
+        except (TimeoutError, ModelError) as error:
+            if isinstance(error, ModelError):
+                self.failures.append(error)
+            return session.fail(error, started=started, seconds=self.board.seconds - started)
         calls = session.receive(reply, started=started, seconds=self.board.seconds - started)
         outcomes, problem = await run_calls(self.toolbox, calls)
         session.observe(outcomes)
@@ -163,16 +187,16 @@ def _as_model_error(model: ChatModel, board: Board) -> Iterator[None]:
 
 
 async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[Outcome], GraphretError | None]:
-    """Run the calls of one reply, at once where the graph is elsewhere, and return what came of them.
+    """Run the calls of one reply at once, each in a thread, and return what came of them.
 
     A call that the store or the index fails comes back as a failed observation, and the first such failure besides.
     """
     if not calls:
         return [], None
-    if toolbox.local:  # nothing to wait for, so that one thread does them soonest
-        results = await asyncio.to_thread(lambda: [_attempt(toolbox, call) for call in calls])
+    if len(calls) == 1:
+        results = [await _calls.do(partial(_attempt, toolbox, calls[0]))]
     else:
-        results = await asyncio.gather(*(asyncio.to_thread(_attempt, toolbox, call) for call in calls))
+        results = await asyncio.gather(*(_calls.do(partial(_attempt, toolbox, call)) for call in calls))
     return [outcome for outcome, _ in results], next((error for _, error in results if error is not None), None)
 
 

@@ -6,15 +6,15 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.definitions import FINISH, SELECT
 from graphret.ark.observation import Observation, failure, json_line, quoted
+from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, Reply, ToolCall
-from graphret.schema.text import estimate_tokens
+from graphret.llm.failing import usage_of
 
 #: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
 #: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.
@@ -31,86 +31,12 @@ _NUDGE = (
 )
 
 
-@dataclass(slots=True)
-class CallRecord:
-    """A tool call and what came of it; `tokens` is the estimated size of the observation, `error` what it told of."""
-
-    tool: str
-    arguments: Any
-    seconds: float = 0.0
-    tokens: int = 0
-    shown: int = 0
-    total: int = 0
-    failed: bool = False
-    remembered: bool = False
-    nodes: list[str] = field(default_factory=list)
-    edges: list[list[str]] = field(default_factory=list)
-    error: str | None = None
-
-    @property
-    def explored(self) -> str | None:
-        """The node whose neighbours were asked for: the one that all edges share, or the one that the call names."""
-        if self.tool == SELECT:
-            return None
-        named = self.arguments.get("node") if isinstance(self.arguments, Mapping) else None
-        shared = set.intersection(*({edge[0], edge[-1]} for edge in self.edges)) if self.edges else set()
-        if named in shared or not shared:
-            return named if isinstance(named, str) else None
-        return min(shared)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values; it shares lists with the record, which never change."""
-        return {
-            "tool": self.tool,
-            "arguments": self.arguments,
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "shown": self.shown,
-            "total": self.total,
-            "failed": self.failed,
-            "remembered": self.remembered,
-            "nodes": self.nodes,
-            "edges": self.edges,
-            "error": self.error,
-        }
-
-
-@dataclass(slots=True)
-class StepRecord:
-    """A reply of the model and its calls.
-
-    `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
-    the agent added to its selection.
-    """
-
-    number: int
-    started: float = 0.0
-    seconds: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    text: str = ""
-    calls: list[CallRecord] = field(default_factory=list)
-    selected: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        return {
-            "number": self.number,
-            "started": self.started,
-            "seconds": self.seconds,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "text": self.text,
-            "calls": [call.to_dict() for call in self.calls],
-            "selected": list(self.selected),
-        }
-
-
 class ArkSession:
     """One agent at work: its conversation, its ordered selection, its steps, and why it stopped.
 
     It does no I/O. A loop asks the model with `messages`, gives the reply to `receive`, runs the calls that this
-    returns, and gives what came of them to `observe`, until `stop` is set::
+    returns, and gives what came of them to `observe`, until `stop` is set; a request that brings no reply goes to
+    `fail`::
 
         while session.stop is None:
             calls = session.receive(model.chat(session.messages, tools=TOOLS))
@@ -188,14 +114,49 @@ class ArkSession:
         """
         if self.stop is not None:
             raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
-        if self.messages[-1].role == "assistant":
-            raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
+        self._require_answered()
         usage, text = reply.usage, _encodable(reply.text)
         self.steps.append(
             StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
         )
         self.messages.append(Message.assistant(text, self._sendable(reply.tool_calls)))
         return self.pending
+
+    def fail(
+        self, error: Exception | str, *, started: float = 0.0, seconds: float = 0.0, stop: str | None = None
+    ) -> None:
+        """Take in that a request to the model brought no reply: a step that says why, and the agent stops.
+
+        Tokens that were spent all the same count (`ChatError.usage`). Of an agent that was stopped while its model was
+        asked only the step is kept.
+
+        Parameters
+        ----------
+        error
+            What was raised, or words that say why nobody waits for the reply.
+        started, seconds
+            When the request was made, and how long it took.
+        stop
+            Why the agent stops; by default ``seconds`` for a `TimeoutError`, else ``failed``.
+
+        Raises
+        ------
+        InvalidInput
+            When the calls of the last reply are not answered yet.
+        """
+        self._require_answered()
+        late = isinstance(error, TimeoutError)
+        said = _encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
+        usage = usage_of(error)
+        self.steps.append(
+            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, error=said)
+        )
+        stop = stop or ("seconds" if late else "failed")
+        self.end(stop, said if stop == "failed" else None)
+
+    def _require_answered(self) -> None:
+        if self.messages[-1].role == "assistant":
+            raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
 
     def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
@@ -236,15 +197,18 @@ class ArkSession:
                 )
             usable = usable or not observation.failed
             self.messages.append(Message.tool(call, observation.text))
-            step.calls.append(_record(call, observation, took, remembered))
+            step.calls.append(answered_call(call, observation, took, remembered))
         self._complete(finished, usable)
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected; of a reply whose calls are not answered nothing is lost."""
+        """Stop the agent with what it has selected; calls of its last reply that are not answered are recorded so."""
         if stop not in STOPS:
             raise InvalidInput(f"stop: one of {', '.join(STOPS)} is expected, not {stop!r}")
         if self.stop is None:
             self.stop, self.error = stop, error
+            last = self.messages[-1]
+            if last.role == "assistant":
+                self.steps[-1].calls.extend(map(cut_off, last.tool_calls))
 
     def _recalled(self, call: ToolCall) -> Observation:
         """What the same call was answered with before."""
@@ -377,19 +341,3 @@ def _key(call: ToolCall) -> str:
     """The same for calls that ask for the same."""
     arguments = {name: value for name, value in (call.parsed or {}).items() if value is not None}
     return f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
-
-
-def _record(call: ToolCall, observation: Observation, seconds: float, remembered: bool) -> CallRecord:
-    return CallRecord(
-        call.name,
-        call.arguments if call.parsed is None else call.parsed,
-        seconds,
-        estimate_tokens(observation.text),
-        len(observation.nodes),
-        observation.total,
-        observation.failed,
-        remembered,
-        list(observation.nodes),
-        [list(edge) for edge in observation.edges],
-        json.loads(observation.text).get("error") if observation.failed else None,
-    )

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphret.ark.definitions import SELECT
+from graphret.ark.records import StepRecord
 from graphret.ark.run import Run
-from graphret.ark.session import ArkSession, StepRecord
+from graphret.ark.session import ArkSession
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.graphs.lines import numbered, opened
 from graphret.strings import to_json

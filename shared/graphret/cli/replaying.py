@@ -73,6 +73,8 @@ def _print(id_: str, run: Run) -> None:
     console = stdout()
     console.print(Text(clean(run.question), style="bold"))
     console.print(Text(clean(f"run {id_}, {run.created}"), style="dim"))
+    if run.cut_short:
+        console.print(Text("It was cut short: this is what was done until then.", style="yellow"))
     console.print()
     console.print(render_timeline(run))
 
@@ -84,4 +86,5 @@ def _as_dict(id_: str, run: Run) -> dict[str, Any]:
         for session in run.sessions
     ]
     about = {"run": id_, "question": run.question, "created": run.created, "seconds": run.seconds, "how": run.how}
+    about["cut_short"] = run.cut_short
     return {**about, "votes": [vote.to_dict() for vote in run.votes], "agents": agents}

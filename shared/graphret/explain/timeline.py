@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.definitions import SELECT
+from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
-from graphret.ark.session import ArkSession, CallRecord, StepRecord
+from graphret.ark.session import ArkSession
 from graphret.explain.timeline_words import fallback_text
 from graphret.explain.words import Lookup
 from graphret.types import Node, Retrieval, Stage, Trace
@@ -132,12 +133,12 @@ def shown_nodes(sessions: Iterable[ArkSession]) -> dict[str, Node]:
 def same_steps(line: Timeline) -> dict[int, int]:
     """Return the agents that did just what an earlier one did, each with that one."""
     first: dict[str, int] = {}
-    done = {
-        lane.agent: repr([(step.text, [(c.tool, c.arguments, c.nodes) for c in step.calls]) for step in lane.steps])
-        for lane in line.lanes
-        if lane.steps
-    }
-    return {agent: first[what] for agent, what in done.items() if first.setdefault(what, agent) != agent}
+
+    def done(step: StepRecord) -> tuple[Any, ...]:
+        return step.text, step.error, [(call.tool, call.arguments, call.nodes) for call in step.calls]
+
+    what = {lane.agent: repr([done(step) for step in lane.steps]) for lane in line.lanes if lane.steps}
+    return {agent: first[one] for agent, one in what.items() if first.setdefault(one, agent) != agent}
 
 
 def told(line: Timeline, lookup: Lookup | None = None) -> dict[str, Node]:
@@ -224,6 +225,7 @@ def _step(stage: Stage, number: int) -> StepRecord:
         given.get("text", ""),
         [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.get("calls", ())],
         list(given.get("selected", ())),
+        given.get("error", ""),
     )
 
 

@@ -11,13 +11,22 @@ from html import escape
 from pathlib import Path
 
 from graphret.ark.definitions import SELECT
-from graphret.ark.session import CallRecord, StepRecord
+from graphret.ark.records import CallRecord, StepRecord
 from graphret.explain.html import NodeTexts, document
 from graphret.explain.timeline import Lane, Source, Timeline, same_steps, spans, timeline, told
 from graphret.explain.timeline_picture import Link, Place, Reach, reach
-from graphret.explain.timeline_words import call_text, counted, duration, lane_text, names_text, outcome_text, stop_text
+from graphret.explain.timeline_words import (
+    call_text,
+    counted,
+    duration,
+    lane_text,
+    names_text,
+    no_reply_text,
+    outcome_text,
+    stop_text,
+)
 from graphret.explain.words import Lookup, name_of
-from graphret.types import Node
+from graphret.types import Node, Trace
 
 _PITCH, _CARD, _HEAD, _HEIGHT, _GAP = 330, 240, 28, 54, 14  # pixels
 _NAMES = 12
@@ -27,6 +36,8 @@ _FOOTER = (
     "Made by graphret. Point at a step to see the nodes that it showed, click it to read it; "
     "point at a node to see its edges, click it to read its text."
 )
+_FOOTER_STAGES = "Made by graphret."
+_FILES = {"styles": ["timeline.css"], "scripts": ["timeline.js"]}
 
 
 def write_timeline(
@@ -43,6 +54,8 @@ def write_timeline(
 def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | None = None) -> str:
     """Return a page that shows what exploring agents did; the same input makes the same page.
 
+    Of a trace in which no agent explored it shows the stages and their times.
+
     Parameters
     ----------
     source
@@ -53,6 +66,9 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
         Finds the nodes that were reached, for their names and texts; without it the source has to tell.
     """
     line = timeline(source)
+    if not line.lanes:
+        trace = source if isinstance(source, Trace) else source.trace
+        return document([_stages(line, trace)], NodeTexts(), title=title, lead="", footer=_FOOTER_STAGES, **_FILES)
     drawn = reach(line)
     known = told(line, lookup)
     nodes = NodeTexts()
@@ -61,10 +77,29 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
         _clock(line, numbers),
         _picture(drawn, known, numbers) if drawn.places else "",
         _votes(line, known) if line.ranking else "",
-        _steps(line, known) if line.lanes else "",
+        _steps(line, known),
     ]
-    files = {"styles": ["timeline.css"], "scripts": ["timeline.js"]}
-    return document(sections, nodes, title=title, lead="", footer=_FOOTER, **files)
+    return document(sections, nodes, title=title, lead="", footer=_FOOTER, **_FILES)
+
+
+def _stages(line: Timeline, trace: Trace) -> str:
+    """The stages of a retrieval without agents, and their times."""
+    rows = "".join(
+        f'<tr><th scope="row" dir="auto">{escape(stage.name)}</th><td>{escape(duration(stage.seconds))}</td></tr>'
+        for stage in trace.stages
+    )
+    table = (
+        '<table class="stages"><thead><tr><th scope="col">Stage</th><th scope="col">Time</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+    return (
+        f'<section><h2 dir="auto">{escape(line.question or "What was done")}</h2>'
+        f'<p class="note">No agent explored.</p>{_warnings(line)}{table if rows else ""}</section>'
+    )
+
+
+def _warnings(line: Timeline) -> str:
+    return "".join(f'<p class="note warn" dir="auto">{escape(note)}</p>' for note in line.notes)
 
 
 def _agent(agent: int) -> str:
@@ -75,18 +110,15 @@ def _agent(agent: int) -> str:
 
 
 def _clock(line: Timeline, numbers: Mapping[str, int]) -> str:
-    if not line.lanes:
-        return f'<section><h2 dir="auto">{escape(line.question)}</h2><p class="note">No agent explored.</p></section>'
     end = line.end or 1.0
     calls, tokens = sum(len(lane.calls) for lane in line.lanes), sum(lane.tokens for lane in line.lanes)
     steps = sum(len(lane.steps) for lane in line.lanes)
     said = [counted(len(line.lanes), "agent"), counted(steps, "step"), counted(calls, "call")]
     said += [counted(tokens, "token"), duration(line.end)]
-    notes = "".join(f'<p class="note warn" dir="auto">{escape(note)}</p>' for note in line.notes)
     lanes = "".join(_lane(lane, end, numbers) for lane in line.lanes)
     return (
         f'<section><h2 dir="auto">{escape(line.question or "What the agents did")}</h2>'
-        f'<p class="note">{escape(" · ".join(said))}</p>{notes}'
+        f'<p class="note">{escape(" · ".join(said))}</p>{_warnings(line)}'
         f'<div class="scroll"><div class="clock">{lanes}<div class="lane axis"><span></span>'
         f"<div>{_ticks(end)}</div></div></div></div>"
         '<p class="key"><i class="model"></i> the model writes <i class="tools"></i> tools run</p></section>'
@@ -114,7 +146,8 @@ def _bar(
     left, width = 100 * began / end, 100 * (done - began) / end
     model = 100 * (replied - began) / (done - began) if done > began else 100.0
     shown = dict.fromkeys(numbers[id_] for call in step.calls for id_ in call.nodes if id_ in numbers)
-    calls = "; ".join(f"{call_text(call)} {outcome_text(call)}".strip() for call in step.calls) or "no calls"
+    calls = "; ".join(f"{call_text(call)} {outcome_text(call)}".strip() for call in step.calls)
+    calls = calls or (no_reply_text(step) if step.error else "no calls")
     about = f"Agent {lane.agent}, step {step.number}, {_times(step)}: {calls}"
     return (
         f'<button type="button" class="step" style="left:{left:.3f}%;width:{width:.3f}%" '
@@ -258,6 +291,7 @@ def _steps(line: Timeline, known: Mapping[str, Node]) -> str:
 
 def _step(lane: Lane, step: StepRecord, known: Mapping[str, Node]) -> str:
     said = f'<div class="quote" dir="auto">{escape(step.text)}</div>' if step.text.strip() else ""
+    said += f'<div class="note warn" dir="auto">{escape(no_reply_text(step))}</div>' if step.error else ""
     calls = "".join(_call(call, known) for call in step.calls)
     return (
         f'<li value="{step.number}" id="step-{lane.agent}-{step.number}" tabindex="-1">'

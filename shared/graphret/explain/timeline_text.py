@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from graphret.ark.session import ArkSession, StepRecord
+from graphret.ark.records import StepRecord
+from graphret.ark.session import ArkSession
 from graphret.explain.terminal import clean
 from graphret.explain.timeline import Choice, Lane, Source, Timeline, same_steps, shown_nodes, spans, timeline, told
-from graphret.explain.timeline_words import call_text, counted, duration, lane_text, names_text, outcome_text, stop_text
+from graphret.explain.timeline_words import (
+    call_text,
+    counted,
+    duration,
+    lane_text,
+    names_text,
+    no_reply_text,
+    outcome_text,
+    stop_text,
+)
 from graphret.explain.words import Lookup, name_of
 from graphret.types import Trace
 
@@ -146,6 +156,8 @@ def _step(step: StepRecord, names: Mapping[str, str], indent: str) -> Text:
         out.append(f", {counted(tokens, 'token')}", style="dim")
     if step.text.strip():
         out.append(f"\n{indent}“{clean(names_text([step.text], 1))}”", style="italic")
+    if step.error:
+        out.append(f"\n{indent}{clean(no_reply_text(step))}", style="red")
     for call in step.calls:
         out.append(f"\n{indent}{clean(call_text(call))}", style="red" if call.failed else "")
         if said := outcome_text(call):

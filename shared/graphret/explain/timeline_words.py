@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphret.ark.definitions import FINISH, SELECT
-from graphret.ark.session import CallRecord
+from graphret.ark.records import CallRecord, StepRecord
 from graphret.types import Stage
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def outcome_text(call: CallRecord) -> str:
 
     Where nodes follow it ends in what they are.
     """
+    if call.failed and not call.tokens and not call.seconds and call.error:
+        return "not answered, the agent was stopped"
     if call.failed:
         return "refused, and the model told why" + ("; close to it" if call.nodes else "")
     if call.remembered:
@@ -55,6 +57,11 @@ def outcome_text(call: CallRecord) -> str:
         return ""
     said = f"{call.shown} of {call.total}" if call.total > call.shown else str(call.shown)
     return said + (" selected" if call.tool == SELECT else " shown")
+
+
+def no_reply_text(step: StepRecord) -> str:
+    """Return that a step's request brought no reply, and why."""
+    return f"no reply: {step.error}"
 
 
 def names_text(ids: Sequence[str], most: int) -> str:

@@ -1,9 +1,9 @@
-"""What the clients of other packages raise, as `ChatError`."""
+"""What the clients of other packages raise, as `ChatError`, and what was spent on a request that failed."""
 
 from __future__ import annotations
 
 from graphret.errors import GraphretError
-from graphret.llm.chat import ChatError
+from graphret.llm.chat import ChatError, Usage
 from graphret.llm.openai_wire import redacted
 
 _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
@@ -39,3 +39,12 @@ def as_chat_error(error: Exception, model: str, *, timeout: float | None = None)
     else:
         reason = "invalid_reply" if "Pars" in kind else "server"
     return ChatError(f"{kind}: {redacted(str(error), ())}", model=model, reason=reason, status=status)
+
+
+def usage_of(error: object) -> Usage:
+    """Return the tokens that were spent before an error was raised: its own, or those of what it was raised from."""
+    while isinstance(error, BaseException):
+        if isinstance(error, ChatError):
+            return error.usage
+        error = error.__cause__
+    return Usage()

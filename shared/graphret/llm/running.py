@@ -9,9 +9,14 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_GRACE = 2.0  # seconds that what was interrupted has to wind up
+_KEPT = 30.0  # seconds after which an idle thread ends
 
 
 class _Background:
@@ -59,38 +64,114 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
     All that is run this way shares one event loop in a thread of its own, since the asynchronous clients of many
     packages keep connections that belong to the loop which opened them: over a new loop for each call they fail, or
-    send requests twice. An interrupt cancels the coroutine. What it runs may call `run_sync` itself, and then gets a
-    loop of its own.
+    send requests twice. An interrupt cancels the coroutine and waits a little for it to wind up. What it runs may call
+    `run_sync` itself, and then gets a loop of its own.
     """
     loop = _loop()
     if _running() is loop:
         return _run_apart(coroutine)
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    ended = threading.Event()
+
+    async def to_its_end() -> T:
+        try:
+            return await coroutine
+        finally:
+            ended.set()
+
+    future = asyncio.run_coroutine_threadsafe(to_its_end(), loop)
     try:
         return future.result()
     except BaseException:
-        future.cancel()
+        if future.cancel():
+            ended.wait(_GRACE)
         raise
 
 
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a thread of its own, which is left behind where this is cancelled.
+class Threads:
+    """Daemon threads for blocking work, kept for the next piece of it: a new one is made only where none is idle.
 
-    ``asyncio.to_thread`` has few threads, for which calls of models would queue, and waits for them at its end.
+    ``asyncio.to_thread`` has few threads, which all of a process share, and waits for them at its end.
+
+    Parameters
+    ----------
+    most
+        How many threads there are at most; what comes then waits for one. `None` for as many as there is work.
     """
-    outcome: Future[T] = Future()
-    outcome.set_running_or_notify_cancel()
 
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(result)
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)  # threads stay behind
 
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
-    return await asyncio.wrap_future(outcome)
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._threads = 0
+        self._idle = 0  # threads that wait for work, less the work that waits for threads
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Do blocking work in a thread, which is left to itself where this is cancelled."""
+        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+        outcome: asyncio.Future[T] = loop.create_future()
+
+        def run() -> None:
+            if outcome.cancelled():
+                return
+            result, error = None, None
+            try:
+                result = context.run(work)
+            except BaseException as raised:
+                error = raised
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(_settle, outcome, result, error)
+
+        self._start(run)
+        return await outcome
+
+    def _start(self, run: Callable[[], None]) -> None:
+        with self._lock:
+            self._work.put(run)
+            made = self._idle <= 0 and (self._most is None or self._threads < self._most)
+            if made:
+                self._threads += 1
+            else:
+                self._idle -= 1
+        if made:
+            threading.Thread(target=self._serve, daemon=True, name="graphret work").start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                run = self._work.get(timeout=_KEPT)
+            except Empty:
+                with self._lock:
+                    if self._idle > 0:
+                        self._idle -= 1
+                        self._threads -= 1
+                        return
+                continue  # a piece of work is on its way
+            run()
+            del run  # and what it holds
+            with self._lock:
+                self._idle += 1
+
+
+def _settle(outcome: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
+    if outcome.done():  # cancelled
+        return
+    if error is None:
+        outcome.set_result(result)
+    else:
+        outcome.set_exception(error)
+
+
+_apart = Threads()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread of its own, which is left behind where this is cancelled."""
+    return await _apart.do(work)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
