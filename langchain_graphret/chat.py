@@ -8,11 +8,12 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableBinding
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
@@ -60,6 +61,7 @@ class LangChainChat:
         self.model = model
         self.name = name or _name_of(model)
         self.structured = structured
+        self._message = lru_cache(maxsize=2048)(to_message)  # each turn of an agent hands over all those before it
         self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
@@ -77,7 +79,7 @@ class LangChainChat:
     ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
-        given = [to_message(message) for message in messages]
+        given = [self._message(message) for message in messages]
         try:
             answer = _within(timeout, lambda: runnable.invoke(given, **options))
         except Exception as error:
@@ -96,7 +98,7 @@ class LangChainChat:
     ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
-        given = [to_message(message) for message in messages]
+        given = [self._message(message) for message in messages]
         try:
             async with asyncio.timeout(timeout):
                 answer = await runnable.ainvoke(given, **options)
@@ -117,7 +119,10 @@ class LangChainChat:
         options = {key: value for key, value in given.items() if key not in fields}
         model = self.model.model_copy(update=fields) if fields else self.model
         if tools:
-            return self._with_tools(model, tuple(tools)), options
+            bound = self._with_tools(model, tuple(tools))
+            if type(bound) is RunnableBinding and not bound.config and not bound.config_factories:
+                return bound.bound, {**bound.kwargs, **options}  # as it would call it, without merging callbacks anew
+            return bound, options
         if json_schema is not None and self.structured:
             try:
                 titled = {"title": "answer", "description": "The answer.", **json_schema}

@@ -12,6 +12,7 @@ except ImportError as error:
 from langchain_graphret.ark.agent import create_ark_agent
 from langchain_graphret.ark.graph import create_ark_graph
 from langchain_graphret.ark.retriever import ArkRetriever
+from langchain_graphret.ark.runs import run_of
 from langchain_graphret.ark.scripted import ScriptedExplorer
 from langchain_graphret.ark.state import AgentState, ArkState, by_agent
 from langchain_graphret.ark.tools import ArkTool, ark_tools
@@ -26,4 +27,5 @@ __all__ = [
     "by_agent",
     "create_ark_agent",
     "create_ark_graph",
+    "run_of",
 ]

@@ -18,7 +18,7 @@ from langgraph.types import Command
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
 from graphret.ark.run import now
-from graphret.ark.running import as_store_error, ask, ask_blocking, run_calls
+from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, run_calls
 from graphret.ark.session import Outcome
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
@@ -27,10 +27,17 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.approval import Approve, asks_for, refused
+from langchain_graphret.ark.compiled import Compiled, watched
 from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, LiveRuns
 from langchain_graphret.ark.nodes import Node
 from langchain_graphret.ark.state import AgentInput, AgentOutput, AgentState, Json
+
+#: What came of the calls of one reply, and the first failure of the store or the index.
+Called: TypeAlias = tuple[list[Outcome], GraphretError | None]
+
+#: Why an agent that LangGraph leaves no step stopped.
+NO_ROOM = "LangGraph's recursion limit leaves no room for another step"
 
 #: A compiled agent.
 AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentInput, AgentOutput]
@@ -54,7 +61,8 @@ def create_ark_agent(
     """Return an exploring agent, to be a node of your own graph: ``question`` in, ``agents`` and ``selection`` out.
 
     The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote. To do so yourself,
-    say how many there are and send each its number: ``Send("agent", {"question": question, "agent": 1})``.
+    say how many there are and send each its number: ``Send("agent", {"question": question, "agent": 1})``. Your state
+    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``.
 
     Examples
     --------
@@ -78,6 +86,10 @@ def create_ark_agent(
 class Agent:
     """The nodes of an agent; those of one run share this, and what it knows of runs under way.
 
+    The node ``step`` runs the calls of the last reply and asks for the next one, so that a checkpoint follows each
+    reply: a run that goes on from there reads the graph again, and pays no model twice. ``approve`` stands between two
+    steps, where a person is to be asked of the reply's calls.
+
     Parameters
     ----------
     ark
@@ -90,85 +102,59 @@ class Agent:
         self.ark = ark
         self.asks = asks_for(approve)
         self.runs = LiveRuns()
-        self.nodes_a_step = 2 if self.asks is None else 3
-        self.after_model = "tools" if self.asks is None else "approve"
+        self.nodes_a_step = 1 if self.asks is None else 2
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
-        """Return the graph: the nodes ``model``, ``approve`` where someone is to be asked, and ``tools``."""
+        """Return the graph."""
         builder = StateGraph(AgentState, input_schema=AgentInput, output_schema=AgentOutput)
-        builder.add_node("model", Node(self._ask, self._aask), destinations=(self.after_model, END))
-        builder.add_node("tools", Node(self._run, self._arun), destinations=("model", END))
-        builder.add_edge(START, "model")
+        after = ("step", END) if self.asks is None else ("step", "approve", END)
+        builder.add_node("step", Node(self._step, self._astep), destinations=after)
+        builder.add_edge(START, "step")
         if self.asks is not None:
             builder.add_node("approve", Node(self._approve))
-            builder.add_edge("approve", "tools")
-        return builder.compile(checkpointer=checkpointer, name="ark_agent")
+            builder.add_edge("approve", "step")
+        return Compiled.of(builder.compile(checkpointer=checkpointer, name="ark_agent"))
 
     # -- nodes
 
-    def _ask(self, state: AgentState) -> Command[str]:
+    def _step(self, state: AgentState) -> Command[str]:
         session, live, run = self._begin(state)
+        if pending := session.pending:
+            self._observe(session, state, pending, run_sync(self._called(pending, live, state)))
+        self._check(session, live, state)
         if session.stop is None:
-            started = live.board.seconds
-            with self._asking(session):
+            with self._asking(session, live) as started:
                 reply = ask_blocking(*self._asked(session, live))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run, self.after_model)
+        return self._written(session, live, run)
 
-    async def _aask(self, state: AgentState) -> Command[str]:
-        if _under_way(state):
+    async def _astep(self, state: AgentState) -> Command[str]:
+        if state.get("agents"):
             session, live, run = self._begin(state)
         else:  # reads the graph's schema
             session, live, run = await asyncio.to_thread(self._begin, state)
+        if pending := session.pending:
+            self._observe(session, state, pending, await self._called(pending, live, state))
+        self._check(session, live, state)
         if session.stop is None:
-            started = live.board.seconds
-            with self._asking(session):
+            with self._asking(session, live) as started:
                 reply = await live.reply(ask(*self._asked(session, live)))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run, self.after_model)
+        return self._written(session, live, run)
 
     def _approve(self, state: AgentState) -> Json:
-        session, live, _ = self._live(state)
-        waiting = [call for call in session.pending if self.asks is not None and self.asks(call)]
-        if not waiting:
-            return {"refused": {}}
-        with live.paused(session):
-            return {"refused": refused(session, waiting)}
-
-    def _run(self, state: AgentState) -> Command[str]:
-        return run_sync(self._arun(state))
-
-    async def _arun(self, state: AgentState) -> Command[str]:
         session, live, run = self._live(state)
-        why = state.get("refused") or {}
-        pending = session.pending
-        approved = [call for call in pending if call.id not in why]
-        try:
-            async with asyncio.timeout(live.board.remaining):
-                outcomes, problem = await run_calls(self.ark.toolbox, approved)
-        except TimeoutError:
-            session.end("seconds")
-            return self._written(session, live, run, "model")
-        if problem is not None:
-            self._failed(problem)
-        session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
-        if state["remaining"] <= self.nodes_a_step:
-            session.end("steps")
-        _tell("step", session, **_numbered(session.steps[-1].to_dict()))
-        return self._written(session, live, run, "model")
+        with live.paused(session):
+            why = refused(session, self._to_approve(session))
+        return {"agents": [live.save(session)], "ark_run": run, "refused": why}
 
     # -- what they have in common
 
     def _begin(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
-        """Return the agent, new or as it was left, and stopped where it should not go on."""
-        if not _under_way(state):
-            run = {} if state.get("agents") else state.get("ark_run", {})  # not that of a question before
-            state = {**state, "agents": [self._new(state).to_dict()], "ark_run": run}
-        session, live, run = self._live(state)
-        live.post(session)
-        if session.stop is None and (reason := live.board.reason_to_stop()):
-            session.end(reason)
-        return session, live, run
+        """Return the agent, new or as it was left."""
+        if not state.get("agents"):
+            state = {**state, "agents": [self._new(state).to_dict()]}
+        return self._live(state)
 
     def _new(self, state: AgentState) -> ArkSession:
         number, n = state.get("agent", 0), self.ark.settings.n_agents
@@ -179,74 +165,105 @@ class Agent:
             prompt = self.ark.prompt()
         except Exception as error:
             prompt, problem = "", as_store_error(error)
-            self._failed(problem)
         session = self.ark.session(state.get("question"), number, prompt)
         if problem is not None:
+            self._failed(session, problem)
             session.end("failed", str(problem))
-        room = state["remaining"] // self.nodes_a_step
-        if room < session.settings.max_steps:  # LangGraph's recursion limit comes first, and the agent should know
-            session.settings = replace(session.settings, max_steps=max(1, room))
-        if room < 1:
-            session.end("steps")
+        room = (state["remaining"] - 1) // self.nodes_a_step
+        if 1 <= room < session.settings.max_steps:  # the recursion limit comes first, and the agent should know
+            session.settings = replace(session.settings, max_steps=room)
         return session
 
     def _live(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
         saved, run = state["agents"][0], state.get("ark_run") or new_run()
-        live = self.runs.of(run["id"], self.ark.settings, saved)
+        live = self.runs.of(run, self.ark.settings, saved)
+        if watch := watched():
+            watch.live = live
         return live.load(saved), live, run
+
+    def _to_approve(self, session: ArkSession) -> list[ToolCall]:
+        return [call for call in session.pending if self.asks(call)] if self.asks is not None else []
+
+    async def _called(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
+        """Run the calls of the last reply that nobody refused; `None` where the run has no time left."""
+        why = state.get("refused") or {}
+        try:
+            async with asyncio.timeout(live.board.remaining):
+                return await run_calls(self.ark.toolbox, [call for call in pending if call.id not in why])
+        except TimeoutError:
+            return None
+
+    def _observe(self, session: ArkSession, state: AgentState, pending: list[ToolCall], called: Called | None) -> None:
+        if called is None:
+            session.end("seconds")
+            return
+        outcomes, problem = called
+        if problem is not None:
+            self._failed(session, problem)
+        why = state.get("refused") or {}
+        session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
+        _tell("step", session, **_numbered(session.steps[-1].to_dict()))
+
+    def _check(self, session: ArkSession, live: Live, state: AgentState) -> None:
+        """Stop an agent that should not be asked again."""
+        live.post(session)
+        if session.stop is not None:
+            return
+        if reason := live.board.reason_to_stop():
+            session.end(reason)
+        elif state["remaining"] <= self.nodes_a_step:
+            session.end("steps", NO_ROOM)
 
     def _asked(self, session: ArkSession, live: Live) -> tuple[ChatModel, ArkSession, Toolbox, float | None, Board]:
         number = session.agent
         return self.ark.models[number], session, self.ark.toolbox, self.ark.temperatures[number], live.board
 
     @contextmanager
-    def _asking(self, session: ArkSession) -> Iterator[None]:
+    def _asking(self, session: ArkSession, live: Live) -> Iterator[float]:
         """End the agent where its model fails or the run's time is up."""
+        started = live.board.seconds
         try:
-            yield
-        except TimeoutError:
-            session.end("seconds")
-        except ModelError as error:
-            self._failed(error)
-            session.end("failed", str(error))
+            yield started
+        except (TimeoutError, ModelError) as error:
+            session.fail(error, started=started, seconds=live.board.seconds - started)
+            if isinstance(error, ModelError):
+                self._failed(session, error)
+        except asyncio.CancelledError:
+            session.fail(UNAWAITED, started=started, seconds=live.board.seconds - started, stop="cancelled")
+            raise
 
-    def _failed(self, error: GraphretError) -> None:
+    def _failed(self, session: ArkSession, error: GraphretError) -> None:
         if self.ark.on_failure == "raise":
+            session.end("failed", str(error))
             raise RetrievalFailed(f"ark failed: {error}") from error
 
     def _receive(self, session: ArkSession, live: Live, reply: Reply | None, started: float) -> None:
         if reply is None:
-            session.end(live.board.reason_to_stop() or "settled")
+            why = live.board.reason_to_stop() or "settled"
+            session.fail(UNAWAITED, started=started, seconds=live.board.seconds - started, stop=why)
             return
-        session.receive(reply, started=started, seconds=live.board.seconds - started)
+        pending = session.receive(reply, started=started, seconds=live.board.seconds - started)
         calls = [
             {"tool": call.name, "arguments": call.arguments if call.parsed is None else call.parsed}
             for call in reply.tool_calls
         ]
         _tell("reply", session, step=len(session.steps), text=reply.text, calls=calls)
+        if not pending:  # nothing to run
+            session.observe()
+            _tell("step", session, **_numbered(session.steps[-1].to_dict()))
 
-    def _written(self, session: ArkSession, live: Live, run: Json, then: str) -> Command[str]:
+    def _written(self, session: ArkSession, live: Live, run: Json) -> Command[str]:
         live.post(session)
-        if session.stop is not None:
-            _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
         update: Json = {"agents": [live.save(session)], "ark_run": run}
         if session.stop is None:
-            return Command(update=update, goto=then)
+            return Command(update=update, goto="approve" if self._to_approve(session) else "step")
+        _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
 
 
 def new_run() -> Json:
     """Return what the agents of a run know it by."""
     return {"id": uuid.uuid4().hex, "created": now()}
-
-
-def _under_way(state: AgentState) -> bool:
-    """Whether the agent of the state is at work on the question, and not what an earlier one left in the thread."""
-    if not state.get("agents"):
-        return False
-    agent = state["agents"][0]
-    answered = agent["messages"][-1]["role"] != "assistant"  # else its calls would be run, and not its model asked
-    return bool(agent["stop"] is None and agent["question"] == state.get("question") and answered)
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:

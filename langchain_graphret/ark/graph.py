@@ -19,10 +19,11 @@ from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Retrieval
 from graphret.where import Where
-from langchain_graphret.ark.agent import Agent, new_run
+from langchain_graphret.ark.agent import NO_ROOM, Agent, new_run
 from langchain_graphret.ark.approval import Approve
+from langchain_graphret.ark.compiled import Compiled
 from langchain_graphret.ark.core import Models, core_ark
-from langchain_graphret.ark.live import seconds_of
+from langchain_graphret.ark.live import Live, seconds_of
 from langchain_graphret.ark.nodes import Node
 from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
@@ -83,7 +84,9 @@ def create_ark_graph(
         `RetrievalFailed` when a model, the store or the index fails an agent; with a checkpointer, invoking again with
         `None` tries that once more.
     on_run
-        Called with each `Run` that has ended, to record it.
+        Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
+        was closed, with what was done until then. One that waits for a person is given when it has gone on to its end;
+        `run_of` takes it from the checkpoint where it never does.
     approve
         Tool calls that a person must approve before they are run: `True` for all, names of tools, or a function of a
         `ToolCall`. Each agent that waits interrupts the graph with ``{"agent", "step", "question", "calls"}``; resume
@@ -100,9 +103,10 @@ def create_ark_graph(
     Notes
     -----
     ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``, ``step`` and ``end`` as they
-    happen, as objects with ``event`` and ``agent``. An agent takes two steps of LangGraph for each of its own, three
-    with `approve`; with a lower recursion limit it is given fewer. A limit of 3 leaves room for one, one of 2 for
-    none, so that the fallback answers.
+    happen, as objects with ``event`` and ``agent``. An agent takes one step of LangGraph for each of its own, two for
+    those that a person is asked of, and one more to end; with a lower recursion limit it is given fewer. A limit of 3
+    leaves room for one, one of 2 or 1 for none, so that the fallback answers. A graph of yours around this one needs 2:
+    LangGraph counts the look for what is left to do, and raises at 1 whatever its nodes do.
 
     Examples
     --------
@@ -131,8 +135,10 @@ def create_ark_graph(
     builder.add_conditional_edges(START, Node(joined.fan_out), ["agent", "vote"])
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
-    compiled = builder.compile(checkpointer=checkpointer, name="ark")
-    longest = joined.agent.nodes_a_step * ark.settings.max_steps + 2
+    compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark"), "ark_run")
+    if on_run is not None:
+        compiled.on_death = joined.died
+    longest = joined.agent.nodes_a_step * ark.settings.max_steps + 3
     return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
 
 
@@ -177,16 +183,29 @@ class _Joined:
         if not state.get("agents"):
             return None
         agents = state["agents"][: self.ark.settings.n_agents]  # a thread may have been begun with more
-        sessions = [ArkSession.from_dict(agent) for agent in agents]
         live = self.agent.runs.end(state["ark_run"]["id"])
+        sessions = [ArkSession.from_dict(agent) if live is None else live.load(agent) for agent in agents]
         seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
         if self.ark.on_run is not None:
             self.ark.on_run(run)
         return run
 
+    def died(self, live: Live, error: BaseException) -> None:
+        """Hand on what was done of a run that raised or was cancelled, unless it came to the vote or goes on."""
+        if live.waits and isinstance(error, GeneratorExit):  # who sees the interrupt in a stream may close it
+            return
+        if self.agent.runs.end(live.run["id"]) is None or self.ark.on_run is None:
+            return
+        try:
+            self.ark.on_run(live.broken_off())
+        except Exception as problem:  # what ended the run goes on
+            error.add_note(f"the run could not be handed on: {type(problem).__name__}: {problem}")
+
 
 def _output(run: Run | None, retrieval: Retrieval) -> Json:
+    if run is None and retrieval.query.strip():
+        retrieval.trace.note("fallback", failed="agents", error=NO_ROOM)
     answer: Json = plain(retrieval.to_dict())
     found = {"hits": answer["hits"], "trace": answer["trace"]}
     if run is None:  # what an earlier question left is none of this one's

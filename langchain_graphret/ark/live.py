@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from langgraph.errors import GraphInterrupt
 
-from graphret.ark import ArkSession, ArkSettings, Board
+from graphret.ark import ArkSession, ArkSettings, Board, Run
 from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
@@ -27,23 +27,26 @@ class Live:
     then it takes it for one that may still select anything, so that nothing is called settled that is not.
     """
 
-    def __init__(self, settings: ArkSettings) -> None:
+    def __init__(self, run: Json, settings: ArkSettings) -> None:
+        self.run = run
         self.board = Board(settings.n_agents, settings)
+        self.sessions: dict[int, ArkSession] = {}  # as they were last seen
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
-        self._paused = False
+        self.waits = False  # for a person
 
     def save(self, session: ArkSession) -> Json:
         """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
         saved = session.to_dict()
-        if session.stop is None:
-            self._kept[session.agent] = saved, session
+        self._kept[session.agent] = saved, session
         return saved
 
     def load(self, saved: Json) -> ArkSession:
         """Return an agent that was saved: read anew, unless it is the one just saved here and was not loaded since."""
         kept = self._kept.pop(saved["agent"], None)
-        return kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved)
+        session = kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved)
+        self.sessions[session.agent] = session
+        return session
 
     @contextmanager
     def paused(self, session: ArkSession) -> Iterator[None]:
@@ -51,11 +54,11 @@ class Live:
         try:
             yield
         except GraphInterrupt:
-            self._paused = True
+            self.waits = True
             raise
         spent = time.perf_counter() - seconds_of(session)
-        self.board.began = spent if self._paused else min(self.board.began, spent)
-        self._paused = False
+        self.board.began = spent if self.waits else min(self.board.began, spent)
+        self.waits = False
 
     def post(self, session: ArkSession) -> None:
         """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""
@@ -64,6 +67,14 @@ class Live:
             for loop, task in list(self._waiting):
                 with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
                     loop.call_soon_threadsafe(task.cancel)
+
+    def broken_off(self) -> Run:
+        """Return what was done of a run that ends here; its agents that have not stopped are cancelled."""
+        sessions = [ArkSession.from_dict(self.sessions[number].to_dict()) for number in sorted(self.sessions)]
+        for session in sessions:
+            session.end("cancelled")
+        settings = self.board.settings
+        return Run(sessions[0].question, sessions, self.board.seconds, settings.vote, self.run["created"])
 
     async def reply(self, asking: Coroutine[Any, Any, T]) -> T | None:
         """Await a reply, and return `None` where the run was ended meanwhile."""
@@ -88,12 +99,12 @@ class LiveRuns:
         self._runs: OrderedDict[str, Live] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, run: str, settings: ArkSettings, saved: Json) -> Live:
+    def of(self, run: Json, settings: ArkSettings, saved: Json) -> Live:
         """Return the run that an agent belongs to; the clock of one that is new here starts where the agent is."""
         with self._lock:
-            live = self._runs.get(run)
+            live = self._runs.get(run["id"])
             if live is None:
-                live = self._runs[run] = Live(settings)
+                live = self._runs[run["id"]] = Live(run, settings)
                 live.board.began = time.perf_counter() - seconds_of(ArkSession.from_dict(saved))
                 while len(self._runs) > _RUNS_KEPT:
                     self._runs.popitem(last=False)

@@ -51,9 +51,7 @@ class ArkOutput(TypedDict, total=False):
 class ArkState(TypedDict, total=False):
     """The state of `create_ark_graph`."""
 
-    # Under `astream_events` LangGraph hands back a subgraph's whole state, and with it the question, from every agent.
-    # A reduced `str` would be "" where there is none.
-    question: Annotated[Any, latest]
+    question: str
     k: Annotated[int | None, EphemeralValue]  # of this question alone: `ark_run` keeps them until the vote
     where: Annotated[Json | None, EphemeralValue]
     agents: Annotated[list[Json], by_agent]
@@ -81,12 +79,15 @@ class AgentOutput(TypedDict, total=False):
 
 
 class AgentState(TypedDict, total=False):
-    """The state of `create_ark_agent`; `refused` has the calls that a person did not approve, and why."""
+    """The state of `create_ark_agent`; `refused` has the calls that a person did not approve, and why.
+
+    Nothing of it outlasts the step after the one that wrote it, so that each question of a thread begins anew.
+    """
 
     question: Required[str]
-    agent: int
-    agents: list[Json]
-    selection: list[str]
-    refused: Mapping[str, str]
-    ark_run: Json
+    agent: Annotated[int, EphemeralValue]
+    agents: Annotated[list[Json], EphemeralValue]
+    selection: Annotated[list[str], EphemeralValue]
+    refused: Annotated[Mapping[str, str], EphemeralValue]
+    ark_run: Annotated[Json, EphemeralValue]
     remaining: RemainingSteps

@@ -38,7 +38,7 @@ from graphret.ark import Ark, ArkSettings, Run, Toolbox
 from graphret.errors import InvalidInput, RetrievalFailed, StoreError
 from graphret.llm.chat import ChatError, Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
-from langchain_graphret import ScriptedExplorer, create_ark_agent, create_ark_graph
+from langchain_graphret import CoreChat, ScriptedExplorer, create_ark_agent, create_ark_graph
 from langchain_graphret.ark import by_agent
 
 
@@ -145,10 +145,27 @@ def test_more_agents_than_threads_of_a_small_machine_run_at_once() -> None:
     assert stops(graph(asks, n_agents=12).invoke(ASK)) == ["finished"] * 12
 
 
+def json_of(*calls: tuple[str, dict[str, Any]]) -> str:
+    """A reply of a model that calls no tools."""
+    return json.dumps({"calls": [{"tool": tool, "arguments": arguments} for tool, arguments in calls]})
+
+
+def two_at_once() -> dict[str, Any]:
+    """Models of every kind that explore two nodes in their second turn."""
+    look = json_of(("global_search", {"query": "Bob Bell"}))
+    both = json_of(*(("explore_neighborhood", {"node": node}) for node in ("p1", "comedy")))
+    done = json_of(("select", {"nodes": ["f1"]}), ("finish", {}))
+    return {
+        "graphret's": models()[0],
+        "LangChain's": CoreChat(core=models()[0]),
+        "LangChain's, without tools": GenericFakeChatModel(messages=iter([look, both, done])),
+    }
+
+
+@pytest.mark.parametrize("model", two_at_once())
 @pytest.mark.parametrize("form", ["blocking", "awaited"])
-async def test_calls_of_one_turn_run_at_once_where_the_graph_is_elsewhere(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_calls_of_one_turn_run_at_once(form: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits until the other has begun."""
     together, run = threading.Barrier(2, timeout=10), Toolbox.run
 
     def meeting(self: Toolbox, name: str, arguments: Any) -> Any:
@@ -156,11 +173,10 @@ async def test_calls_of_one_turn_run_at_once_where_the_graph_is_elsewhere(
             together.wait()
         return run(self, name, arguments)
 
-    monkeypatch.setattr(Toolbox, "local", False)
     monkeypatch.setattr(Toolbox, "run", meeting)
-    compiled = graph(models()[0], n_agents=1)
+    compiled = graph(two_at_once()[model], n_agents=1)
     found = await (asyncio.to_thread(compiled.invoke, ASK) if form == "blocking" else compiled.ainvoke(ASK))
-    assert len(found["agents"][0]["steps"][1]["calls"]) == 2
+    assert [call["failed"] for call in found["agents"][0]["steps"][1]["calls"]] == [False, False]
     assert stops(found) == ["finished"]
 
 
@@ -199,10 +215,10 @@ def test_updates_show_each_agents_steps() -> None:
     chunks = [
         update
         for namespace, update in graph().stream(ASK, stream_mode="updates", subgraphs=True)
-        if namespace and "tools" in update
+        if namespace and "step" in update
     ]
     assert len(chunks) == 9
-    assert sorted(len(update["tools"]["agents"][0]["steps"]) for update in chunks) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert sorted(len(update["step"]["agents"][0]["steps"]) for update in chunks) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
 async def test_events_tell_of_models_and_nodes_below_the_graph() -> None:
@@ -211,36 +227,37 @@ async def test_events_tell_of_models_and_nodes_below_the_graph() -> None:
     answer = events[-1]["data"]["output"]
     assert len(answer["hits"]) == 4
     nodes = {event["metadata"].get("langgraph_node") for event in events if event["event"] == "on_chat_model_end"}
-    assert nodes == {"model"}
-    told = [event["data"] for event in events if event["event"] == "on_chain_stream" and event["name"] == "tools"]
+    assert nodes == {"step"}
+    told = [event["data"] for event in events if event["event"] == "on_chain_stream" and event["name"] == "step"]
     assert len(told) == sum(len(agent["steps"]) for agent in answer["agents"])
 
 
 def test_a_models_words_are_streamed_with_its_agent() -> None:
     chunks = list(graph(ScriptedExplorer()).stream(ASK, stream_mode="messages", subgraphs=True))
     assert len({namespace for namespace, _ in chunks}) == 3
-    assert {said["langgraph_node"] for _, (_, said) in chunks} == {"model"}
+    assert {said["langgraph_node"] for _, (_, said) in chunks} == {"step"}
 
 
 # -- limits
 
 
 @pytest.mark.parametrize("approve", [None, lambda call: False])
-@pytest.mark.parametrize("limit", range(2, 12))
+@pytest.mark.parametrize("limit", range(1, 10))
 async def test_it_ends_before_any_recursion_limit(limit: int, approve: Any) -> None:
-    nodes = 2 if approve is None else 3
-    fits = min(3, (limit - 1) // nodes)
+    fits = min(3, max(0, limit - 2) // (1 if approve is None else 2))
     config: Any = {"recursion_limit": limit}
     for found in (graph(approve=approve).invoke(ASK, config), await graph(approve=approve).ainvoke(ASK, config)):
         assert len(found["hits"]) == 4
-        assert [len(agent["steps"]) for agent in found.get("agents", [])] == ([] if limit == 2 else [fits] * 3)
+        assert [len(agent["steps"]) for agent in found.get("agents", [])] == ([] if limit < 3 else [fits] * 3)
         if limit > 2:
             assert stops(found) == ["finished" if fits == 3 else "steps"] * 3
+        if not fits:
+            assert "recursion limit leaves no room" in str(found["trace"])
 
 
 def test_an_agent_is_told_of_the_steps_that_a_limit_leaves_it() -> None:
     never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(50)])))
-    found = graph(never, n_agents=1).invoke(ASK, {"recursion_limit": 9})
+    found = graph(never, n_agents=1).invoke(ASK, {"recursion_limit": 6})
     assert len(found["agents"][0]["steps"]) == 4
     assert '{"steps_left": 1}' in found["agents"][0]["messages"][-3]["content"]
 
@@ -343,9 +360,6 @@ def test_over_http_through_a_langchain_model() -> None:
 
 
 def test_a_model_without_tools_is_driven_by_json_or_says_what_it_lacks() -> None:
-    def json_of(*calls: tuple[str, dict[str, Any]]) -> str:
-        return json.dumps({"calls": [{"tool": tool, "arguments": arguments} for tool, arguments in calls]})
-
     replies = [
         json_of(("global_search", {"query": "Bob Bell"})),
         json_of(("select", {"nodes": ["p1"]}), ("finish", {})),
@@ -392,6 +406,27 @@ class Several(TypedDict, total=False):
     agents: Annotated[list[dict[str, Any]], by_agent]
 
 
+@pytest.mark.parametrize("limit", range(2, 7))
+def test_it_ends_before_the_recursion_limit_of_a_graph_of_ones_own(limit: int) -> None:
+    for inner in (create_ark_agent(models()[0], STORE, INDEX), graph(models()[0], n_agents=1)):
+        builder = StateGraph(Own)
+        builder.add_node("explore", inner)
+        builder.add_edge(START, "explore")
+        found = builder.compile().invoke({"question": QUESTION}, {"recursion_limit": limit})
+        assert found["question"] == QUESTION
+        alone = inner.invoke({"question": QUESTION}, {"recursion_limit": limit})
+        assert stops(found) == stops(alone)
+
+
+def test_an_agent_ends_before_any_recursion_limit() -> None:
+    for limit, steps in ((1, 0), (2, 0), (3, 1), (4, 2), (5, 3)):
+        (agent,) = create_ark_agent(models()[0], STORE, INDEX).invoke(
+            {"question": QUESTION}, {"recursion_limit": limit}
+        )["agents"]
+        assert len(agent["steps"]) == steps
+        assert agent["error"] == (None if steps else "LangGraph's recursion limit leaves no room for another step")
+
+
 async def test_the_agent_is_a_node_of_ones_own_graph() -> None:
     builder = StateGraph(Own)
     builder.add_node("explore", create_ark_agent(models()[0], STORE, INDEX, max_steps=5))
@@ -412,8 +447,12 @@ async def test_several_agents_in_ones_own_graph() -> None:
     builder.add_conditional_edges(
         START, lambda state: [Send("explore", {**state, "agent": n}) for n in range(3)], ["explore"]
     )
-    found = await builder.compile().ainvoke({"question": QUESTION})
-    assert [one["selection"] for one in found["agents"]] == [list(nodes) for nodes in SELECTIONS]
+    compiled = builder.compile()
+    found = await compiled.ainvoke({"question": QUESTION})
+    events = [event async for event in compiled.astream_events({"question": QUESTION}, version="v2")]
+    for answer in (found, events[-1]["data"]["output"]):
+        assert [one["selection"] for one in answer["agents"]] == [list(nodes) for nodes in SELECTIONS]
+    assert found["question"] == QUESTION
     with pytest.raises(InvalidInput, match="agent: a number from 0 to 2"):
         agent.invoke({"question": QUESTION, "agent": 3})
 

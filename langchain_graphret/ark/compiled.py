@@ -1,0 +1,99 @@
+"""LangGraph's compiled graph with what ARK's need besides: room for one step, and word of runs that die."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.typing import InputT, OutputT, StateT
+
+from langchain_graphret.ark.live import Live
+
+_WATCH = "__graphret_run"
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a call of a graph has come to: the run under way, once it is."""
+
+    live: Live | None = None
+
+
+def watched() -> Watch | None:
+    """Return who watches the run that the node is part of."""
+    watch: Watch | None = get_config()["configurable"].get(_WATCH)
+    return watch
+
+
+class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
+    """A compiled graph that ends by itself under any recursion limit, and hands back from it what its output names.
+
+    LangGraph counts the look for what is left to do as a step: with a recursion limit of 1 it raises even where the
+    first node has ended the graph. Here one of 1 is taken for one of 2, with which the nodes see that there is no room.
+
+    Attributes
+    ----------
+    on_death
+        Called with the run under way when a call raises, is cancelled, or its stream is closed before the end. An
+        interrupt is no end.
+    """
+
+    on_death: Callable[[Live, BaseException], None] | None = None
+
+    @classmethod
+    def of(cls, compiled: CompiledStateGraph[StateT, None, InputT, OutputT], *also: str) -> Self:
+        """Return the graph as one of this class, whose state shows its output, and `also` these channels."""
+        made = cls(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
+        # A node that is a graph is streamed under `astream_events`, and what it streams is written to the graph around
+        # it: its whole state, and with it the question, once an agent, which no plain channel takes.
+        made.stream_channels = [*compiled.output_channels, *also]
+        return made
+
+    def copy(self, update: dict[str, Any] | None = None) -> Self:
+        """Return a copy, as `with_config` does."""
+        made = super().copy(update)
+        made.on_death = self.on_death
+        return made
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        """Stream the graph; see `CompiledStateGraph.stream`."""
+        watch, config = self._watching(config)
+        try:
+            yield from super().stream(input, config, **options)
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            self._died(watch, error)
+            raise
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+        """Stream the graph; see `CompiledStateGraph.astream`."""
+        watch, config = self._watching(config)
+        try:
+            async with aclosing(super().astream(input, config, **options)) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    yield chunk
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            self._died(watch, error)
+            raise
+
+    def _watching(self, config: RunnableConfig | None) -> tuple[Watch, RunnableConfig | None]:
+        watch = Watch()
+        given: dict[str, Any] = {**(config or {})}
+        if given.get("recursion_limit", (self.config or {}).get("recursion_limit")) == 1:
+            given["recursion_limit"] = 2
+        if self.on_death is not None:
+            given["configurable"] = {**given.get("configurable", {}), _WATCH: watch}
+        return watch, given or None  # type: ignore[return-value]
+
+    def _died(self, watch: Watch, error: BaseException) -> None:
+        if self.on_death is not None and watch.live is not None:
+            self.on_death(watch.live, error)
