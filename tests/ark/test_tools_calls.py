@@ -324,3 +324,24 @@ def test_an_instruction_in_a_text_stays_inside_one_string() -> None:
             assert set(line) <= {"id", "name", "type", "via", "text"}
     answer = tools.explore_neighborhood(HOSTILE[0])
     assert set(json.loads(answer.text)) == {"error"}
+
+
+@pytest.mark.parametrize("kind", ["words", "hybrid", "fields"])
+def test_no_call_waits_for_what_an_index_makes_when_it_is_first_searched(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = BM25Index.build(NODES)
+    dense = DenseIndex.build(words.table, HashingEncoder())
+    index = {"words": words, "hybrid": HybridIndex(words, dense), "fields": FieldIndex({"a": words, "b": dense})}[kind]
+    tools = Toolbox(MemoryStore.of(NODES, EDGES), index)
+
+    def made(*_: object) -> None:
+        raise AssertionError("it is made by the call")
+
+    monkeypatch.setattr("graphret.search.bm25.Bm25sScorer", made)
+    monkeypatch.setattr("scipy.sparse.csr_matrix.tocsc", made)
+    monkeypatch.setattr("scipy.sparse.csr_array.tocsc", made)
+    with pytest.raises(AssertionError, match="made by the call"):
+        BM25Index.build(NODES).search("piano", 1)
+    assert tools.global_search("piano").nodes[0] == "m1"
+    assert tools.explore_neighborhood("Tom Hanks", query="piano").nodes[0] == "m1"

@@ -31,6 +31,12 @@ class Columns:
     def __init__(self) -> None:
         self._places: tuple[NodeTable, NodeTable, NDArray[np.int64]] | None = None
 
+    def place(self, graph: Graph, index: ArrayIndex) -> None:
+        """Find out now where the nodes of a graph are in an index, and have its edges in order by target."""
+        graph.edges.entering(np.arange(0))
+        if len(graph.nodes.ids):
+            self._placed(graph.nodes, copy(index).table, np.arange(len(graph.nodes.ids)))
+
     def explore(self, graph: Graph, index: TextIndex, asked: Asked) -> Neighborhood:
         """Look at the neighbourhood of a node, which the graph holds."""
         nodes, edges = graph.nodes, graph.edges

@@ -1,4 +1,4 @@
-"""What a search finds, without what it only fills up with."""
+"""What a search finds, without what it only fills up with; and an index made ready to be searched."""
 
 from __future__ import annotations
 
@@ -26,6 +26,21 @@ def matching(index: TextIndex, query: str, k: int) -> list[str]:
     elif not (scores > 0).any() and getattr(index, "vector", "") is not None:  # which Neo4j's full text alone lacks
         return list(found.ids)
     return [one for one, score in zip(found.ids, scores.tolist(), strict=True) if score > 0]
+
+
+def make_ready(index: TextIndex) -> None:
+    """Have an index in this process make now what it would make when it is first searched by words."""
+    for one in _word_indexes(index):
+        known = next((term for term in one.counts.vocabulary.positions if len(one.term_ids(term))), None)
+        if known is not None:
+            one.scores(known)
+
+
+def _word_indexes(index: TextIndex) -> list[BM25Index]:
+    if isinstance(index, HybridIndex):
+        return [index.lexical]
+    parts = index.scorers.values() if isinstance(index, FieldIndex) else [index]
+    return [one for one in parts if isinstance(one, BM25Index)]
 
 
 def _lexical(index: TextIndex) -> list[BM25Index]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -16,7 +15,7 @@ from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Toolbox
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
-from graphret.llm.running import run_sync
+from graphret.llm.running import in_thread, run_sync
 from graphret.retriever import (
     Ask,
     Call,
@@ -31,6 +30,7 @@ from graphret.retriever import (
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 
@@ -103,6 +103,7 @@ class Ark(Retriever):
         self.models = callers(model, settings.n_agents)
         self.temperatures: list[Any] = one_each("temperature", temperature, settings.n_agents)
         self.hints = hints
+        self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
         self.on_failure = require_on_failure(on_failure)
@@ -117,9 +118,26 @@ class Ark(Retriever):
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
         return await self._explore(question, blocking=False)
 
-    def prompt(self) -> str:
-        """The system message, which describes the graph."""
-        return system_prompt(self.store.schema(), self.settings, hints=self.hints)
+    def prompt(self, *, refresh: bool = False) -> str:
+        """Return the system message, which describes the graph.
+
+        The schema of a `MemoryStore` is read again when the graph has changed, that of any other store once.
+
+        Parameters
+        ----------
+        refresh
+            Read it again: after a graph that is elsewhere has got new types or relations.
+        """
+        state = self._state()
+        known = None if refresh else self._prompt
+        if known is None or known[0] is not state:
+            made = system_prompt(self.store.schema(), self.settings, hints=self.hints)
+            self._prompt = known = state, made
+        return known[1]
+
+    def _state(self) -> object:
+        """What is another object when the graph has changed, as far as its store tells."""
+        return self.store.graph if isinstance(self.store, MemoryStore) else None
 
     def session(self, question: str, agent: int, prompt: str) -> ArkSession:
         """An agent, by its number from 0, that has not begun."""
@@ -128,7 +146,10 @@ class Ark(Retriever):
     async def _explore(self, question: str, *, blocking: bool) -> Run:
         problem: GraphretError | None = None
         try:
-            prompt = await asyncio.to_thread(self.prompt)  # which may have to read the schema
+            known = self._prompt
+            if known is None or known[0] is not self._state():
+                await in_thread(self.prompt)  # reads the schema
+            prompt = self.prompt()
         except Exception as error:
             prompt, problem = "", as_store_error(error)
         sessions = [self.session(question, number, prompt) for number in range(self.settings.n_agents)]

@@ -11,7 +11,7 @@ from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
-from graphret.ark.matching import matching
+from graphret.ark.matching import make_ready, matching
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
@@ -40,6 +40,9 @@ _TYPE, _RELATION = "node type", "relation"
 
 class Toolbox:
     """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
+
+    What an index in this process makes only when it is first searched by words is made here, so that no call waits
+    for it.
 
     `tools` are what an agent is offered, `operations` those of them that read the graph.
 
@@ -86,11 +89,9 @@ class Toolbox:
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
         self._columns = Columns()
-
-    @property
-    def local(self) -> bool:
-        """Whether calls are plain work in this process, with nothing to wait for."""
-        return isinstance(self.store, MemoryStore) and isinstance(self.index, ArrayIndex)
+        make_ready(index)
+        if isinstance(store, MemoryStore) and isinstance(index, ArrayIndex):
+            self._columns.place(store.graph, index)
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""

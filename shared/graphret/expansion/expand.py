@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -92,7 +93,7 @@ class Expand(Retriever):
         result: Retrieval = yield Compute(
             lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace)
         )
-        return result
+        return replace(result, hits=_with_seeds(result.hits, hits))
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:
         """Return the graph and the index where both are in this process, over one table of nodes."""
@@ -168,6 +169,15 @@ class Expand(Retriever):
             if node is not None and node.id not in seen:
                 hits.append(Hit(node, min(score, floor), (Evidence("fill"),)))
         return hits
+
+
+def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
+    """Return the hits, those that were seeds with what the seeds' retriever said of them: votes, paths, plans."""
+    said = {seed.id: [one for one in seed.evidence if one.kind not in ("seed", "fill")] for seed in seeds}
+    return [
+        replace(hit, evidence=(*hit.evidence, *(one for one in said.get(hit.id, ()) if one not in hit.evidence)))
+        for hit in hits
+    ]
 
 
 def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> list[Hit]:
