@@ -59,22 +59,60 @@ def test_a_limit_is_one_for_each_anchor_whatever_its_degree(
             assert store.neighbors(ids, **given) == expected_neighbors(*graph, ids, **given), (ids, given)
 
 
-def test_a_hub_among_others_is_not_read_whole(
-    store: LadybugStore, graph: tuple[list[Node], list[Edge]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, rows = 0, Session.rows
+@pytest.fixture(scope="module")
+def large() -> Iterator[tuple[LadybugStore, list[Node], list[Edge]]]:
+    """Hubs of thousands of edges: of one weight, of many, of two; one of hundreds of edges to each of three nodes."""
+    rng = random.Random(2)
+    nodes = [Node(f"n{i:04}", ("Node",)) for i in range(2_500)]
+    kinds = [[1.0], [i / 1_000 for i in range(1_000)], [2.0, *[1.0] * 800]]
+    weights = {f"n{i:04}": kinds[i % 3] for i in range(9)}
+    edges = [
+        Edge(hub, "TO", node.id, rng.choice(own))
+        for hub, own in weights.items()
+        for node in rng.sample(nodes[10:], 1_000)
+    ]
+    edges += [Edge("n0009", "TO", f"n00{i % 3 + 10}", 1.0, {"source_row": i}) for i in range(900)]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes, edges)
+        yield store, nodes, edges
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows that each statement returned."""
+    counts: list[int] = []
+    rows = Session.rows
 
     def counting(self: Session, *arguments: Any) -> list[list[Any]]:
-        nonlocal read
         found = rows(self, *arguments)
-        read += len(found)
+        counts.append(len(found))
         return found
 
     monkeypatch.setattr(Session, "rows", counting)
-    touching = sum(HUBS[0] in (e.source, e.target) or HUBS[1] in (e.source, e.target) for e in graph[1])
-    assert touching > 1_000
-    assert len(store.neighbors([*HUBS[:2], "n005"], limit=5)) <= 15
-    assert read < touching / 4
+    return counts
+
+
+@pytest.mark.parametrize("limit", [3, 40])
+@pytest.mark.parametrize(
+    ("hubs", "most"),
+    [
+        (["n0000"], 5),
+        ([f"n{i:04}" for i in range(9)], 5),
+        ([f"n{i:04}" for i in range(9)] + ["n1000"], 6),
+        (["n0009"], 6),
+        ([f"n{i:04}" for i in range(10)], 7),
+    ],
+    ids=repr,
+)
+def test_hubs_are_not_read_whole_and_not_one_by_one(
+    large: tuple[LadybugStore, list[Node], list[Edge]], statements: list[int], hubs: list[str], most: int, limit: int
+) -> None:
+    store, nodes, edges = large
+    statements.clear()
+    found = store.neighbors(hubs, direction="out", limit=limit)
+    assert len(statements) <= most
+    assert "n0009" in hubs or sum(statements) < 500 * len(hubs)
+    assert found == expected_neighbors(nodes, edges, hubs, direction="out", limit=limit)
 
 
 @pytest.fixture(scope="module")

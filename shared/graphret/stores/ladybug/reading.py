@@ -11,14 +11,13 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import require_direction, require_limit, require_names
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
+from graphret.stores.ladybug.hubs import Around
 from graphret.stores.ladybug.names import quoted
 from graphret.stores.ladybug.records import (
     EdgeReader,
     NodeReader,
     edge_key,
-    edge_order,
     id_expression,
-    key_expression,
     keys_of,
     match_by_key,
     node_id,
@@ -29,9 +28,6 @@ from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 BLOCK = 10_000
-
-#: A statement of its own takes as long as reading so many edges more.
-WORTH_A_QUERY = 200
 
 
 class Reader:
@@ -139,35 +135,18 @@ class Reader:
         direction: str,
         limit: int | None,
     ) -> Iterator[tuple[str, tuple[Any, ...], Edge]]:
-        """The edges of nodes of one table in one direction, each with its node and its key.
-
-        The match of the edges is optional only in form: it makes the database start from the nodes, where otherwise
-        it goes through every edge of the table. With a limit, no more edges of a hub are returned.
-        """
+        """The edges of nodes of one table in one direction, each with its node and its key."""
         table = catalog.nodes[anchor]
         keys = keys_of(table, ids)
         near, far = (0, 1) if direction == "out" else (1, 0)
         for reader in map(EdgeReader, relation_groups(t for t in relations if any(p[near] == anchor for p in t.pairs))):
             reached = {p[far] for t in reader.tables.values() for p in t.pairs if p[near] == anchor}
             for condition in self._conditions(session, [catalog.nodes[t] for t in sorted(reached)], other, "m"):
-                pattern = f"[{reader.pattern('r')}]"
-                arrow = f"-{pattern}->" if direction == "out" else f"<-{pattern}-"
-                end = id_expression(condition.group.first, "m")
-                where = "" if condition.text == "true" else f"WHERE {condition.text} "
-                match = (
-                    f"UNWIND $ids AS i {match_by_key(table)} "
-                    f"OPTIONAL MATCH (n){arrow}({condition.group.pattern('m')}) {where}"
-                    f"WITH n, r, m WHERE r IS NOT NULL RETURN "
-                )
-                of_edge = f"{id_expression(table, 'n')}, {end}, {reader.expressions('r')}"
-                of_edge += "" if reader.native else f", {reader.place('r')}"
-                for some, cut in _windows(session, match, table, keys, condition, reader, limit):
-                    rows = session.rows(match + of_edge + cut, {"ids": some, **condition.parameters})
-                    for near_id, far_id, *values in rows:
-                        place = () if reader.native else (values.pop(),)
-                        ends = node_id(near_id), node_id(far_id)
-                        edge = reader.edge(ends[near], ends[far], values)
-                        yield ends[0], (*edge_key(edge), *place), edge
+                for near_id, far_id, *values in Around(session, table, reader, condition, direction).rows(keys, limit):
+                    place = () if reader.native else (values.pop(),)
+                    ends = node_id(near_id), node_id(far_id)
+                    edge = reader.edge(ends[near], ends[far], values)
+                    yield ends[0], (*edge_key(edge), *place), edge
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
@@ -287,37 +266,6 @@ def _require_ids(ids: Iterable[str]) -> list[str]:
     if isinstance(ids, str):
         raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
     return list(ids)
-
-
-def _windows(
-    session: Session,
-    match: str,
-    table: NodeTable,
-    keys: list[Any],
-    condition: Condition,
-    reader: EdgeReader,
-    limit: int | None,
-) -> Iterator[tuple[list[Any], str]]:
-    """Anchors in groups, each with the order and limit under which its edges are read.
-
-    The dialect has no limit by anchor: no subquery, no sorted list of structures, and a union takes longer with every
-    branch. So hubs are asked for one by one, and all other anchors together, whole. Of 20,000 edges, ten come in 25 ms
-    in this way; all of them take 270 ms to read.
-    """
-    order = edge_order(condition.group.first, reader) if limit is not None else None
-    if order is None:
-        yield keys, ""
-        return
-    cut, hubs = f" ORDER BY {order} LIMIT {limit}", keys
-    if len(keys) > 1:
-        rows = session.rows(f"{match}{key_expression(table, 'n')}, count(*)", {"ids": keys, **condition.parameters})
-        most = (limit or 0) + WORTH_A_QUERY
-        hubs = sorted(key for key, n in rows if n > most)
-        there = {key for key, n in rows if n <= most}
-        if there:
-            yield [key for key in keys if key in there], ""
-    for hub in hubs:
-        yield [hub], cut
 
 
 __all__ = ["BLOCK", "NodeTable", "Reader"]

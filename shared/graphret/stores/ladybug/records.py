@@ -52,21 +52,15 @@ def key_expression(table: NodeTable, variable: str) -> str:
     return f"{variable}.{quoted(table.id_column)}" if table.id_column else f"offset(id({variable}))"
 
 
-def edge_order(end: NodeTable, reader: EdgeReader) -> str | None:
-    """Return the order of edges ``r`` from one node to ``m``: by weight, the heaviest first, then as their keys are.
+def end_text(end: NodeTable) -> str | None:
+    """Return the text of the id of ``m``, by which edges from one node are ordered.
 
     `None` where the database does not order ids as Python does.
     """
     own = id_expression(end, "m")
     kind = end.columns[end.id_column] if end.id_column else "INTERNAL_ID"
     text = f"CAST({own} AS STRING)" if kind == "INTERNAL_ID" else text_expression(own, kind)
-    if text is None:
-        return None
-    if not end.native:
-        text = f"CASE WHEN {own} IS NULL THEN 'None' ELSE {text} END"
-    rows = "r.source_row IS NOT NULL, r.source_row, r.target_row IS NOT NULL, r.target_row" if reader.native else ""
-    weight = "CASE WHEN r.weight IS NULL THEN 1.0 ELSE r.weight + 0.0 END DESC" if "weight" in reader.columns else ""
-    return ", ".join(part for part in (weight, text, "label(r)", rows, reader.place("r")) if part)
+    return text if text is None or end.native else f"CASE WHEN {own} IS NULL THEN 'None' ELSE {text} END"
 
 
 class NodeReader:
@@ -131,6 +125,11 @@ class EdgeReader:
     def expressions(self, variable: str) -> str:
         """Return what a query returns of an edge."""
         return ", ".join([f"label({variable})", *(f"{variable}.{quoted(column)}" for column in self.columns)])
+
+    @property
+    def weight(self) -> str:
+        """What a query compares edges ``r`` by, the heaviest first; zero has one sign."""
+        return "CASE WHEN r.weight IS NULL THEN 1.0 ELSE r.weight + 0.0 END" if "weight" in self.columns else "1.0"
 
     def place(self, variable: str) -> str:
         """Return what tells edges apart that are equal but for their properties, in what something else wrote."""

@@ -144,8 +144,7 @@ class Sampler:
         if step <= 1:
             return ""
         self.cut = True
-        scattered = f"(offset(id({variable})) * {_SPREAD} + {_WHOLE // 2}) % {_WHOLE}"
-        return f" AND {scattered} < {_WHOLE // step}"
+        return f" AND {drawn(variable, step)}"
 
     def _estimated(self) -> Counter[Triple]:
         """Count the edges of some of the sources."""
@@ -195,3 +194,8 @@ class Sampler:
             edges = [reader.in_cypher(reader.edge("", "", row)) for row in rows]
             self.cut |= len(edges) < n
             builder.observe_edges(edges, times=max(1, round(n / len(edges))) if edges else 1)
+
+
+def drawn(variable: str, step: int) -> str:
+    """Return the condition that draws one of so many nodes, by a hash of their places."""
+    return f"(offset(id({variable})) * {_SPREAD} + {_WHOLE // 2}) % {_WHOLE} < {_WHOLE // step}"
