@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphret.cypher import check
-from graphret.schema import PropertySchema
+from graphret.schema import PropertySchema, SchemaBuilder
 from graphret.stores import MemoryStore, summary
 from graphret.testing.graphs import EDGES, NODES
 from graphret.types import Edge, Node
@@ -78,9 +78,16 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
 
 
 def test_many_sets_of_labels_share_the_sample(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "_IN_ALL", 90)
-    monkeypatch.setattr(summary, "_LEAST", 5)
-    assert [len(at) for at, _ in summary._sample(large.graph.nodes.labels, 3, 50)] == [30, 30, 4]
+    read: list[int] = []
+    monkeypatch.setattr(summary, "_PROBED", 1)
+    monkeypatch.setattr(SchemaBuilder, "observe_nodes", lambda self, nodes, times=1: read.extend(times for _ in nodes))
+    for in_all, values, expected in ((90, 10**6, 64), (90, 40, 36), (2, 10**6, 2)):
+        read.clear()
+        monkeypatch.setattr(summary, "_IN_ALL", in_all)
+        monkeypatch.setattr(summary, "_VALUES", values)
+        summary.graph_schema(large.graph.nodes, large.graph.edges, 50)
+        assert len(read) == expected
+    assert read == [1796, 200]
 
 
 @pytest.mark.parametrize("dense", [0, 1 << 20])
@@ -89,6 +96,69 @@ def test_triples_are_counted_block_by_block(large: MemoryStore, monkeypatch: pyt
     monkeypatch.setattr(summary, "_BLOCK", 1000)
     monkeypatch.setattr(summary, "_DENSE", dense)
     assert summary.triples(large.graph.nodes, large.graph.edges) == whole
+    assert not whole[1]
+
+
+@pytest.fixture
+def labelled(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    """Nearly every node has labels of its own among twelve; of the 20,000 edges one has the relation RARE."""
+    monkeypatch.setattr(summary, "_DENSE", 0)
+    monkeypatch.setattr(summary, "_COUNTED", 1000)
+    monkeypatch.setattr(summary, "_DRAWN", 8000)
+    rng = np.random.default_rng(0)
+    sets = [tuple(f"L{i:02d}" for i in sorted(rng.choice(12, rng.integers(1, 5), replace=False))) for _ in range(800)]
+    relation = np.arange(20_000) % 2
+    relation[7] = 2
+    ends = rng.integers(1000, size=(2, 20_000))
+    return MemoryStore.from_arrays(
+        [f"n{i:04d}" for i in range(1000)],
+        labels=rng.integers(800, size=1000),
+        label_sets=sets,
+        source=ends[0],
+        target=ends[1],
+        relation=relation,
+        relations=["EVEN", "ODD", "RARE"],
+    )
+
+
+@pytest.mark.parametrize(("pairs", "off"), [(10**6, 0.2), (16_000, 0.3)])
+def test_triples_of_very_many_sets_of_labels_are_estimated(
+    labelled: MemoryStore, monkeypatch: pytest.MonkeyPatch, pairs: int, off: float
+) -> None:
+    monkeypatch.setattr(summary, "_PAIRS", pairs)
+    schema = labelled.schema()
+    monkeypatch.setattr(summary, "_PAIRS", 10**6)
+    monkeypatch.setattr(summary, "_COUNTED", 10**6)
+    exact, drawn = summary.triples(labelled.graph.nodes, labelled.graph.edges)
+    assert schema.sampled
+    assert not drawn
+    assert set(schema.relations) <= set(exact)
+    assert schema.relation_names == ["EVEN", "ODD", "RARE"]
+    frequent = [triple for triple in exact if triple[1] != "RARE" and exact[triple] > 300]
+    assert len(frequent) > 200
+    assert all(schema.relations[triple] == pytest.approx(exact[triple], rel=3 * off) for triple in frequent)
+    errors = [abs(schema.relations[triple] / exact[triple] - 1) for triple in frequent]
+    assert np.mean(errors) < off / 2
+    assert sum(schema.relations.values()) == pytest.approx(sum(exact.values()), rel=0.05)
+
+
+def test_an_estimated_schema_warns_of_a_triple_that_it_lacks(labelled: MemoryStore) -> None:
+    schema = labelled.schema()
+    missing = next(
+        (source, target)
+        for source in sorted(schema.labels)
+        for target in sorted(schema.labels)
+        if (source, "RARE", target) not in schema.relations
+    )
+    report = check(f"MATCH (a:{missing[0]})-[:RARE]->(b:{missing[1]}) RETURN a, b LIMIT 5", schema)
+    assert not report.errors
+    assert report.warnings
+    assert schema == MemoryStore(labelled.graph).schema()
+
+
+def test_an_empty_graph_has_an_empty_schema() -> None:
+    schema = MemoryStore().schema()
+    assert (schema.labels, schema.relations, schema.sampled) == ({}, {}, False)
 
 
 def test_a_query_by_a_second_label_has_the_right_ends() -> None:

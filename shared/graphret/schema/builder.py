@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphret.schema.model import GraphSchema, PropertySchema
 from graphret.types import Edge, Node
@@ -38,9 +38,10 @@ class SchemaBuilder:
     def observe_nodes(self, nodes: Iterable[Node], times: int = 1) -> None:
         """Read a block of nodes, each of which stands for so many of the graph."""
         for node in nodes:
+            seen = _seen(node.properties)
             for label in dict.fromkeys(node.labels):
                 self._labels[label] += times
-                _observe(self._of_label.setdefault(label, {}), node.properties, times)
+                _observe(self._of_label.setdefault(label, {}), seen, times)
 
     def observe_edges(
         self, edges: Iterable[Edge], labels: Mapping[str, Sequence[str]] | None = None, times: int = 1
@@ -54,7 +55,7 @@ class SchemaBuilder:
         """
         for edge in edges:
             self._relations[edge.relation] += times
-            _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties, times)
+            _observe(self._of_relation.setdefault(edge.relation, {}), _seen(edge.properties), times)
             if labels is not None and edge.source in labels and edge.target in labels:
                 pairs = product(*(dict.fromkeys(labels[end]) or ("",) for end in (edge.source, edge.target)))
                 self._triples.update({(source, edge.relation, target): times for source, target in pairs})
@@ -118,45 +119,63 @@ def merged_type(types: Iterable[str]) -> str:
     return "ANY"
 
 
+class _Example(NamedTuple):
+    """A value as it is shown, and the text by which it is told apart."""
+
+    text: str
+    value: Any
+
+
+#: A property by name, its type and how it is shown, if it is.
+_Seen = tuple[str, str, _Example | None]
+
+
 class _Property:
     def __init__(self) -> None:
         self.n = 0
         self.types: set[str] = set()
-        self.values: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
+        self.values: dict[str, Any] = {}
 
     def schema(self, owners: int, examples: int) -> PropertySchema:
-        likeliest = sorted(self.values.items(), key=lambda item: (-item[1], item[0]))[:examples]
+        likeliest = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:examples]
         return PropertySchema(
             merged_type(self.types),
             self.n / owners if owners else 0.0,
-            tuple(json.loads(text) for text, _ in likeliest),
+            tuple(self.values[text] for text, _ in likeliest),
         )
 
 
-def _observe(known: dict[str, _Property], properties: Mapping[str, Any], times: int) -> None:
-    for name, value in properties.items():
-        if value is None:
-            continue
+def _seen(properties: Mapping[str, Any]) -> list[_Seen]:
+    return [(name, type_of(value), _example(value)) for name, value in properties.items() if value is not None]
+
+
+def _observe(known: dict[str, _Property], properties: Iterable[_Seen], times: int) -> None:
+    for name, kind, example in properties:
         seen = known.get(name)
         if seen is None:
             seen = known[name] = _Property()
         seen.n += times
-        seen.types.add(type_of(value))
-        if (example := _example(value)) is not None and (example in seen.values or len(seen.values) < _VALUES_COUNTED):
-            seen.values[example] += times
+        seen.types.add(kind)
+        if example is None:
+            continue
+        text, value = example
+        if text in seen.counts:
+            seen.counts[text] += times
+        elif len(seen.counts) < _VALUES_COUNTED:
+            seen.counts[text], seen.values[text] = times, value
 
 
-def _example(value: Any) -> str | None:
-    """Return a value as JSON, shortened; `None` for what shows little: an object, or a list of them."""
-    if isinstance(value, str):
-        return json.dumps(_cut(value))
+def _example(value: Any) -> _Example | None:
+    """Return a value, shortened, with its JSON; `None` for what shows little: an object, or a list of them."""
     if isinstance(value, (list, tuple)):
         short = [_cut(v) if isinstance(v, str) else v for v in value[:_LIST_LENGTH]]
         plain = short and all(isinstance(v, (str, int, float, bool)) for v in short)
-        return json.dumps(short) if plain else None
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    return None if isinstance(value, Mapping) else json.dumps(_cut(str(value)))
+        return _Example(json.dumps(short), short) if plain else None
+    if isinstance(value, Mapping):
+        return None
+    shown = value if isinstance(value, (bool, int, float)) else _cut(str(value))
+    return _Example(json.dumps(shown), shown)
 
 
 def _cut(value: str) -> str:

@@ -133,9 +133,10 @@ class MemoryStore(Following):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their exact counts, and properties, sampled where the graph is large.
+        """Return labels and triples with their counts, and properties, the last two sampled where the graph is large.
 
-        An edge counts under every pair of the labels of its ends.
+        An edge counts under every pair of the labels of its ends. Triples are counted exactly unless a large graph has
+        thousands of sets of labels, when they are estimated from some of the edges of each relation.
         """
         graph, known = self.graph, self._schema
         if known is None or known[0] is not graph:
