@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
     """Return a value in plain JSON types, which survive a checkpointer."""
     if type(value) in _PLAIN:
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the former is quick to tell
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
         return [plain(item) for item in value]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 
@@ -42,17 +44,38 @@ def test_agents_that_fail_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None
             asyncio.run(system([bench.Simulated(0, 2, waits=False)], "no such words"))  # nothing is shown to select
 
 
+def test_the_policy_answers_the_questions_of_the_load_in_every_system() -> None:
+    store, index, asked = bench.films()
+    assert len(set(asked)) == bench.QUESTIONS
+    for name, system in bench.systems(store, index).items():
+        models = [bench.Explorer(agent, waits=False) for agent in range(2)]
+        for question in asked[:3]:
+            stages = asyncio.run(system(models, question))["stages"]
+            summary = next(stage for stage in stages if stage["name"] == "explore")
+            assert summary["stopped"] == {"finished": 2}, name
+            assert next(stage["ranking"] for stage in stages if stage["name"] == "vote"), question
+        assert len(models[0].thought) >= 9
+
+
 async def test_a_question_is_measured_against_its_own_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "FASTEST", 0.001)
     monkeypatch.setattr(bench, "SLOWEST", 0.002)
-    asked: list[str] = []
+    store, index, asked = bench.films()
+    system = bench.systems(store, index)["core"]
+    models: list[bench.Explorer] = []
+    took: dict[str, float] = {}
 
-    async def system(models: object, question: str) -> None:
-        asked.append(question)
+    async def slower(given: Any, question: str) -> None:
+        models[:] = given
+        start = time.perf_counter()
+        await system(given, question)
         await asyncio.sleep(0.05)  # longer than its models together
+        took[question] = time.perf_counter() - start
 
-    of_all, of_slowest = await bench.together(system, 5)
-    assert len(set(asked)) == 5
+    of_all, of_slowest, thought = await bench.together(slower, asked[:5])
+    waited = {question: [model.waited[question] for model in models] for question in asked[:5]}
+    assert len(took) == 5
+    assert of_all[0] >= min(took[question] / sum(waited[question]) for question in took) > 1.0
     assert of_slowest == sorted(of_slowest)
-    assert of_all[0] > 1.0
     assert all(slowest > each for slowest, each in zip(of_slowest, of_all, strict=True))
+    assert thought > 0

@@ -1,7 +1,8 @@
 """What running ARK's agents costs beside their models: agents at once, each step, and many questions at once.
 
-The model is simulated: it answers after 50 to 500 ms, drawn anew for each reply, or at once. The core's `Ark` is
-measured, and the LangGraph graph of `langchain_graphret` with a LangChain chat model.
+The core's `Ark` is measured, and the LangGraph graph of `langchain_graphret` with a LangChain chat model. For one
+question the model is simulated: always as many replies, each after 50 to 500 ms, drawn anew, or at once. For many at
+once it is `ScriptedExplorer`, behind the same delays, on the excerpt of MetaQA that comes with the package.
 
 ``python -m graphret.evaluation.bench_ark_latency``
 """
@@ -14,14 +15,19 @@ import random
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
-from graphret.ark import Ark, ArkSettings, Toolbox
+from graphret.ark import Ark, ArkSettings, ScriptedExplorer, Toolbox
 from graphret.errors import GraphretError
 from graphret.evaluation.figures import Figure, Report
+from graphret.graphs.example import KB
+from graphret.graphs.loading import memory_store
+from graphret.graphs.metaqa import read_metaqa
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
+from graphret.llm.running import in_thread
 from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
@@ -29,34 +35,87 @@ from graphret.types import Edge, Node
 AGENTS, STEPS, QUESTIONS = 3, 8, 50
 FASTEST, SLOWEST = 0.05, 0.5
 _NODES, _DEGREE = 5_000, 4
+_KINDS = (
+    "who starred in the film {}",
+    "which films were directed by the director of {}",
+    "who are the actors in the films directed by the director of {}",
+)
 _WORDS = ("red", "blue", "green", "old", "new", "north", "south", "river", "stone", "night", "garden", "winter")
 
+Model: TypeAlias = "Simulated | Explorer"
+
 #: Asks a question of agents with these models, and returns the trace when they have answered.
-System = Callable[[Sequence["Simulated"], str], Coroutine[Any, Any, Any]]
+System = Callable[[Sequence[Model], str], Coroutine[Any, Any, Any]]
 
 
-class Simulated:
-    """A chat model that takes its time: it searches, explores what it is shown, selects and finishes.
+class Delayed:
+    """How long the replies of an agent's model take.
 
     Parameters
     ----------
     agent
         Whose delays are drawn.
-    steps
-        How many replies it gives.
     waits
         Whether it waits at all.
     """
 
-    def __init__(self, agent: int, steps: int = STEPS, *, waits: bool = True) -> None:
-        self.name = f"simulated-{agent}"
+    def __init__(self, agent: int, *, waits: bool = True) -> None:
         self.agent = agent
-        self.steps = steps
         self.waits = waits
 
     def delay(self, question: str, step: int) -> float:
         """Seconds before the reply of a step, from 0."""
         return random.Random(f"{question}/{self.agent}/{step}").uniform(FASTEST, SLOWEST) if self.waits else 0.0
+
+
+class Explorer(Delayed):
+    """`ScriptedExplorer`, as slow as a model: `waited` has the seconds by question, `thought` those of its own work."""
+
+    def __init__(self, agent: int, *, waits: bool = True) -> None:
+        super().__init__(agent, waits=waits)
+        self.policy = ScriptedExplorer()
+        self.name = f"{self.policy.name}-{agent}"
+        self.waited: Counter[str] = Counter()
+        self.thought: list[float] = []
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Answer after a while."""
+        time.sleep(self._delay(messages))
+        return self._reply(messages, options)
+
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Answer after a while."""
+        await asyncio.sleep(self._delay(messages))
+        return self._reply(messages, options)
+
+    def _delay(self, messages: Sequence[Message]) -> float:
+        step, question, _ = _step(messages)
+        seconds = self.delay(question, step)
+        self.waited[question] += seconds  # type: ignore[assignment]
+        return seconds
+
+    def _reply(self, messages: Sequence[Message], options: dict[str, Any]) -> Reply:
+        start = time.perf_counter()
+        reply = self.policy.chat(messages, **options)
+        self.thought.append(time.perf_counter() - start)
+        return reply
+
+
+class Simulated(Delayed):
+    """A chat model that takes its time: it searches, explores what it is shown, selects and finishes.
+
+    Parameters
+    ----------
+    agent, waits
+        See `Delayed`.
+    steps
+        How many replies it gives.
+    """
+
+    def __init__(self, agent: int, steps: int = STEPS, *, waits: bool = True) -> None:
+        super().__init__(agent, waits=waits)
+        self.name = f"simulated-{agent}"
+        self.steps = steps
 
     def seconds(self, question: str) -> float:
         """Seconds that all replies to a question take together."""
@@ -141,29 +200,39 @@ def graph() -> tuple[MemoryStore, BM25Index]:
     return MemoryStore.of(nodes, edges), BM25Index.build(nodes)
 
 
+def films() -> tuple[MemoryStore, BM25Index, list[str]]:
+    """Return the excerpt of MetaQA, its index, and questions of one hop, two and three."""
+    tables = read_metaqa(KB)
+    store = memory_store(tables)
+    films = sorted(node.name for block in store.nodes() for node in block if "Movie" in node.labels)
+    asked = [kind.format(film) for film in films for kind in _KINDS]
+    return store, BM25Index.of_store(store), random.Random(0).sample(asked, QUESTIONS)
+
+
 def systems(store: MemoryStore, index: BM25Index) -> dict[str, System]:
     """Return what is measured: the core, and the LangGraph graph in both of its forms."""
-    from langchain_graphret import create_ark_graph
+    from langchain_graphret import CoreChat, create_ark_graph
 
-    def settings(models: Sequence[Simulated]) -> ArkSettings:
+    def settings(models: Sequence[Model]) -> ArkSettings:
         return ArkSettings(n_agents=len(models), early_stop=False)
 
     @lru_cache(maxsize=1)
-    def ark(*models: Simulated) -> Ark:
+    def ark(*models: Model) -> Ark:
         return Ark(store, index, models, settings=settings(models))
 
     @lru_cache(maxsize=1)
-    def compiled(*models: Simulated) -> Any:
-        return create_ark_graph([in_langchain(model) for model in models], store, index, settings=settings(models))
+    def compiled(*models: Model) -> Any:
+        given = [CoreChat(core=one) if isinstance(one, Explorer) else in_langchain(one) for one in models]
+        return create_ark_graph(given, store, index, settings=settings(models))
 
-    async def core(models: Sequence[Simulated], question: str) -> Any:
+    async def core(models: Sequence[Model], question: str) -> Any:
         return _finished((await ark(*models).aretrieve(question)).trace.to_dict())
 
-    async def awaited(models: Sequence[Simulated], question: str) -> Any:
+    async def awaited(models: Sequence[Model], question: str) -> Any:
         return _finished((await compiled(*models).ainvoke({"question": question}))["trace"])
 
-    async def blocking(models: Sequence[Simulated], question: str) -> Any:
-        answer = await asyncio.to_thread(compiled(*models).invoke, {"question": question})
+    async def blocking(models: Sequence[Model], question: str) -> Any:
+        answer = await in_thread(lambda: compiled(*models).invoke({"question": question}))
         return _finished(answer["trace"])
 
     return {"core": core, "LangGraph, ainvoke": awaited, "LangGraph, invoke": blocking}
@@ -215,20 +284,25 @@ def bare_calls(store: MemoryStore, index: BM25Index, steps: int = 20, rounds: in
     return statistics.median(took) / steps
 
 
-async def together(system: System, n: int = QUESTIONS) -> tuple[list[float], list[float]]:
-    """Ask `n` questions at once; each one's seconds against those of its models, of all agents and of the slowest."""
-    models = [Simulated(agent) for agent in range(AGENTS)]
-    asked = [f"a garden in winter {number}" for number in range(n)]
+async def together(system: System, asked: Sequence[str]) -> tuple[list[float], list[float], float]:
+    """Ask questions at once.
+
+    Returns each one's seconds against those that its models waited, of all agents and of the slowest, in order of size,
+    and the seconds of the policy's own work in a reply, the median.
+    """
+    models = [Explorer(agent) for agent in range(AGENTS)]
     took = await asyncio.gather(*(_seconds(system(models, question)) for question in asked))
-    spent = [[model.seconds(question) for model in models] for question in asked]
+    spent = [[model.waited[question] for model in models] for question in asked]
     pairs = list(zip(took, spent, strict=True))
-    return sorted(one / sum(each) for one, each in pairs), sorted(one / max(each) for one, each in pairs)
+    thought = statistics.median(seconds for model in models for seconds in model.thought)
+    return sorted(one / sum(each) for one, each in pairs), sorted(one / max(each) for one, each in pairs), thought
 
 
 def latency(report: Report) -> None:
     """Agents at once, the overhead of a step, and many questions at once, for the core and for LangGraph.
 
-    Figures are those of the median round.
+    Figures are those of the median round. The policy's own work is no part of the seconds of the models, and takes time
+    from all questions: it is done in this process.
     """
     store, index = graph()
     bare = bare_calls(store, index)
@@ -242,16 +316,22 @@ def latency(report: Report) -> None:
         step = asyncio.run(a_step(system, bare)) * 1e3
         what = f"ARK ({name}): a step, without its model and its call"
         report.figures[f"ark step, {name}"] = Figure(what, step, unit="ms", target=5.0)
-        if name.endswith(" invoke"):
-            continue  # a thread an agent: servers of many questions use the other form
-        rounds = sorted((asyncio.run(together(system)) for _ in range(3)), key=lambda found: found[0][-1])
-        of_all, of_slowest = rounds[1]
+    _load(report)
+
+
+def _load(report: Report) -> None:
+    store, index, asked = films()
+    for name, system in systems(store, index).items():
+        asyncio.run(system([Explorer(agent, waits=False) for agent in range(AGENTS)], asked[0]))
+        rounds = sorted((asyncio.run(together(system, asked)) for _ in range(3)), key=lambda found: found[1][-1])
+        of_all, of_slowest, thought = rounds[1]
         what = f"ARK ({name}): {QUESTIONS} questions at once, the longest against the seconds of its models"
         report.figures[f"ark together, {name}"] = Figure(what, of_all[-1], target=1.2)
         what = f"ARK ({name}): the same against its slowest agent's model alone, the longest"
         report.figures[f"ark together slowest, {name}"] = Figure(what, of_slowest[-1])
         what = f"ARK ({name}): the same, the median question"
         report.figures[f"ark together median, {name}"] = Figure(what, statistics.median(of_slowest))
+        report.seconds[f"ark/own work of the policy in a reply, {name}"] = thought
 
 
 def main() -> int:
