@@ -16,6 +16,7 @@ from graphret.errors import GraphretError, InvalidInput, StoreError, StoreMismat
 from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.ladybug.loading import is_heavy
 from graphret.testing.graphs import EDGES, NODES
 from graphret.testing.stores import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
@@ -66,6 +67,7 @@ import sys
 from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.ladybug.loading import is_heavy
 from graphret.types import Edge, Node
 store = LadybugStore(sys.argv[1])
 print("open", flush=True)
@@ -228,6 +230,13 @@ def test_a_graph_of_many_kinds_is_written_aside_and_is_the_same(tmp_path: Path) 
     assert [file.name for file in tmp_path.iterdir()] == ["graph.lbug"]
     with LadybugStore(tmp_path / "graph.lbug", read_only=True) as store:
         assert store.count() == (41, len(graph.graph.edges) + 1)
+
+
+def test_a_graph_has_as_many_kinds_as_tables_that_its_edges_join() -> None:
+    assert is_heavy(many_kinds("one").graph)
+    nodes = [Node(f"n{i}", ("Label", f"Other{i}")) for i in range(40)]
+    edges = [Edge(f"n{i}", f"REL{i % 7}", f"n{j}") for i in range(40) for j in (0, 16, 32)]
+    assert not is_heavy(MemoryStore.of(nodes, edges).graph)
 
 
 def test_a_graph_of_many_kinds_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:

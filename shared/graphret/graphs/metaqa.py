@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -54,29 +55,30 @@ def read_metaqa(source: str | Path) -> GraphTables:
     position: dict[str, int] = {}
     roles: list[int] = []
     codes = {relation: code for code, relation in enumerate(OBJECTS)}
-    triples: list[tuple[int, int, int]] = []
+    triples = array("q")
     with opened(path) as lines:
         for number, line in numbered(lines):
             fields = line.split("|")
             code = codes.get(fields[1], -1) if len(fields) == 3 else -1
-            if code < 0 or not fields[0].strip() or not fields[2].strip():
+            if code < 0:
                 if not line.strip():
                     continue
                 _refuse(fields, place(file, number))
-            ends = []
             for name, role in ((fields[0], 0), (fields[2], code + 1)):
                 at = position.get(name)
                 if at is None:
+                    if not name.strip():
+                        _refuse(fields, place(file, number))
                     at = position[name] = len(roles)
                     roles.append(0)
                 roles[at] |= 1 << role
-                ends.append(at)
-            triples.append((ends[0], code, ends[1]))
+                triples.append(at)
+            triples.append(code)
     if not triples:
         raise InvalidInput(f"{path}: holds no triples")
-    columns = np.asarray(triples, dtype=np.int64)
+    subject, object_, code_of = np.frombuffer(triples, dtype=np.int64).reshape(-1, 3).T
     sets, labels = np.unique(np.asarray(roles, dtype=np.int64), return_inverse=True)
-    used, relation = np.unique(columns[:, 1], return_inverse=True)
+    used, relation = np.unique(code_of, return_inverse=True)
     names = list(position)
     return GraphTables(
         ids=names,
@@ -85,8 +87,8 @@ def read_metaqa(source: str | Path) -> GraphTables:
         labels=labels.astype(np.int32),
         label_sets=[tuple(label for i, label in enumerate(_LABELS) if bits >> i & 1) for bits in sets.tolist()],
         properties=None,
-        source=columns[:, 0],
-        target=columns[:, 2],
+        source=subject,
+        target=object_,
         relation=relation.astype(np.int64),
         relations=[list(OBJECTS)[code] for code in used.tolist()],
     ).distinct()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,19 @@ def load_graph(
 
 def is_heavy(graph: Graph) -> bool:
     """Whether a graph takes too much memory to be loaded in one transaction: many edges, or many kinds of them."""
-    edges, labels = graph.edges, graph.nodes.labels
+    edges = graph.edges
     if len(edges) > _HEAVY_EDGES:
         return True
+    labels = _primary(graph.nodes.label_sets)[graph.nodes.labels]
     kinds = (edges.relation.astype(np.int64) * 2**24 + labels[edges.source]) * 2**24 + labels[edges.target]
     return len(np.unique(kinds)) > _HEAVY_KINDS
+
+
+def _primary(label_sets: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
+    """The number of the first label of each tuple: its nodes go into one table."""
+    numbers: dict[str, int] = {}
+    firsts = (labels[0] if labels else "" for labels in label_sets)
+    return np.asarray([numbers.setdefault(label, len(numbers)) for label in firsts], dtype=np.int64)
 
 
 class _Loader:
