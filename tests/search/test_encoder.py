@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError
-from graphret.search import encoder as encoders
+from graphret.search import hub
 from graphret.search.encoder import (
     CachedEncoder,
     CallableEncoder,
@@ -378,7 +378,7 @@ def test_a_question_needs_no_torch() -> None:
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders, "_cached", lambda name: None)
+    monkeypatch.setattr(hub, "cached", lambda name: None)
 
 
 @pytest.mark.usefixtures("no_hub")
@@ -395,17 +395,21 @@ def test_altered_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         default_encoder()
 
 
+def unplug(monkeypatch: pytest.MonkeyPatch) -> None:
+    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(proxy, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+
+
 @pytest.mark.usefixtures("no_hub")
 @pytest.mark.parametrize("flag", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", None])
 def test_without_a_model_both_ways_are_named(monkeypatch: pytest.MonkeyPatch, flag: str | None) -> None:
-    monkeypatch.setattr(encoders, "_packaged", lambda: None)
+    monkeypatch.setattr(hub, "packaged", lambda: None)
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     if flag:
         monkeypatch.setenv(flag, "1")
-    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(proxy, raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    unplug(monkeypatch)
     start = time.monotonic()
     with pytest.raises(MissingDependency, match=r"(?s)network access.*graphret\[offline\]"):
         default_encoder()
@@ -416,7 +420,7 @@ def test_without_a_model_both_ways_are_named(monkeypatch: pytest.MonkeyPatch, fl
 def test_the_default_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packaged()
     assert default_encoder().name == "all-MiniLM-L6-v2"
-    monkeypatch.setattr(encoders, "_cached", lambda name: tmp_path)
+    monkeypatch.setattr(hub, "cached", lambda name: tmp_path)
     assert default_encoder().name == "all-MiniLM-L6-v2"
     made = as_encoder("sentence-transformers/all-MiniLM-L6-v2")
     assert made is not None
@@ -430,3 +434,42 @@ def test_a_missing_library_and_a_missing_model_are_told_apart(tmp_path: Path, mo
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingDependency, match=r"graphret\[encoder\]"):
         SentenceTransformerEncoder(tmp_path).encode_queries(["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "said"),
+    [
+        ("nosuchmodel", "HF_HUB_OFFLINE", "HF_HUB_OFFLINE is set"),
+        ("nobody/nosuchmodel", "TRANSFORMERS_OFFLINE", "TRANSFORMERS_OFFLINE is set"),
+        ("nobody/nosuchmodel", None, "127.0.0.1 does not answer"),
+        ("./nobody/nosuch/folder", "HF_HUB_OFFLINE", "no such folder"),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused_before_the_library_is_read(
+    monkeypatch: pytest.MonkeyPatch, name: str, flag: str | None, said: str
+) -> None:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        pytest.skip("needs the extra `encoder`")
+    for other in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(other, raising=False)
+    if flag:
+        monkeypatch.setenv(flag, "1")
+    unplug(monkeypatch)
+    with pytest.raises(ModelError, match=f"{name} cannot be loaded: .*{said}"):
+        SentenceTransformerEncoder(name).encode_queries(["a"])
+
+
+@pytest.mark.parametrize("name", ["nosuchmodel", "sentence-transformers/nosuchmodel"])
+def test_a_model_in_the_cache_is_left_to_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert hub.absent(name) is not None
+    repository = tmp_path / "models--sentence-transformers--nosuchmodel"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc")
+    (repository / "snapshots" / "abc").mkdir(parents=True)
+    (repository / "snapshots" / "abc" / "modules.json").write_text("[]")
+    assert hub.absent(name) is None

