@@ -12,8 +12,10 @@ from cli_helpers import built, graphret
 from graphret.ark.trajectory import read_runs
 from graphret.graphs.example import KB
 from graphret.search import Neo4jTextIndex
+from graphret.stores import MemoryStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, status, tool_calls
+from graphret.types import Node
 
 QUESTION = "who acted in the films directed by Kathryn Bigelow?"
 ARK = ("--method", "ark")
@@ -244,3 +246,33 @@ def test_who_asks_a_graph_without_documents_is_told_of_ark(movies: Path, tmp_pat
 def test_a_server_that_is_not_there_is_6_for_ark() -> None:
     ran = graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9", *ARK)
     assert (ran.code, ran.out) == (6, "")
+
+
+def test_the_index_of_a_large_graph_is_kept_beside_it_until_the_graph_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphret.cli.exploring._LARGE", 10)
+    graph, place = tmp_path / "movies", tmp_path / "movies.bm25"
+
+    def asked() -> tuple[list[Any], str]:
+        ran = graphret("query", QUESTION, "--graph", graph, *ARK, "-k", 3, "--json")
+        assert ran.code == 0, ran.err
+        return [hit["id"] for hit in ran.json["hits"]], " ".join(ran.err.split())
+
+    assert graphret("import", KB, "--to", graph).code == 0
+    hits, said = asked()
+    assert "to be kept in" in said
+    assert asked() == (hits, "")
+    store = MemoryStore.load(graph)
+    store.upsert([Node("new", ("Movie",), "New")], [])
+    store.save(graph)
+    assert "to be kept in" in asked()[1]
+    assert asked() == (hits, "")
+    (place / "CURRENT").write_bytes(b"damaged")
+    assert asked()[0] == hits
+    assert asked() == (hits, "")
+    (place / "CURRENT").unlink()
+    (place / "other").write_text("someone else's")
+    again, said = asked()
+    assert again == hits
+    assert "the index was not kept: " in said

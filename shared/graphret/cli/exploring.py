@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from graphret.ark.trajectory import Recorder
     from graphret.explain import Lookup
     from graphret.llm import ChatModel
-    from graphret.search import TextIndex
+    from graphret.nodes import NodeTable
+    from graphret.search import BM25Index, TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j import Neo4jStore
     from graphret.types import Retrieval
 
-_LARGE = 20_000  # nodes whose indexing is worth a word
+_LARGE = 20_000  # nodes whose indexing is worth a word, and whose index is worth keeping
+_WORDS = "words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _recorder(path: Path | None) -> Recorder | None:
 @contextmanager
 def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
-    from graphret.graphs.opening import opened
+    from graphret.graphs.opening import FOLDER, kind_of, opened, path_of
     from graphret.stores.neo4j import Neo4jStore
 
     if _has_index(told.graph):
@@ -149,7 +151,7 @@ def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     encoder = _encoder(told.encoder)
     with opened(told.graph) as store:
         own = _neo4j_index(store, encoder) if isinstance(store, Neo4jStore) else None
-        yield store, own or _index(store, encoder)
+        yield store, own or _index(store, encoder, path_of(told.graph) if kind_of(told.graph) == FOLDER else None)
 
 
 def _has_index(where: str) -> bool:
@@ -182,20 +184,67 @@ def _neo4j_index(store: Neo4jStore, encoder: Encoder | None) -> TextIndex | None
         return None
 
 
-def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
+def _index(store: GraphStore, encoder: Encoder | None, folder: Path | None) -> TextIndex:
+    """Index a graph; the words of a large one in a folder are kept beside it, until the graph changes."""
     from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
     from graphret.search.index import table_of
 
     nodes, _ = store.count()
-    if nodes >= _LARGE:
-        remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
+    kept = _Kept.of_graph(folder, _texts(store)) if folder is not None and nodes >= _LARGE else None
+    table = table_of(store)
+    lexical = kept.opened(table) if kept is not None else None
     with stderr().status(f"indexing {nodes:,} nodes"):
         text = NodeText(properties=_texts(store)).bound(store)
-        table = table_of(store)
-        lexical = BM25Index.build(table, text=text)
+        if lexical is None:
+            if nodes >= _LARGE:
+                again = "which is done anew for each query" if kept is None else f"to be kept in {kept.place}"
+                remark(f"indexing the text of {nodes:,} nodes, {again}")
+            lexical = BM25Index.build(table, text=text)
+            if kept is not None:
+                kept.keep(lexical)
         if encoder is None:
             return lexical
         return HybridIndex(lexical, DenseIndex.build(table, encoder, text=text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The index of a saved graph's words, beside the graph; `of` says of which state of it, and how it was made."""
+
+    place: Path
+    of: dict[str, Any]
+
+    @classmethod
+    def of_graph(cls, folder: Path, properties: Sequence[str]) -> _Kept:
+        from importlib.metadata import version
+
+        from graphret._current import read_current
+
+        whole, graph = folder.resolve(), read_current(folder)["manifest"]
+        state = {"graph": graph, "properties": list(properties), "graphret": version("graphret")}
+        return cls(whole.with_name(f"{whole.name}.bm25"), state)
+
+    def opened(self, table: NodeTable) -> BM25Index | None:
+        """Return the index, unless there is none of this state."""
+        from graphret import storage
+        from graphret.search import BM25Index
+
+        try:
+            bundle = storage.load(self.place, kind=_WORDS, version=1, verify=None)
+        except StorageError:  # absent, damaged or of another graphret: it is made anew
+            return None
+        return BM25Index.from_bundle(bundle.sub("lexical"), table) if bundle.meta.get("of") == self.of else None
+
+    def keep(self, index: BM25Index) -> None:
+        """Write the index; where that cannot be, say so and go on."""
+        from graphret import storage
+
+        parts = storage.Parts(meta={"of": self.of})
+        parts.add("lexical", index.parts())
+        try:
+            storage.save(self.place, parts, kind=_WORDS, version=1)
+        except StorageError as error:
+            remark(f"the index was not kept: {error}")
 
 
 def _texts(store: GraphStore) -> tuple[str, ...]:
