@@ -120,9 +120,7 @@ class LangChainChat:
         model = self.model.model_copy(update=fields) if fields else self.model
         if tools:
             bound = self._with_tools(model, tuple(tools))
-            if type(bound) is RunnableBinding and not bound.config and not bound.config_factories:
-                return bound.bound, {**bound.kwargs, **options}  # as it would call it, without merging callbacks anew
-            return bound, options
+            return _unbound(bound, options)
         if json_schema is not None and self.structured:
             try:
                 titled = {"title": "answer", "description": "The answer.", **json_schema}
@@ -215,6 +213,15 @@ def _tool_calls(message: AIMessage) -> list[ToolCall]:
     for i, broken in enumerate(message.invalid_tool_calls, start=len(calls)):
         calls.append(ToolCall(broken["id"] or f"call_{i}", broken["name"] or "", broken["args"] or ""))
     return calls
+
+
+def _unbound(bound: Runnable[Any, Any], options: dict[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
+    """The model and the arguments that a binding would call it with: it would also merge configurations, of none."""
+    if isinstance(bound, RunnableBinding) and not bound.config and not bound.config_factories:
+        kind = type(bound)
+        if kind.ainvoke is RunnableBinding.ainvoke and kind.invoke is RunnableBinding.invoke:
+            return bound.bound, {**bound.kwargs, **options}
+    return bound, options
 
 
 def _finish(reason: str, calls: bool, structured: bool) -> str:
