@@ -16,6 +16,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from graphret import Expand
 from graphret.errors import InvalidInput, StoreError
+from graphret.graphs.counting import relation_counts
 from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
@@ -258,3 +259,14 @@ def test_a_property_graph_index_is_pointed_at_in_three_lines() -> None:
     assert {one.text for one in found} == set(texts)
     assert {one.node_id: one.node.hash for one in found} == hashes
     assert {e.relation for one in found for e in evidence_of(one) if e.kind == "neighbor"} == {"NEXT"}
+
+
+def test_an_edge_between_nodes_of_several_labels_is_one_of_its_relation() -> None:
+    store = from_property_graph_store(SimplePropertyGraphStore())
+    store.upsert(
+        [Node("a", ("Actor", "Director"), "A"), Node("b", ("Film", "Work"), "B"), Node("c", (), "C")],
+        [Edge("a", "MADE", "b"), Edge("c", "MADE", "b"), Edge("b", "CITES", "b")],
+    )
+    assert sum(store.schema().relations.values()) == 4 + 2 + 4
+    assert relation_counts(store) == {"CITES": 1, "MADE": 2}
+    assert relation_counts(store.view({"label": {"$ne": "Actor"}})) == {"CITES": 1, "MADE": 1}

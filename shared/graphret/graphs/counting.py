@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from graphret.stores.base import CypherStore, GraphStore
@@ -12,14 +14,16 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
     """Return how many edges there are of each relation, by relation.
 
     A schema cannot tell where nodes have several labels and none is the primary one: an edge then counts under every
-    pair of them. A Neo4j keeps the counts, and is asked for them.
+    pair of them. A Neo4j keeps the counts, and is asked for them; of a store without Cypher the edges are read.
     """
     if isinstance(store, MemoryStore):
         edges = store.graph.edges
         counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
         return {name: n for name, n in zip(edges.relations, counts, strict=True) if n}
+    if not isinstance(store, CypherStore):
+        return dict(sorted(Counter(edge.relation for block in store.edges() for edge in block).items()))
     found = store.schema()
-    if isinstance(store, CypherStore) and store.dialect == "neo4j":
+    if store.dialect == "neo4j":
         from graphret.stores.neo4j import quote
 
         asked = {name: f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)" for name in found.relation_names}
