@@ -72,6 +72,12 @@ async def test_they_do_not_wait_for_the_threads_of_others() -> None:
     assert len(outcomes) == N
 
 
+async def test_calls_that_a_framework_runs_itself_are_under_way_at_once_too() -> None:
+    toolbox = Toolbox(meeting(), index_of(films()))
+    found = await asyncio.gather(*(toolbox.arun(one.name, one.parsed or {}) for one in searches()))
+    assert [observation.nodes for observation in found] == [("p1",)] * N
+
+
 def test_an_agent_s_calls_meet() -> None:
     ark = Ark(
         meeting(),

@@ -14,12 +14,10 @@ from graphret.ark.board import Board
 from graphret.ark.observation import failure
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession, Outcome
-from graphret.ark.tools import Toolbox
+from graphret.ark.tools import THREADS, Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
-from graphret.llm.running import Threads, in_thread
-
-_calls = Threads(most=128)  # two replies of as many calls as `ArkSettings.max_calls` allows
+from graphret.llm.running import in_thread
 
 #: The error of a step whose agent was stopped while its model was asked.
 UNAWAITED = "nobody waited for the reply: the agent was stopped"
@@ -194,9 +192,9 @@ async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[O
     if not calls:
         return [], None
     if len(calls) == 1:
-        results = [await _calls.do(partial(_attempt, toolbox, calls[0]))]
+        results = [await THREADS.do(partial(_attempt, toolbox, calls[0]))]
     else:
-        results = await asyncio.gather(*(_calls.do(partial(_attempt, toolbox, call)) for call in calls))
+        results = await asyncio.gather(*(THREADS.do(partial(_attempt, toolbox, call)) for call in calls))
     return [outcome for outcome, _ in results], next((error for _, error in results if error is not None), None)
 
 

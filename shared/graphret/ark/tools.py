@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
@@ -18,6 +18,7 @@ from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
+from graphret.llm.running import Threads
 from graphret.schema import GraphSchema
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
@@ -27,6 +28,9 @@ from graphret.types import Node
 from graphret.where import WhereLike
 
 __all__ = ["TOOLS", "Toolbox", "make_tools"]
+
+#: What runs calls: as many at once as two replies of `ArkSettings.max_calls` have.
+THREADS = Threads(most=128)
 
 _LONGEST_QUERY = 2_000
 _LONGEST_ID = 500
@@ -136,8 +140,8 @@ class Toolbox:
             return failure(str(problem), (), self.settings.observation_tokens)
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
-        """Do as `run`, off the event loop."""
-        return await asyncio.to_thread(self.run, name, arguments)
+        """Do as `run`, off the event loop, at once with other calls."""
+        return await THREADS.do(partial(self.run, name, arguments))
 
     def _unknown_tool(self, name: object) -> str:
         known = [tool.name for tool in self.tools]
