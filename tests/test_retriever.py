@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import reciprocal_rank
 from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Rerank, Retriever, Steps
-from graphret.search import BM25Index
+from graphret.search import BM25Index, NodeText
 from graphret.types import Evidence, Hit, Node, Retrieval
 from graphret.where import Where
 
@@ -70,6 +70,17 @@ def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
     assert fused.hits[1].score == pytest.approx(2 / 13 + 1 / 11)
     ranks = {(e.retriever, e.rank) for e in fused.hits[0].evidence if e.kind == "rank"}
     assert ranks == {("one", 2), ("two", 2)}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_what_no_word_of_the_question_is_in_does_not_count_in_fusion(ask) -> None:
+    nodes = [Node("a", name="alpha"), Node("b", name="beta"), Node("z", name="gamma", text="quark")]
+    names, texts = (BM25Index.build(nodes, text=text) for text in (NodeText.names(), NodeText.one_field("body")))
+    found = ask(Fuse([IndexRetriever(names), IndexRetriever(texts)]), "alpha quark", 3)
+    assert found.ids == ["a", "z", "b"]
+    assert [hit.score for hit in found.hits[:2]] == [1 / 61, 1 / 61]
+    assert [hit.evidence[-1].kind for hit in found.hits] == ["seed", "seed", "fill"]
+    assert ask(IndexRetriever(texts), "alpha quark", 3).ids == ["z", "a", "b"]
 
 
 @pytest.mark.parametrize("ask", ASKED)

@@ -38,6 +38,8 @@ def reciprocal_rank(
 ) -> list[Hit]:
     """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k + rank_l(d))`` (Cormack et al. 2009).
 
+    What a list was only filled up with says nothing of its own, and is ranked below what any of them found.
+
     Parameters
     ----------
     lists
@@ -55,6 +57,14 @@ def reciprocal_rank(
     if not rrf_k >= 0:
         raise InvalidInput(f"rrf_k: a number of at least 0 is expected, not {rrf_k!r}")
     labels = list(names) if names is not None else [f"list {i + 1}" for i in range(len(lists))]
+    own, others = ([[hit for hit in hits if fills(hit) is fill] for hits in lists] for fill in (False, True))
+    found, rest = (_by_rank(some, factors, rrf_k, labels) for some in (own, others))
+    return filled(found, rest, len(found) + len(rest))
+
+
+def _by_rank(
+    lists: Sequence[Sequence[Hit]], factors: Sequence[float], rrf_k: float, labels: Sequence[str]
+) -> list[Hit]:
     scores: dict[str, float] = {}
     nodes: dict[str, Node] = {}
     ranks: dict[str, list[Evidence]] = {}
@@ -68,6 +78,30 @@ def reciprocal_rank(
             known.extend(evidence for evidence in hit.evidence if evidence not in known)
     order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
     return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
+
+
+def fills(hit: Hit) -> bool:
+    """Whether a hit was put below the others unseen: one that a reranker has ordered since was not."""
+    return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
+
+
+def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
+    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill``.
+
+    The scores of what is added keep its order and stay at or below the last score of `hits`.
+    """
+    if not hits:
+        return list(others[:k])
+    seen = {hit.id for hit in hits}
+    out = list(hits[:k])
+    floor = out[-1].score
+    for hit in others:
+        if len(out) >= k:
+            break
+        if hit.id not in seen:
+            evidence = hit.evidence if fills(hit) else (*hit.evidence, Evidence("fill"))
+            out.append(Hit(hit.node, min(hit.score, floor), evidence))
+    return out
 
 
 #: Where one list has a node: the position in it, from 1, and the number of the list.

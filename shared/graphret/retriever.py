@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.fusion import filled as filled
 from graphret.search.index import ArrayIndex, TextIndex, require_k
 from graphret.stores.base import GraphStore
-from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where, WhereLike
 
 T = TypeVar("T")
@@ -170,6 +171,8 @@ def require_on_failure(value: str) -> str:
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
+    A node that scores 0, in which no word of the query is, fills a free place (evidence ``fill``).
+
     Parameters
     ----------
     index
@@ -196,10 +199,7 @@ class IndexRetriever(Retriever):
             found = index.top(query, k, index.table.mask(where))
             scores = index.score_at(query, found)
             stage.details["found"] = len(found)
-        hits = [
-            Hit(node, score, (Evidence("seed", rank=rank, retriever=self.name),))
-            for rank, (node, score) in enumerate(zip(index.table.at(found), scores.tolist(), strict=True), start=1)
-        ]
+        hits = self._hits(index.table.at(found), scores.tolist())
         return Retrieval(query, k, hits, Signals(candidates=len(index.table), walked_edges=False), trace)
 
     def _from_store(self, query: str, k: int, where: Where | None) -> Retrieval:
@@ -210,11 +210,15 @@ class IndexRetriever(Retriever):
             nodes = self.store.get(found.ids)
             scores = [score for score, node in zip(found.scores.tolist(), nodes, strict=True) if node is not None]
             stage.details["found"] = len(scores)
-        hits = [
-            Hit(node, score, (Evidence("seed", rank=rank, retriever=self.name),))
-            for rank, (node, score) in enumerate(zip(filter(None, nodes), scores, strict=True), start=1)
-        ]
+        hits = self._hits(filter(None, nodes), scores)
         return Retrieval(query, k, hits, Signals(walked_edges=False), trace)
+
+    def _hits(self, nodes: Iterable[Node], scores: Iterable[float]) -> list[Hit]:
+        hits = []
+        for rank, (node, score) in enumerate(zip(nodes, scores, strict=True), start=1):
+            seed = Evidence("seed", rank=rank, retriever=self.name)
+            hits.append(Hit(node, score, (seed,) if score else (seed, Evidence("fill"))))
+        return hits
 
 
 class Fuse(Retriever):
@@ -270,12 +274,7 @@ class Fuse(Retriever):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
         with trace.stage("fuse"):
             names = [str(r) for r in self.retrievers]
-            own, fills = ([[hit for hit in hits if _fills(hit) is fill] for hits in lists] for fill in (False, True))
-            hits, rest = (
-                fusion.reciprocal_rank(some, weights=self.weights, rrf_k=self.rrf_k, names=names)
-                for some in (own, fills)
-            )
-            hits = filled(hits, rest, len(hits) + len(rest))
+            hits = fusion.reciprocal_rank(lists, weights=self.weights, rrf_k=self.rrf_k, names=names)
         signals.candidates = len(hits)
         return Retrieval(query, k, hits[:k], signals, trace)
 
@@ -376,27 +375,3 @@ class Fallback(Retriever):
         trace.extend(result.trace, f"{self.second}/")
         hits = filled(answer.hits if answer else [], result.hits, k)
         return Retrieval(query, k, hits, answer.signals if answer and answer.hits else result.signals, trace)
-
-
-def _fills(hit: Hit) -> bool:
-    """Whether a hit was put below the others unseen: one that a reranker has ordered since was not."""
-    return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
-
-
-def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
-    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill``.
-
-    The scores of what is added keep its order and stay at or below the last score of `hits`.
-    """
-    if not hits:
-        return list(others[:k])
-    seen = {hit.id for hit in hits}
-    out = list(hits[:k])
-    floor = out[-1].score
-    for hit in others:
-        if len(out) >= k:
-            break
-        if hit.id not in seen:
-            evidence = hit.evidence if _fills(hit) else (*hit.evidence, Evidence("fill"))
-            out.append(Hit(hit.node, min(hit.score, floor), evidence))
-    return out

@@ -13,6 +13,8 @@ from llama_support import FixedRetriever, Recording, World
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from graphret.rerank import CrossEncoderReranker
+from graphret.retriever import IndexRetriever
+from graphret.search import BM25Index, NodeText
 from graphret.types import Evidence, Hit, Node
 from llama_index_graphret import (
     GraphReranker,
@@ -52,6 +54,16 @@ def test_weighted_reciprocal_ranks_add_up(awaited: bool) -> None:
         {"a": 1 / 11, "b": 1 / 12, "c": 1 / 13 + 2 / 11, "d": 2 / 12}
     )
     assert ids(found) == ["c", "d", "a", "b"]
+
+
+@both_ways
+def test_what_a_graphret_retriever_only_filled_up_with_earns_nothing(awaited: bool) -> None:
+    nodes = [Node("a", name="alpha"), Node("b", name="beta"), Node("z", name="gamma", text="quark")]
+    texts = IndexRetriever(BM25Index.build(nodes, text=NodeText.one_field("body")))
+    fusion = RRFFusionRetriever([texts, fixed("b", "z")], rrf_k=10)
+    found = run(fusion, "quark", awaited)
+    assert [(one.node.node_id, one.score) for one in found[:2]] == [("z", 1 / 11 + 1 / 12), ("b", 1 / 11)]
+    assert [one.kind for one in evidence_of(found[2])][-1] == "fill"
 
 
 @both_ways
