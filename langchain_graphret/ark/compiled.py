@@ -13,6 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.typing import InputT, OutputT, StateT
 
+from graphret.errors import InvalidInput
 from langchain_graphret.ark.live import Live
 
 _WATCH = "__graphret_run"
@@ -34,8 +35,10 @@ def watched() -> Watch | None:
 class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
     """A compiled graph that ends by itself under any recursion limit, and hands back from it what its output names.
 
-    LangGraph counts the look for what is left to do as a step: with a recursion limit of 1 it raises even where the
-    first node has ended the graph. Here one of 1 is taken for one of 2, with which the nodes see that there is no room.
+    LangGraph compares a step with the limit before it looks whether there is anything left to do (`PregelLoop.tick`),
+    and counts from the step that takes the input: with a recursion limit of 1 it raises even where the first node has
+    ended the graph. Here one of 1 is taken for one of 2, with which the nodes see that there is no room. A graph around
+    this one would raise all the same, after its work: there it is an `InvalidInput`, before it.
 
     Attributes
     ----------
@@ -89,6 +92,8 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
         watch = Watch()
         given: dict[str, Any] = {**(config or {})}
         if given.get("recursion_limit", (self.config or {}).get("recursion_limit")) == 1:
+            if "langgraph_node" in (given.get("metadata") or {}):
+                raise InvalidInput(f"recursion_limit: 1 lets no graph with {self.name} as a node end; 2 is the least")
             given["recursion_limit"] = 2
         if self.on_death is not None:
             given["configurable"] = {**given.get("configurable", {}), _WATCH: watch}

@@ -106,7 +106,7 @@ def create_ark_graph(
     happen, as objects with ``event`` and ``agent``. An agent takes one step of LangGraph for each of its own, two for
     those that a person is asked of, and one more to end; with a lower recursion limit it is given fewer. A limit of 3
     leaves room for one, one of 2 or 1 for none, so that the fallback answers. A graph of yours around this one needs 2:
-    LangGraph counts the look for what is left to do, and raises at 1 whatever its nodes do.
+    LangGraph raises at 1 whatever its nodes do, and this one says so with an `InvalidInput` first.
 
     Examples
     --------

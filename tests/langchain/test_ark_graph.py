@@ -35,6 +35,7 @@ from langgraph_parts import (
 )
 
 from graphret.ark import Ark, ArkSettings, Run, Toolbox
+from graphret.ark.running import UNAWAITED
 from graphret.errors import InvalidInput, RetrievalFailed, StoreError
 from graphret.llm.chat import ChatError, Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
@@ -306,6 +307,7 @@ async def test_agents_stop_once_they_cannot_change_the_top() -> None:
     assert stops(found) == ["finished", "finished", "settled"]
     assert ids(found)[0] == "f4"
     assert asks[2].running == 0
+    assert [step["error"] for step in found["agents"][2]["steps"]] == [UNAWAITED]
 
 
 def test_agents_that_could_still_change_the_top_go_on() -> None:
@@ -412,6 +414,8 @@ def test_it_ends_before_the_recursion_limit_of_a_graph_of_ones_own(limit: int) -
         builder = StateGraph(Own)
         builder.add_node("explore", inner)
         builder.add_edge(START, "explore")
+        with pytest.raises(InvalidInput, match="recursion_limit: 1 lets no graph with ark"):
+            builder.compile().invoke({"question": QUESTION}, {"recursion_limit": 1})
         found = builder.compile().invoke({"question": QUESTION}, {"recursion_limit": limit})
         assert found["question"] == QUESTION
         alone = inner.invoke({"question": QUESTION}, {"recursion_limit": limit})

@@ -50,7 +50,10 @@ BEHAVIOURS: dict[str, Any] = {
 
 
 def conversation(sessions: Any) -> Any:
-    return [[one[key] for key in ("messages", "selection", "stop", "error")] for one in sessions]
+    return [
+        [*(one[key] for key in ("messages", "selection", "stop", "error")), [step["error"] for step in one["steps"]]]
+        for one in sessions
+    ]
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
