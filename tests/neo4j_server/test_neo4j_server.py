@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from graphret.testing.neo4j_server import Neo4jServer
-
 if TYPE_CHECKING:
     import neo4j
 
@@ -21,23 +19,8 @@ def test_it_is_neo4j_5_with_apoc(neo4j_driver: neo4j.Driver) -> None:
 def test_each_test_begins_with_an_empty_database(neo4j_empty: neo4j.Driver, _again: int) -> None:
     left = neo4j_empty.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
     indexes = neo4j_empty.execute_query("SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name").records
-    assert (left, indexes) == (0, [])
+    assert left == 0
+    assert {row["name"] for row in indexes} <= {"graphret_id"}  # what every store makes at first may stay
     neo4j_empty.execute_query("CREATE CONSTRAINT `a``b` FOR (n:A) REQUIRE n.x IS UNIQUE")
     neo4j_empty.execute_query("CREATE FULLTEXT INDEX f FOR (n:A) ON EACH [n.x]")
     neo4j_empty.execute_query("UNWIND range(1, 10) AS i CREATE (:A {x: i})-[:R]->(:B)")
-
-
-def test_the_spare_server_asks_for_a_password_and_keeps_its_data(neo4j_spare: Neo4jServer) -> None:
-    import neo4j
-    from neo4j.exceptions import AuthError
-
-    with neo4j.GraphDatabase.driver(neo4j_spare.uri, auth=("neo4j", "wrong")) as driver, pytest.raises(AuthError):
-        driver.verify_connectivity()
-    uri = neo4j_spare.uri
-    with neo4j.GraphDatabase.driver(uri, auth=neo4j_spare.auth) as driver:
-        driver.execute_query("MATCH (n) DETACH DELETE n")
-        driver.execute_query("CREATE (:Kept)")
-        neo4j_spare.stop()
-        assert not neo4j_spare.running
-        assert neo4j_spare.start().uri == uri
-        assert driver.execute_query("MATCH (n:Kept) RETURN count(n) AS n").records[0]["n"] == 1

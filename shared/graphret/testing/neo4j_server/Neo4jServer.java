@@ -1,4 +1,5 @@
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import org.neo4j.configuration.GraphDatabaseSettings;
 import org.neo4j.configuration.connectors.BoltConnector;
@@ -26,6 +27,8 @@ public class Neo4jServer {
             .setConfig(GraphDatabaseSettings.auth_max_failed_attempts, 0)
             .setConfig(GraphDatabaseSettings.pagecache_memory, 256L << 20)
             .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
+            .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
+            .setConfig(GraphDatabaseSettings.query_cache_size, 10_000)
             .build();
     Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
     ProcessHandle.of(Long.parseLong(args[4])).ifPresent(owner -> owner.onExit().thenRun(() -> System.exit(0)));

@@ -115,17 +115,27 @@ def neo4j_auth(neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
 
 
 def _emptied(request: pytest.FixtureRequest, driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
-    with request.config.stash[_shared].in_use:
-        with driver.session() as session:
-            empty(session.run)
+    shared = request.config.stash[_shared]
+    with shared.in_use:
+        if not shared.emptied:
+            with driver.session() as session:
+                empty(session.run)
+        shared.emptied = False
         yield driver
         with driver.session() as session:
             empty(session.run)
+        shared.emptied = True
 
 
 @pytest.fixture
 def neo4j_empty(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
     """The driver, with the database emptied for this test."""
+    yield from _emptied(request, neo4j_driver)
+
+
+@pytest.fixture(scope="class")
+def neo4j_class(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    """The driver, with the database emptied for this class, whose tests then share what it holds."""
     yield from _emptied(request, neo4j_driver)
 
 
