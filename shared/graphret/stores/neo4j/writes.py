@@ -156,8 +156,11 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
     for labels, rows in change.nodes.items():
         for start in range(0, len(rows), BATCH):
             yield from _merge(layout, labels, rows[start : start + BATCH])
+    known = (yield from _known_relations()) if len(change.edges) > 1 else set(change.edges)
     for relation, rows in change.edges.items():
-        ((existing,),) = yield Statement(f"MATCH ()-[r:{quote(relation)}]->() RETURN count(r)")
+        existing = 0
+        if relation in known:
+            ((existing,),) = yield Statement(f"MATCH ()-[r:{quote(relation)}]->() RETURN count(r)")
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             if existing:
@@ -166,6 +169,12 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
             ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
+
+
+def _known_relations() -> Plan[set[str]]:
+    """Read the relations of the database: one query, where a count of each would be planned each for itself."""
+    rows = yield Statement("CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType")
+    return {name for (name,) in rows}
 
 
 def _delete_same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[None]:
