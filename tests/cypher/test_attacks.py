@@ -241,10 +241,12 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     assert list(store.edges(relations=looked_for)) == []
     fields = [{name: name} for name in looked_for if _is_field(name)]
     assert len(fields) > 200
-    for start in range(0, len(fields), _TOGETHER):
+    for nth, start in enumerate(range(0, len(fields), _TOGETHER)):
         where = {"$or": fields[start : start + _TOGETHER]}
-        assert store.neighbors(["ann", "bob"], where=where) == []
-        assert store.view(where).get(["ann"]) == [None]
+        if nth % 2:  # conditions of calls and of views are written by the same code
+            assert store.neighbors(["ann", "bob"], where=where) == []
+        else:
+            assert store.view(where).get(["ann"]) == [None]
     store.delete(looked_for)
     canary.require_untouched()
     attacked.require_unchanged()
