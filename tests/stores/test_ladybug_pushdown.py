@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import WORTH_A_QUERY
+from graphret.strings import to_json
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -115,6 +117,7 @@ def keeping() -> Iterator[LadybugStore]:
         ({"place.city": "Oslo"}, True),
         ({"place.city": {"$in": ["Ba\nri", 'Qu"ito']}}, False),
         ({"place.city": {"$contains": "ric"}}, True),
+        ({"place.city": {"$contains": ""}}, False),
         ({"place.city": {"$ne": "Zürich"}}, True),
         ({"place.no": 77.0}, True),
         ({"place.no": {"$gt": 290}}, False),
@@ -138,6 +141,56 @@ def test_conditions_on_json_are_narrowed_down_in_the_database(
     wanted = [i for i in expected if i.startswith("n")][:7]
     assert sorted(edge.target for edge in found) == wanted
     assert not few or max(read) <= 7 + WORTH_A_QUERY + 1
+
+
+SCALARS: list[Any] = [
+    "Oslo",
+    "",
+    'Qu"ito\n',
+    5,
+    5.0,
+    True,
+    1,
+    0,
+    -0.0,
+    1e300,
+    2**70,
+    2.0**70,
+    int(1e300),
+    "5",
+    ["Oslo"],
+]
+
+
+@pytest.mark.parametrize("lined", [True, False])
+def test_json_is_compared_with_scalars_in_the_database(
+    lined: bool, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written without lines is still compared, in Python."""
+    if not lined:
+        monkeypatch.setattr("graphret.stores.ladybug.columns.json_object", to_json)
+    nodes = [Node(f"n{i:02}", ("Town",), properties={"x": {"y": 1}, "z": {"x": v}}) for i, v in enumerate(SCALARS)]
+    nodes += [Node(f"s{i:02}", ("Town",), properties={"x": v}) for i, v in enumerate(SCALARS)]
+    nodes += [Node("k0", ("Town",), properties={'"x': {"x": 5}}), Node("k1", ("Town",))]
+    tests = [
+        *({op: value} for op in ("$eq", "$ne") for value in (*SCALARS[:-1], None, False, math.inf)),
+        *({op: [SCALARS[i], SCALARS[i + 2], None]} for op in ("$in", "$nin") for i in range(len(SCALARS) - 3)),
+        *({"$exists": value} for value in (True, False)),
+    ]
+    with LadybugStore(":memory:", nested="json") as store:
+        lists = Node("k2", ("Town",), properties={"x": ["Oslo"]})
+        store.upsert([lists])  # before the others: the column is one of lists, and they are kept as JSON
+        store.upsert(nodes)
+        nodes.append(lists)
+        for test in tests:
+            where = Where.parse({"x": test})
+            assert where is not None
+            expected = sorted(node.id for node in nodes if where.matches(node))
+            read.clear()
+            view = store.view(where)
+            assert view.count()[0] == len(expected), test
+            assert max(read) <= 1 or not lined
+            assert [n.id for block in view.nodes() for n in block] == expected, test
 
 
 def test_a_property_that_one_table_keeps_as_json_and_another_in_a_column() -> None:

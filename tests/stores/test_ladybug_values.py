@@ -125,7 +125,7 @@ def test_a_column_without_values_takes_another_type(store: LadybugStore) -> None
 
 
 @pytest.mark.parametrize("held", ["text", [], True], ids=repr)
-@pytest.mark.parametrize("values", [("a", 1), (1, "a"), ([], 1), ([1], "a"), (True, 1), (1, [])], ids=repr)
+@pytest.mark.parametrize("values", [("a", 1), (1, "a"), (0.5, "a"), ([], 1), ([1], "a"), (True, 1), (1, [])], ids=repr)
 def test_a_column_without_values_takes_one_type_of_a_batch(keeping: LadybugStore, held: Any, values: Any) -> None:
     nodes = [Node(f"n{i}", properties={"x": value}) for i, value in enumerate(values)]
     keeping.upsert([Node("a", properties={"x": held})])

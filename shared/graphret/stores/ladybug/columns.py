@@ -9,8 +9,7 @@ from typing import Any
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import OVERFLOW, column_of, folded, quoted, require_name
-from graphret.stores.ladybug.values import EMPTY, fits, merged_type, type_of
-from graphret.strings import to_json
+from graphret.stores.ladybug.values import EMPTY, fits, json_object, merged_type, type_of
 
 _HINT = "; nested='json' keeps such values as JSON"
 
@@ -67,7 +66,7 @@ class Columns:
                 raise InvalidInput(f"{what}, property {name[:80]!r}: {problem}{_HINT}")
         if beside:
             try:
-                row[OVERFLOW] = to_json(beside)
+                row[OVERFLOW] = json_object(beside)
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidInput(f"{what}, properties {sorted(beside)}: not JSON: {error}") from error
             self.types.setdefault(OVERFLOW, "STRING")
@@ -155,7 +154,7 @@ class Columns:
         if self.stored[column].endswith("[]") and not (self.stored[column] == "INT64[]" and kind == "DOUBLE[]"):
             if kind.endswith("[]"):  # of lists none has an item
                 yield f"MATCH {self.pattern} WHERE {old} IS NOT NULL SET x.{fresh} = CAST([] AS {kind})"
-        elif kind.startswith("DOUBLE"):
+        elif self.stored[column] in ("INT64", "INT64[]") and kind.startswith("DOUBLE"):
             yield f"MATCH {self.pattern} SET x.{fresh} = CAST({old} AS {kind})"
         yield f"ALTER TABLE {quoted(table)} DROP {quoted(column)}"
         yield f"ALTER TABLE {quoted(table)} RENAME {fresh} TO {quoted(column)}"

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from graphret.stores.ladybug.names import is_text
+from graphret.strings import to_json
 
 #: The type of a property of which only empty lists were seen.
 EMPTY = "EMPTY[]"
@@ -21,6 +22,9 @@ KINDS = {
     "FLOAT": float,
     **dict.fromkeys(("INT64", "INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8", "SERIAL"), int),
 }
+
+#: What a JSON object of lines begins with; version 0.1.0 wrote some without lines.
+OPENING = "{\n"
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
@@ -89,6 +93,19 @@ def arrow_array(values: list[Any], column: str) -> Any:
     elif column == "DOUBLE[]":
         values = [None if v is None else [float(item) for item in v] for v in values]
     return pa.array(values, type=arrow_type(column))
+
+
+def json_object(properties: Mapping[str, Any]) -> str:
+    """Return properties as a JSON object with a line for each, so that a query finds one by the text of its line.
+
+    No line feed stands in JSON but between its parts, and within the value of a property there is none.
+
+    Raises
+    ------
+    TypeError, ValueError, RecursionError
+        If it is not JSON.
+    """
+    return OPENING + "\n,\n".join(f"{to_json(name)}:{to_json(value)}" for name, value in properties.items()) + "\n}"
 
 
 def text_expression(value: str, kind: str) -> str | None:

@@ -10,13 +10,15 @@ from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.names import OVERFLOW, quoted
-from graphret.stores.ladybug.values import KINDS, text_expression
+from graphret.stores.ladybug.values import KINDS, OPENING, text_expression
 from graphret.strings import to_json
 from graphret.where import Where
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 #: Numbers of so many digits are exact as doubles.
 _EXACT_DIGITS = 15
+#: An integer that no double is near to.
+_LONG = 2**1000
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _PROPERTIES = "properties."
 
@@ -31,10 +33,12 @@ class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
     The database decides conditions on labels, on a node's own fields and on columns of strings, numbers, booleans,
-    lists of these, dates, times, decimals and UUIDs. It has no JSON: of properties that are kept as such, it finds the
-    nodes whose JSON has the name and the text of the value in it, and `Where.matches` decides on these; as it does on
-    structures, maps and lists of lists. Those that satisfy the leaf are then written into the query by their offsets,
-    so that limits count them as they do others.
+    lists of these, dates, times, decimals and UUIDs. It has no JSON. Of properties that are kept as such, each on a
+    line, it decides by the text of the line whether there is one, and whether it equals a string, a number or a
+    boolean. For other comparisons, and for what is nested in a property, it finds the nodes whose JSON has the name and
+    the text of the value in it, and `Where.matches` decides on these; as it does on structures, maps and lists of
+    lists. Those that satisfy the leaf are then written into the query by their offsets, so that limits count them as
+    they do others.
 
     Parameters
     ----------
@@ -66,15 +70,35 @@ class LadybugWhere(WhereCypher):
 
     def _overflowing(self, where: Where, tables: list[NodeTable]) -> str:
         """The leaf on a property that some nodes may have as JSON: decided by columns where the name is not in it."""
+        if (lines := _lines(where)) is not None:
+            return self._by_lines(where, tables, lines)
         own = where.field.removeprefix(_PROPERTIES)
         keys = [f"{to_json(key)}:" for key in sorted({where.field, own, where.field.split(".")[0]})]
         here = f"{self.variable}.{quoted(OVERFLOW)}"
-        absent = " AND ".join(f"NOT contains({here}, {self.parameter(key)})" for key in keys)
+        absent = self._lacks(here, keys)
         found = self._resolved(where, tables, lambda table: self._holding(where, keys, table))
         return f"((({here} IS NULL OR ({absent})) AND {self._known(where)}) OR {found})"
 
-    def _holding(self, where: Where, keys: list[str], table: NodeTable) -> tuple[str, dict[str, Any]]:
-        """What is true of the nodes of a table whose JSON may make the leaf true, and its parameters."""
+    def _by_lines(self, where: Where, tables: list[NodeTable], lines: list[str]) -> str:
+        """The leaf on a property of its own line in the JSON, which begins in one of some ways where the leaf is true.
+
+        Of JSON that has no lines, as older databases hold it, `Where.matches` decides.
+        """
+        here = f"{self.variable}.{quoted(OVERFLOW)}"
+        key = f"{to_json(where.field)}:"
+        lined, line = f"starts_with({here}, {self.parameter(OPENING)})", self.parameter(f"\n{key}")
+        absent = f"{here} IS NULL OR NOT contains({here}, {line}) AND ({lined} OR {self._lacks(here, [key])})"
+        held = [f"contains({here}, {self.parameter(text)})" for text in lines]
+        held += [self._resolved(where, tables, lambda table: self._holding(where, [key], table, lined=False))]
+        return f"((({absent}) AND {self._known(where)}) OR ({here} IS NOT NULL AND ({' OR '.join(held)})))"
+
+    def _lacks(self, json: str, keys: list[str]) -> str:
+        return " AND ".join(f"NOT contains({json}, {self.parameter(key)})" for key in keys)
+
+    def _holding(
+        self, where: Where, keys: list[str], table: NodeTable, *, lined: bool = True
+    ) -> tuple[str, dict[str, Any]]:
+        """What is true of the nodes of a table whose JSON, of lines or not, may make the leaf true; its parameters."""
         alone = LadybugWhere("n", NodeGroup((table,)), self.resolve, "among_")
         there = f"n.{quoted(OVERFLOW)}"
         held = " OR ".join(f"contains({there}, {alone.parameter(key)})" for key in keys)
@@ -82,6 +106,8 @@ class LadybugWhere(WhereCypher):
             possible = [f"contains({there}, {alone.parameter(text)})" for text in texts]
             possible += [f"n.{quoted(column)} IS NOT NULL" for column, _ in alone._columns(where.field)]
             held = f"({held}) AND ({' OR '.join(possible) or 'false'})"
+        if not lined:
+            held = f"({held}) AND NOT starts_with({there}, {alone.parameter(OPENING)})"
         return f"{there} IS NOT NULL AND ({held})", alone.parameters
 
     def _own(self, where: Where) -> str:
@@ -254,7 +280,40 @@ def _texts(where: Where) -> list[str] | None:
             found.append(str(int(operand)))  # of 5 and of 5.0
         else:
             return None
+    return found if all(found) else None  # to the database, no text has the empty one in it
+
+
+def _lines(where: Where) -> list[str] | None:
+    """What the line of a property in JSON begins with, after a line feed, where it satisfies the leaf, one of them.
+
+    `None` where that does not say it: another comparison than equality, with a list, or on what is not a property.
+    """
+    op, operand = where.operator, where.value
+    if "." in where.field or op not in ("$eq", "$in", "$exists", "$ne"):
+        return None
+    line = f"\n{to_json(where.field)}:"
+    if op in ("$exists", "$ne"):
+        return [line] if op == "$exists" or operand is None else None
+    found = []
+    for one in operand if op == "$in" else [operand]:
+        if isinstance(one, tuple) or (isinstance(one, int) and abs(one) >= _LONG):
+            return None
+        found += [f"{line}{text}\n" for text in _scalar_texts(one)]
     return found
+
+
+def _scalar_texts(value: Any) -> list[str]:
+    """The JSON of the scalars that are equal to a value; numbers are so whatever their type."""
+    if isinstance(value, (bool, str)):
+        return [to_json(value)]
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return []
+    found = {to_json(value)}
+    if int(value) == value:
+        found.add(str(int(value)))
+    if float(value) == value:
+        found.add(to_json(float(value)))
+    return sorted(found | {"-0.0"} if value == 0 else found)
 
 
 def _of_absent(where: Where) -> bool:
