@@ -145,11 +145,11 @@ async def test_work_that_nobody_waits_for_any_more_is_not_begun() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_process_makes_threads_of_its_own() -> None:
     threads, begun = Threads(), threading.Event()
-    threads._start(begun.set)
+    threads._start(lambda: begun.set)
     assert begun.wait(10)
     child = os.fork()
     if not child:  # pragma: no cover -- another process
         started = threading.Event()
-        threads._start(started.set)
+        threads._start(lambda: started.set)
         os._exit(0 if started.wait(10) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

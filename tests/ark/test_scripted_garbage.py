@@ -69,7 +69,7 @@ def conversations(draw: Any) -> list[Message]:
     return messages
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(conversations(), st.lists(st.sampled_from(TOOLS), unique_by=lambda tool: tool.name))
 def test_any_conversation_gets_a_reply_with_calls_that_were_offered(messages: list[Message], tools: list[Any]) -> None:
     model = ScriptedExplorer()

@@ -120,10 +120,10 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 async def test_blocking_work_is_awaited_and_left_behind_when_cancelled() -> None:
-    started, go = threading.Event(), threading.Event()
+    started, go = threading.Barrier(41), threading.Event()
 
     def work() -> int:
-        started.set()
+        started.wait(10)
         go.wait(10)
         return threading.get_ident()
 

@@ -106,7 +106,7 @@ class Threads:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._work: SimpleQueue[Callable[[], Callable[[], None]]] = SimpleQueue()
         self._threads = 0
         self._idle = 0  # threads that wait for work, less the work that waits for threads
 
@@ -115,21 +115,24 @@ class Threads:
         loop, context = asyncio.get_running_loop(), contextvars.copy_context()
         outcome: asyncio.Future[T] = loop.create_future()
 
-        def run() -> None:
-            if outcome.cancelled():
-                return
+        def run() -> Callable[[], None]:
             result, error = None, None
             try:
-                result = context.run(work)
+                if not outcome.cancelled():
+                    result = context.run(work)
             except BaseException as raised:
                 error = raised
-            with suppress(RuntimeError):  # the loop was closed meanwhile
-                loop.call_soon_threadsafe(_settle, outcome, result, error)
+
+            def tell() -> None:
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(_settle, outcome, result, error)
+
+            return tell
 
         self._start(run)
         return await outcome
 
-    def _start(self, run: Callable[[], None]) -> None:
+    def _start(self, run: Callable[[], Callable[[], None]]) -> None:
         with self._lock:
             self._work.put(run)
             made = self._idle <= 0 and (self._most is None or self._threads < self._most)
@@ -151,10 +154,11 @@ class Threads:
                         self._threads -= 1
                         return
                 continue  # a piece of work is on its way
-            run()
-            del run  # and what it holds
+            tell = run()
             with self._lock:
-                self._idle += 1
+                self._idle += 1  # before whoever waits is told, who may bring the next piece of work
+            tell()
+            del run, tell  # and what they hold
 
 
 def _settle(outcome: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
