@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex
+from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
+from graphret.search.encoder import CallableEncoder
+from graphret.search.hnsw import Hnsw
 from graphret.search.index import top_k
 from graphret.types import Node
 
@@ -72,6 +75,50 @@ def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
         assert filtered[0] == filtered[1]
         assert exact.score(f"q{i}", ["n0000"]) == pytest.approx(approximate.score(f"q{i}", ["n0000"]), abs=1e-6)
     assert shared >= 190
+
+
+def test_hnsw_is_kept_through_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    by_name = {f"v{i}": rng.standard_normal(16) for i in range(700)}
+    built: list[int] = []
+    build = Hnsw.build
+    monkeypatch.setattr(Hnsw, "build", lambda vectors, settings: built.append(len(vectors)) or build(vectors, settings))
+
+    def index(nodes: list[Node], above: int) -> DenseIndex:
+        def encode(texts: list[str]) -> list[Any]:
+            return [by_name[text] for text in texts]
+
+        encoder = CallableEncoder(encode, name="given", dimension=16)
+        return DenseIndex.build(nodes, encoder, text=NodeText.names(), hnsw=HnswSettings(above=above))
+
+    def agree(one: DenseIndex, other: DenseIndex) -> None:
+        shared = 0
+        for i in range(20):
+            near, exact = one.search(f"v{i}", 10), other.search(f"v{i}", 10)
+            shared += len(set(near.ids) & set(exact.ids))
+            assert near.ids[0] == exact.ids[0]
+        assert shared >= 195
+        assert set(one.search("v1", 250).ids) <= set(other.table.ids)
+
+    nodes = {f"n{i:03d}": Node(f"n{i:03d}", name=f"v{i}") for i in range(500)}
+    near = index(list(nodes.values()), 100)
+    near.search("v0", 1)
+    before = copy(near)
+    for step in range(3):  # after the first of which nothing is asked
+        fresh = [Node(f"a{step}{i}", name=f"v{500 + 10 * step + i}") for i in range(10)]
+        moved = [Node(f"n{i:03d}", name=f"v{600 + i}") for i in range(step, 30, 10)]
+        gone = [f"n{i:03d}" for i in range(100 + step, 400, 30)]
+        near.upsert(fresh + moved)
+        near.delete(gone)
+        nodes = {i: node for i, node in (nodes | {n.id: n for n in fresh + moved}).items() if i not in gone}
+        if step > 0:
+            agree(near, index(list(nodes.values()), 10**6))
+    assert built == [500]
+    assert len(before.search("v100", 1).ids) == 1
+    assert before.search("v100", 1).ids == ["n100"]
+    near.delete([i for i in nodes if i > "n2"])
+    agree(near, index([node for i, node in nodes.items() if i <= "n2"], 10**6))
+    assert built == [500, len(near.table)]
 
 
 def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:

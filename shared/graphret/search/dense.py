@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
+from graphret.search.hnsw import Hnsw
+from graphret.search.hnsw import HnswSettings as HnswSettings
 from graphret.search.index import ArrayIndex, table_of, top_k
 from graphret.search.neighborhood import NodeSource
 from graphret.search.vectors import check_vectors, normalize
@@ -25,26 +26,6 @@ from graphret.types import Node
 _QUERIES_KEPT = 256
 _TIED = 16  # so many more are read where HNSW searches, for those that tie with the last
 _ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
-
-
-@dataclass(frozen=True)
-class HnswSettings:
-    """Parameters of the approximate search (Malkov and Yashunin 2018); M = 64 as in SAGE, appendix E.
-
-    Parameters
-    ----------
-    above
-        Number of nodes above which the search is approximate; exact search of fewer is faster than it sounds.
-    m
-        Connections a node.
-    expansion_add, expansion_search
-        Breadth of the search when building and when asked.
-    """
-
-    above: int = 200_000
-    m: int = 64
-    expansion_add: int = 128
-    expansion_search: int = 256
 
 
 class DenseIndex(ArrayIndex):
@@ -81,7 +62,8 @@ class DenseIndex(ArrayIndex):
         self.text = text or NodeText()
         self.hnsw = hnsw or HnswSettings()
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._graphs: list[Any] = []  # the one graph, once built; shared by the copies that searches take
+        self._graphs: list[Hnsw] = []  # the one graph, once built; shared by the copies that searches take
+        self._origins: list[tuple[Hnsw, NDArray[np.int64]]] = []  # the graph to make it from, and its row of each node
         self._build_lock = threading.Lock()
 
     @classmethod
@@ -240,29 +222,23 @@ class DenseIndex(ArrayIndex):
         return self.cosines(query, positions) if self.approximate else super().score_at(query, positions)
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        found = self._nearest_graph().search(vector, k, threads=1).keys
-        return np.sort(np.asarray(found, dtype=np.int64))
+        return self._nearest_graph().nearest(vector, k)
 
-    def _nearest_graph(self) -> Any:
+    def _nearest_graph(self) -> Hnsw:
         if not self._graphs:
             with self._build_lock:
                 if not self._graphs:
-                    self._graphs.append(self._build_graph())
+                    made = self._origins[0][0].changed(self.vectors, self._origins[0][1]) if self._origins else None
+                    self._graphs.append(made or Hnsw.build(self.vectors, self.hnsw))
+                    self._origins.clear()
         return self._graphs[0]
 
-    def _build_graph(self) -> Any:
-        from usearch.index import Index
-
-        graph = Index(
-            ndim=self.vectors.shape[1],
-            metric="ip",  # the rows have length 1, or 0 where a node says nothing
-            dtype="f32",
-            connectivity=self.hnsw.m,
-            expansion_add=self.hnsw.expansion_add,
-            expansion_search=self.hnsw.expansion_search,
-        )
-        graph.add(np.arange(len(self.vectors)), np.asarray(self.vectors))
-        return graph
+    def _origin(self, old: NDArray[np.int64]) -> list[tuple[Hnsw, NDArray[np.int64]]]:
+        """What the graph of other nodes is made from, `old` their positions here: the last graph that was built."""
+        with self._build_lock:
+            if self._graphs:
+                return [(self._graphs[0], old)]
+            return [(graph, np.where(old >= 0, rows[old], -1)) for graph, rows in self._origins]
 
     # -- change
 
@@ -280,7 +256,9 @@ class DenseIndex(ArrayIndex):
             if not len(self.vectors):
                 vectors = np.zeros((len(table), embedded.shape[1]), dtype=np.float32)
             vectors[new] = normalize(check_vectors(embedded, len(new), vectors.shape[1], what="embedding"))
-        return DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        other = DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        other._origins = self._origin(old)
+        return other
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> DenseIndex:
         """Return the index of the nodes at `positions` alone."""

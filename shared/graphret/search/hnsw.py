@@ -1,0 +1,106 @@
+"""Approximate nearest neighbours by a hierarchical navigable small world graph (Malkov and Yashunin 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A graph of which more than this share of the rows has changed since it was built is built anew.
+_MOST_CHANGED = 0.3
+
+
+@dataclass(frozen=True)
+class HnswSettings:
+    """Parameters of the approximate search (Malkov and Yashunin 2018); M = 64 as in SAGE, appendix E.
+
+    Parameters
+    ----------
+    above
+        Number of nodes above which the search is approximate; exact search of fewer is faster than it sounds.
+    m
+        Connections a node.
+    expansion_add, expansion_search
+        Breadth of the search when building and when asked.
+    """
+
+    above: int = 200_000
+    m: int = 64
+    expansion_add: int = 128
+    expansion_search: int = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Hnsw:
+    """A small world graph over the rows of an array, never changed once made.
+
+    Parameters
+    ----------
+    index
+        The library's index.
+    keys
+        What it calls each row, ``(n,)``.
+    changes
+        How many rows were added to it and taken from it since it was built.
+    """
+
+    index: Any
+    keys: NDArray[np.int64]
+    changes: int = 0
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        rows = np.full(int(self.keys.max(initial=-1)) + 1, -1, dtype=np.int64)
+        rows[self.keys] = np.arange(len(self.keys))
+        return rows
+
+    @classmethod
+    def build(cls, vectors: NDArray[np.float32], settings: HnswSettings) -> Hnsw:
+        """Build the graph of unit rows, ``(n, d)``."""
+        from usearch.index import Index
+
+        index = Index(
+            ndim=vectors.shape[1],
+            metric="ip",  # the rows have length 1, or 0 where a node says nothing
+            dtype="f32",
+            connectivity=settings.m,
+            expansion_add=settings.expansion_add,
+            expansion_search=settings.expansion_search,
+        )
+        keys = np.arange(len(vectors))
+        index.add(keys, np.asarray(vectors))
+        return cls(index, keys)
+
+    def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        """Return about the `k` rows nearest to a unit vector, ascending."""
+        found = np.asarray(self.index.search(vector, k, threads=1).keys, dtype=np.int64)
+        return np.sort(self._rows[found])
+
+    def changed(self, vectors: NDArray[np.float32], old: NDArray[np.int64]) -> Hnsw | None:
+        """Return the graph of other rows, made from this one; `None` where it is better built anew.
+
+        Parameters
+        ----------
+        vectors
+            The rows, ``(n, d)``.
+        old
+            Which of the rows of this graph each of them is, -1 for a new one, ``(n,)``.
+        """
+        gone = np.ones(len(self.keys), dtype=bool)
+        gone[old[old >= 0]] = False
+        new = np.flatnonzero(old < 0)
+        changes = self.changes + len(new) + int(gone.sum())
+        if changes > _MOST_CHANGED * len(old):
+            return None
+        keys = np.empty(len(old), dtype=np.int64)
+        keys[old >= 0] = self.keys[old[old >= 0]]
+        keys[new] = np.arange(len(new)) + int(self.keys.max(initial=-1)) + 1
+        index = self.index.copy()  # a fraction of a second for a million rows: searches of the old graph go on
+        if gone.any():
+            index.remove(self.keys[gone])
+        if len(new):
+            index.add(keys[new], np.asarray(vectors[new]))
+        return Hnsw(index, keys, changes)
