@@ -111,9 +111,9 @@ async def test_a_run_whose_stream_is_closed_is_handed_on(form: str) -> None:
     if form == "blocking":
         stream = compiled.stream(ASK, **options)
         next(iter(stream))
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
     else:
-        async with aclosing(compiled.astream(ASK, **options)) as chunks:  # type: ignore[type-var]
+        async with aclosing(compiled.astream(ASK, **options)) as chunks:
             await anext(chunks)
     (run,) = runs
     assert run.sessions[0].steps
@@ -134,7 +134,7 @@ def test_to_leave_a_stream_at_its_interrupt_ends_no_run() -> None:
     compiled = graph(approve=["global_search"], on_run=runs.append, checkpointer=InMemorySaver())
     stream = compiled.stream(ASK, thread())
     assert next(one for one in stream if "__interrupt__" in one)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert runs == []
 
 
@@ -153,6 +153,22 @@ def test_a_run_that_never_goes_on_is_taken_from_its_checkpoint(tmp_path: Path) -
         (read,) = read_runs(path)
         assert steps(read) == steps(run)
         assert read.created == run.created
+
+
+def test_so_it_is_where_the_process_died() -> None:
+    """Of the request that brought no reply there is nothing in the checkpoint; all before it is there."""
+
+    def dies(messages: Sequence[Message]) -> Any:
+        if len(messages) > 4:
+            raise KeyboardInterrupt
+        return selecting("f1")(messages)
+
+    compiled = graph(Follows(dies), n_agents=1, checkpointer=InMemorySaver())
+    with pytest.raises(KeyboardInterrupt):
+        compiled.invoke(ASK, thread())
+    run = run_of(compiled.get_state(thread(), subgraphs=True))
+    assert (ends(run), steps(run)) == ([None], [2])
+    assert run.sessions[0].pending
 
 
 async def test_so_it_is_of_graphs_of_ones_own_of_agents_and_of_runs_that_have_ended() -> None:
