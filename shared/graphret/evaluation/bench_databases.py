@@ -1,6 +1,7 @@
 """A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and a query of two hops.
 
-``python -m graphret.evaluation.bench_databases [--data FOLDER_OF_KB] [--large]``
+``python -m graphret.evaluation.bench_databases [--data FOLDER_OF_KB] [--large]``, and ``--hubs`` for the neighbours of
+hubs in Ladybug alone.
 """
 
 from __future__ import annotations
@@ -136,6 +137,31 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
     report.figures["import large"] = Figure(name, seconds, unit="s", target=180.0)
 
 
+def hubs(report: Report, n_nodes: int = 100_000, degree: int = 20_000, n_hubs: int = 50, limit: int = 10) -> None:
+    """The first neighbours of many hubs in Ladybug, asked for at once, and of one that is joined to every node."""
+    import numpy as np
+
+    from graphret.stores.ladybug import LadybugStore
+
+    rng = np.random.default_rng(0)
+    ids = [f"n{i * 7919 % n_nodes:06}" for i in range(n_nodes)]
+    source = np.repeat(np.arange(n_hubs + 1), [*[degree] * n_hubs, n_nodes])
+    target = np.concatenate([*(rng.choice(n_nodes, degree, replace=False) for _ in range(n_hubs)), np.arange(n_nodes)])
+    for what, weight in (("of one weight", np.ones(len(source))), ("of many weights", rng.random(len(source)))):
+        graph = MemoryStore.from_arrays(ids, source=source, target=target, weight=weight, relations=["R"])
+        with tempfile.TemporaryDirectory() as name, LadybugStore.from_store(Path(name) / "hubs.lbug", graph) as store:
+            asked = {
+                f"{n_hubs} hubs of {degree:,} edges {what}": ids[:n_hubs],
+                f"a hub of {degree:,} edges {what}": ids[:1],
+                f"a hub of {n_nodes:,} edges {what}": ids[n_hubs : n_hubs + 1],
+            }
+            for case, anchors in asked.items():
+                taken = [_seconds(lambda a=anchors: store.neighbors(a, limit=limit)) for _ in range(5)]  # type: ignore[misc]
+                of_case = f"the first {limit} neighbours of {case} in Ladybug"
+                report.figures[of_case] = Figure(of_case, 1e3 * statistics.median(taken), unit="ms")
+        report.counts["databases/hubs, edges"] = len(source)
+
+
 @contextmanager
 def neo4j_server(folder: Path) -> Iterator[str]:
     import os
@@ -169,9 +195,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_databases", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with a kb.txt, or the file; a synthetic one without")
     parser.add_argument("--large", action="store_true", help="also a million nodes and ten million edges into Ladybug")
+    parser.add_argument("--hubs", action="store_true", help="only the neighbours of hubs in Ladybug, under a limit")
     chosen = parser.parse_args(arguments)
     report = Report()
-    databases(report, chosen.data, large=chosen.large)
+    if chosen.hubs:
+        hubs(report)
+    else:
+        databases(report, chosen.data, large=chosen.large)
     print(report.to_markdown())
     return 0
 
