@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphret import storage
 from graphret.errors import InvalidInput
 from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
 from graphret.search.encoder import CallableEncoder
@@ -119,6 +121,34 @@ def test_hnsw_is_kept_through_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     near.delete([i for i in nodes if i > "n2"])
     agree(near, index([node for i, node in nodes.items() if i <= "n2"], 10**6))
     assert built == [500, len(near.table)]
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, altered: bool) -> None:
+    rng = np.random.default_rng(5)
+    vectors = rng.standard_normal((400, 16))
+    encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given", dimension=16)
+    nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(400)]
+    settings = HnswSettings(above=100, expansion_search=64)
+    index = DenseIndex.build(nodes[:390], encoder, text=NodeText.names(), hnsw=settings)
+    assert "hnsw_graph/graph" not in index.parts().arrays
+    index.search("0", 1)
+    index.upsert(nodes[390:])
+    index.delete(["n000"])
+    storage.save(tmp_path / "index", index.parts(), kind="dense", version=1)
+    bundle = storage.load(tmp_path / "index", kind="dense", version=1)
+    if altered:
+        bundle.parts.arrays["hnsw_graph/graph"] = bundle.array("hnsw_graph/graph")[:-1]
+    built: list[int] = []
+    build = Hnsw.build
+    monkeypatch.setattr(Hnsw, "build", lambda vectors, settings: built.append(len(vectors)) or build(vectors, settings))
+    opened = DenseIndex.from_bundle(bundle, index.table, encoder, NodeText.names())
+    if not altered:
+        opened.upsert([Node("n000", name="0")])
+        index.upsert([Node("n000", name="0")])
+    for query in map(str, range(50)):
+        assert opened.search(query, 5).ids == index.search(query, 5).ids
+    assert built == ([399] if altered else [])
 
 
 def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:

@@ -23,6 +23,7 @@ from graphret.search.vectors import check_vectors, normalize
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
+_GRAPH = "hnsw_graph"
 _QUERIES_KEPT = 256
 _TIED = 16  # so many more are read where HNSW searches, for those that tie with the last
 _ROUNDING = 1e-5  # more than float32 products of unit vectors differ by the order of their sums
@@ -42,7 +43,8 @@ class DenseIndex(ArrayIndex):
     text
         How nodes become text.
     hnsw
-        When and how the search is approximate.
+        When and how the search is approximate. The graph is made when it is first asked for, changed by writes rather
+        than built again, and saved with the index.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class DenseIndex(ArrayIndex):
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._graphs: list[Hnsw] = []  # the one graph, once built; shared by the copies that searches take
         self._origins: list[tuple[Hnsw, NDArray[np.int64]]] = []  # the graph to make it from, and its row of each node
-        self._build_lock = threading.Lock()
+        self._saved: list[Bundle] = []  # the graph on disk, until it is asked for
+        self._build_lock = threading.RLock()
 
     @classmethod
     def build(
@@ -227,15 +230,22 @@ class DenseIndex(ArrayIndex):
     def _nearest_graph(self) -> Hnsw:
         if not self._graphs:
             with self._build_lock:
+                self._open_saved()
                 if not self._graphs:
                     made = self._origins[0][0].changed(self.vectors, self._origins[0][1]) if self._origins else None
                     self._graphs.append(made or Hnsw.build(self.vectors, self.hnsw))
                     self._origins.clear()
         return self._graphs[0]
 
+    def _open_saved(self) -> None:
+        if self._saved:
+            opened = Hnsw.from_bundle(self._saved.pop(), self.vectors.shape, self.hnsw)
+            self._graphs += [opened] if opened else []
+
     def _origin(self, old: NDArray[np.int64]) -> list[tuple[Hnsw, NDArray[np.int64]]]:
         """What the graph of other nodes is made from, `old` their positions here: the last graph that was built."""
         with self._build_lock:
+            self._open_saved()
             if self._graphs:
                 return [(self._graphs[0], old)]
             return [(graph, np.where(old >= 0, rows[old], -1)) for graph, rows in self._origins]
@@ -267,14 +277,17 @@ class DenseIndex(ArrayIndex):
     # -- on disk
 
     def parts(self) -> Parts:
-        """The index as it is saved, without its table."""
-        return Parts(
+        """The index as it is saved, without its table; with the graph of HNSW where one was built."""
+        parts = Parts(
             arrays={"vectors": self.vectors},
             meta={
                 "encoder": self.encoder.name if self.encoder else None,
                 "hnsw": vars(self.hnsw),
             },
         )
+        if self.approximate and (self._graphs or self._saved or self._origins):
+            parts.add(_GRAPH, self._nearest_graph().parts())
+        return parts
 
     @classmethod
     def from_bundle(
@@ -291,7 +304,10 @@ class DenseIndex(ArrayIndex):
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
         hnsw = HnswSettings(**bundle.meta["hnsw"])
-        return cls(table, bundle.array("vectors"), encoder, text=text, hnsw=hnsw)
+        index = cls(table, bundle.array("vectors"), encoder, text=text, hnsw=hnsw)
+        if _GRAPH in bundle.meta:
+            index._saved.append(bundle.sub(_GRAPH))
+        return index
 
 
 def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder) -> NDArray[np.float32]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphret.storage import Bundle, Parts
 
 #: A graph of which more than this share of the rows has changed since it was built is built anew.
 _MOST_CHANGED = 0.3
@@ -60,16 +63,7 @@ class Hnsw:
     @classmethod
     def build(cls, vectors: NDArray[np.float32], settings: HnswSettings) -> Hnsw:
         """Build the graph of unit rows, ``(n, d)``."""
-        from usearch.index import Index
-
-        index = Index(
-            ndim=vectors.shape[1],
-            metric="ip",  # the rows have length 1, or 0 where a node says nothing
-            dtype="f32",
-            connectivity=settings.m,
-            expansion_add=settings.expansion_add,
-            expansion_search=settings.expansion_search,
-        )
+        index = _empty(vectors.shape[1], settings)
         keys = np.arange(len(vectors))
         index.add(keys, np.asarray(vectors))
         return cls(index, keys)
@@ -104,3 +98,41 @@ class Hnsw:
         if len(new):
             index.add(keys[new], np.asarray(vectors[new]))
         return Hnsw(index, keys, changes)
+
+    # -- on disk
+
+    def parts(self) -> Parts:
+        """The graph as it is saved."""
+        saved = np.frombuffer(self.index.save(), dtype=np.uint8)
+        return Parts(
+            arrays={"graph": saved, "keys": self.keys}, meta={"changes": self.changes, "crc32": zlib.crc32(saved.data)}
+        )
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, shape: tuple[int, int], settings: HnswSettings) -> Hnsw | None:
+        """Open a saved graph of rows of that shape; `None` where it was altered or the library reads it no more."""
+        saved, keys = bundle.array("graph"), np.array(bundle.array("keys"))
+        if zlib.crc32(saved.data) != bundle.meta["crc32"]:  # a large file may not have been compared when it was opened
+            return None
+        index = _empty(shape[1], settings)
+        try:
+            index.load(saved.tobytes())
+        except (RuntimeError, ValueError):
+            return None
+        index.expansion_add, index.expansion_search = settings.expansion_add, settings.expansion_search
+        if (len(index), index.ndim, len(keys)) != (shape[0], shape[1], shape[0]):
+            return None
+        return cls(index, keys, bundle.meta["changes"])
+
+
+def _empty(width: int, settings: HnswSettings) -> Any:
+    from usearch.index import Index
+
+    return Index(
+        ndim=width,
+        metric="ip",  # the rows have length 1, or 0 where a node says nothing
+        dtype="f32",
+        connectivity=settings.m,
+        expansion_add=settings.expansion_add,
+        expansion_search=settings.expansion_search,
+    )
