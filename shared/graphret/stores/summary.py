@@ -21,12 +21,12 @@ SAMPLE = 2000
 #: so many in all, each set giving one at least while that lasts,
 _IN_ALL = 10_000
 #: and about so many values, of nodes that have many properties or labels.
-_VALUES = 100_000
+_VALUES = 50_000
 _PROBED = 100
 #: Edges are counted one by one where so many kinds of them can be counted in one array, or where there are no more.
 _DENSE, _COUNTED = 1 << 22, 500_000
 #: Otherwise about so many are drawn, some of each relation;
-_DRAWN = 100_000
+_DRAWN = 50_000
 #: and of so many pairs of labels all are listed, of more each edge gives a share.
 _PAIRS = 250_000
 _BLOCK = 1 << 20
