@@ -139,7 +139,7 @@ def run_script(driver: neo4j.Driver, folder: Path) -> None:
 
 
 def test_the_script_loads_everything_as_our_store_writes_it(
-    store: MemoryStore, tmp_path: Path, neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any
+    store: MemoryStore, tmp_path: Path, neo4j_new: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any
 ) -> None:
     from graphret.stores.neo4j import Neo4jStore
 
@@ -147,30 +147,30 @@ def test_the_script_loads_everything_as_our_store_writes_it(
     done = write_cypher_csv(store, folder, base_url=f"{folder.as_uri()}/")
     assert (done.nodes, done.edges) == store.count()
     assert sorted(done.files) == sorted(folder.iterdir())
-    run_script(neo4j_empty, folder)
+    run_script(neo4j_new, folder)
     with Neo4jStore(neo4j_uri, auth=neo4j_auth) as there:
         assert contents(there) == contents(store)
         for found, node in zip(*(contents(one)[0] for one in (there, store)), strict=True):
             assert [*map(type, found.properties.values())] == [type(node.properties[name]) for name in found.properties]
 
 
-def test_a_property_of_several_types_keeps_each_value(tmp_path: Path, neo4j_empty: neo4j.Driver) -> None:
+def test_a_property_of_several_types_keeps_each_value(tmp_path: Path, neo4j_new: neo4j.Driver) -> None:
     values: list[Any] = [1, 1.5, "one", True, ["a"], [1], [], "", None]
     nodes = [Node(f"n{i}", ("A",), "", "", {"p": value, "p_string": i}) for i, value in enumerate(values)]
     write_cypher_csv(MemoryStore.of(nodes), tmp_path / "csv", base_url=f"{(tmp_path / 'csv').as_uri()}/")
-    run_script(neo4j_empty, tmp_path / "csv")
-    rows = neo4j_empty.execute_query("MATCH (n) RETURN n.p AS p, n.p_string AS q ORDER BY n.id").records
+    run_script(neo4j_new, tmp_path / "csv")
+    rows = neo4j_new.execute_query("MATCH (n) RETURN n.p AS p, n.p_string AS q ORDER BY n.id").records
     assert [(row["p"], row["q"]) for row in rows] == list(zip(values, range(len(values)), strict=True))
     assert [type(row["p"]) for row in rows] == [type(value) for value in values]
 
 
-def test_control_characters_of_the_graph_are_not_taken_as_ours(tmp_path: Path, neo4j_empty: neo4j.Driver) -> None:
+def test_control_characters_of_the_graph_are_not_taken_as_ours(tmp_path: Path, neo4j_new: neo4j.Driver) -> None:
     text = "\x1a\\\x1f\\n"
     node = Node("a\\b", ("A",), text, "", {"list": [text, "\x1e"]})
     store = MemoryStore.of([node], [Edge("a\\b", "R", "a\\b")])
     write_cypher_csv(store, tmp_path / "csv", base_url=f"{(tmp_path / 'csv').as_uri()}/")
-    run_script(neo4j_empty, tmp_path / "csv")
-    (row,) = neo4j_empty.execute_query("MATCH (n)-[:R]->(n) RETURN n").records
+    run_script(neo4j_new, tmp_path / "csv")
+    (row,) = neo4j_new.execute_query("MATCH (n)-[:R]->(n) RETURN n").records
     assert dict(row["n"]) == {"id": "a\\b", "name": text, "list": [text, "\x1e"]}
     every = MemoryStore.of([Node("a", name="\x1a\x1b\x1c\x1d\x1e")])
     with pytest.raises(InvalidInput, match="control characters"):
@@ -178,16 +178,16 @@ def test_control_characters_of_the_graph_are_not_taken_as_ours(tmp_path: Path, n
     assert not (tmp_path / "none").exists()
 
 
-def test_loading_twice_is_refused_by_the_constraint(tmp_path: Path, neo4j_empty: neo4j.Driver) -> None:
+def test_loading_twice_is_refused_by_the_constraint(tmp_path: Path, neo4j_new: neo4j.Driver) -> None:
     from neo4j.exceptions import Neo4jError
 
     nodes, edges = random_graph(1)
     folder = tmp_path / "csv"
     write_cypher_csv(MemoryStore.of(nodes, edges), folder, base_url=f"{folder.as_uri()}/")
-    run_script(neo4j_empty, folder)
+    run_script(neo4j_new, folder)
     with pytest.raises(Neo4jError):
-        run_script(neo4j_empty, folder)
-    counted = neo4j_empty.execute_query(
+        run_script(neo4j_new, folder)
+    counted = neo4j_new.execute_query(
         "MATCH (n) OPTIONAL MATCH (n)-[r]->() RETURN count(DISTINCT n) AS n, count(r) AS m"
     )
     assert tuple(counted.records[0].values()) == (len(nodes), len(edges))

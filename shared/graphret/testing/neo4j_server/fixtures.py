@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from graphret.stores.neo4j.layout import CONSTRAINT
 from graphret.testing.neo4j_server.errors import CannotStart
 from graphret.testing.neo4j_server.server import Neo4jServer
 from graphret.testing.neo4j_server.shared import REQUIRED, SharedServer, empty
@@ -131,6 +132,14 @@ def _emptied(request: pytest.FixtureRequest, driver: neo4j.Driver) -> Iterator[n
 def neo4j_empty(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
     """The driver, with the database emptied for this test."""
     yield from _emptied(request, neo4j_driver)
+
+
+@pytest.fixture
+def neo4j_new(neo4j_empty: neo4j.Driver) -> neo4j.Driver:
+    """The driver, with the database as a new one is: without the constraint that every store makes, too."""
+    with neo4j_empty.session() as session:
+        session.run(f"DROP CONSTRAINT {CONSTRAINT} IF EXISTS").consume()
+    return neo4j_empty
 
 
 @pytest.fixture(scope="class")
