@@ -27,7 +27,6 @@ public class Neo4jServer {
             .setConfig(GraphDatabaseSettings.auth_max_failed_attempts, 0)
             .setConfig(GraphDatabaseSettings.pagecache_memory, 256L << 20)
             .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
-            .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
             .setConfig(GraphDatabaseSettings.query_cache_size, 10_000)
             .build();
     Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
