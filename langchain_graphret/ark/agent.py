@@ -18,11 +18,10 @@ from langgraph.types import Command
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
 from graphret.ark.run import now
-from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, run_calls
+from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, run_calls, run_calls_blocking
 from graphret.ark.session import Outcome
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
-from graphret.llm.running import run_sync
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -120,7 +119,7 @@ class Agent:
     def _step(self, state: AgentState) -> Command[str]:
         session, live, run = self._begin(state)
         if pending := session.pending:
-            self._observe(session, state, pending, run_sync(self._called(pending, live, state)))
+            self._observe(session, state, pending, self._called(pending, live, state))
         self._check(session, live, state)
         if session.stop is None:
             with self._asking(session, live) as started:
@@ -134,7 +133,7 @@ class Agent:
         else:  # reads the graph's schema
             session, live, run = await asyncio.to_thread(self._begin, state)
         if pending := session.pending:
-            self._observe(session, state, pending, await self._called(pending, live, state))
+            self._observe(session, state, pending, await self._acalled(pending, live, state))
         self._check(session, live, state)
         if session.stop is None:
             with self._asking(session, live) as started:
@@ -184,12 +183,17 @@ class Agent:
     def _to_approve(self, session: ArkSession) -> list[ToolCall]:
         return [call for call in session.pending if self.asks(call)] if self.asks is not None else []
 
-    async def _called(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
+    def _called(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
         """Run the calls of the last reply that nobody refused; `None` where the run has no time left."""
-        why = state.get("refused") or {}
+        try:
+            return run_calls_blocking(self.ark.toolbox, _approved(pending, state), live.board.remaining)
+        except TimeoutError:
+            return None
+
+    async def _acalled(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
         try:
             async with asyncio.timeout(live.board.remaining):
-                return await run_calls(self.ark.toolbox, [call for call in pending if call.id not in why])
+                return await run_calls(self.ark.toolbox, _approved(pending, state))
         except TimeoutError:
             return None
 
@@ -264,6 +268,11 @@ class Agent:
 def new_run() -> Json:
     """Return what the agents of a run know it by."""
     return {"id": uuid.uuid4().hex, "created": now()}
+
+
+def _approved(pending: list[ToolCall], state: AgentState) -> list[ToolCall]:
+    why = state.get("refused") or {}
+    return [call for call in pending if call.id not in why]
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +22,9 @@ from graphret.llm.running import in_thread
 
 #: The error of a step whose agent was stopped while its model was asked.
 UNAWAITED = "nobody waited for the reply: the agent was stopped"
+
+#: What came of a call, and the failure of the store or the index, if it failed.
+Attempt: TypeAlias = tuple[Outcome, GraphretError | None]
 
 #: Told of an agent after each of its steps, and when it stops.
 OnStep: TypeAlias = Callable[[ArkSession], None]
@@ -189,16 +193,35 @@ async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[O
 
     A call that the store or the index fails comes back as a failed observation, and the first such failure besides.
     """
-    if not calls:
-        return [], None
-    if len(calls) == 1:
-        results = [await THREADS.do(partial(_attempt, toolbox, calls[0]))]
-    else:
-        results = await asyncio.gather(*(THREADS.do(partial(_attempt, toolbox, call)) for call in calls))
+    running = [asyncio.wrap_future(THREADS.submit(partial(_attempt, toolbox, call))) for call in calls]
+    return _came_of(await asyncio.gather(*running))
+
+
+def run_calls_blocking(
+    toolbox: Toolbox, calls: Sequence[ToolCall], timeout: float | None = None
+) -> tuple[list[Outcome], GraphretError | None]:
+    """Do what `run_calls` does, for a caller that has a thread of its own: one call is run in it.
+
+    Raises
+    ------
+    TimeoutError
+        When the calls take longer than `timeout` seconds; their threads are left to themselves.
+    """
+    if len(calls) == 1 and timeout is None:
+        return _came_of([_attempt(toolbox, calls[0])])
+    running = [THREADS.submit(partial(_attempt, toolbox, call)) for call in calls]
+    if late := wait(running, timeout).not_done:
+        for one in late:
+            one.cancel()
+        raise TimeoutError
+    return _came_of([one.result() for one in running])
+
+
+def _came_of(results: Sequence[Attempt]) -> tuple[list[Outcome], GraphretError | None]:
     return [outcome for outcome, _ in results], next((error for _, error in results if error is not None), None)
 
 
-def _attempt(toolbox: Toolbox, call: ToolCall) -> tuple[Outcome, GraphretError | None]:
+def _attempt(toolbox: Toolbox, call: ToolCall) -> Attempt:
     began = time.perf_counter()
     problem: GraphretError | None = None
     try:

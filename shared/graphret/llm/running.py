@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -112,25 +112,23 @@ class Threads:
 
     async def do(self, work: Callable[[], T]) -> T:
         """Do blocking work in a thread, which is left to itself where this is cancelled."""
-        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-        outcome: asyncio.Future[T] = loop.create_future()
+        return await asyncio.wrap_future(self.submit(work))
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Do blocking work in a thread; cancelling what this returns prevents what has not begun."""
+        outcome: Future[T] = Future()
+        context = contextvars.copy_context()
 
         def run() -> Callable[[], None]:
-            result, error = None, None
+            if not outcome.set_running_or_notify_cancel():
+                return lambda: None
             try:
-                if not outcome.cancelled():
-                    result = context.run(work)
-            except BaseException as raised:
-                error = raised
-
-            def tell() -> None:
-                with suppress(RuntimeError):  # the loop was closed meanwhile
-                    loop.call_soon_threadsafe(_settle, outcome, result, error)
-
-            return tell
+                return partial(outcome.set_result, context.run(work))
+            except BaseException as error:
+                return partial(outcome.set_exception, error)
 
         self._start(run)
-        return await outcome
+        return outcome
 
     def _start(self, run: Callable[[], Callable[[], None]]) -> None:
         with self._lock:
@@ -159,15 +157,6 @@ class Threads:
                 self._idle += 1  # before whoever waits is told, who may bring the next piece of work
             tell()
             del run, tell  # and what they hold
-
-
-def _settle(outcome: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
-    if outcome.done():  # cancelled
-        return
-    if error is None:
-        outcome.set_result(result)
-    else:
-        outcome.set_exception(error)
 
 
 _apart = Threads()
