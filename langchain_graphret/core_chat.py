@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, field_validator
 
+from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatModel, Reply, Tool
 from langchain_graphret.chat import from_message
@@ -52,8 +53,8 @@ class CoreChat(BaseChatModel):
 
     @field_validator("core")
     @classmethod
-    def _check(cls, value: Any) -> ChatModel:
-        if not isinstance(value, ChatModel):
+    def _check(cls, value: ChatModel) -> ChatModel:
+        if not fulfils(value, ChatModel):
             raise InvalidInput(f"core: a graphret chat model is expected, not {type(value).__name__}")
         return value
 

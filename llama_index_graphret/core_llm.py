@@ -26,6 +26,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import BaseTool
 
+from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Reply, Tool
 from graphret.llm.chat import Role
@@ -72,7 +73,7 @@ class CoreLLM(FunctionCallingLLM):
     def __init__(
         self, model: ChatModel, *, context_window: int = 128_000, callback_manager: CallbackManager | None = None
     ) -> None:
-        if not isinstance(model, ChatModel):
+        if not fulfils(model, ChatModel):
             raise InvalidInput(f"model: a graphret ChatModel is expected, not {type(model).__name__}")
         super().__init__(context_window=context_window, callback_manager=callback_manager or CallbackManager([]))
         self._model = model

@@ -18,6 +18,7 @@ from llama_index.core.graph_stores.types import (
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
+from graphret._contracts import fulfils
 from graphret.corpus.items import checked_metadata
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
@@ -80,7 +81,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         timeout: float = 30.0,
         max_rows: int = 1000,
     ) -> None:
-        if not isinstance(store, GraphStore):
+        if not fulfils(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         if iscoroutinefunction(store.get):
             raise InvalidInput(f"store: a {type(store).__name__} is awaited; LlamaIndex needs one that is not")

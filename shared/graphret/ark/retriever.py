@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from graphret._contracts import fulfils
 from graphret.ark.board import Board
 from graphret.ark.calling import ToolCaller
 from graphret.ark.prompt import system_prompt
@@ -234,7 +235,7 @@ def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
     """Return a model that calls tools for each of `n` agents; agents of one model share it."""
     models: list[Any] = one_each("model", model, n)
     for one in models:
-        if not isinstance(one, ChatModel):
+        if not fulfils(one, ChatModel):
             raise InvalidInput(f"model: a chat model is expected, not {type(one).__name__}")
     made = {id(one): ToolCaller(one) for one in models}
     return [made[id(one)] for one in models]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from graphret._contracts import fulfils
 from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
@@ -76,11 +77,11 @@ class Toolbox:
         *,
         text: NodeText | None = None,
     ) -> None:
-        if not isinstance(store, GraphStore):
+        if not fulfils(store, GraphStore):
             raise InvalidInput(f"store: a GraphStore is expected, not {type(store).__name__}")
         if inspect.iscoroutinefunction(store.get):
             raise InvalidInput(f"store: a {type(store).__name__} is awaited; agents need one that is not")
-        if not isinstance(index, TextIndex):
+        if not fulfils(index, TextIndex):
             raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
