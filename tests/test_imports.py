@@ -15,7 +15,7 @@ CORE = ROOT / "shared" / "graphret"
 
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
-    {"errors", "strings", "text", "types", "where", "gazetteer"},
+    {"_contracts", "errors", "strings", "text", "types", "where", "gazetteer"},
     {"_files", "_current", "_checked", "_edge_order", "storage", "columns", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},
