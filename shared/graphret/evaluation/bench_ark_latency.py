@@ -10,6 +10,7 @@ once it is `ScriptedExplorer`, behind the same delays, on the excerpt of MetaQA 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import random
 import statistics
@@ -304,6 +305,8 @@ def latency(report: Report) -> None:
 
     Figures are those of the median round.
     """
+    gc.collect()
+    gc.freeze()  # what the parts before this one left in the process is not gone through again and again
     store, index = graph()
     bare = bare_calls(store, index)
     report.seconds["ark/calls of a step, alone"] = bare
@@ -317,6 +320,7 @@ def latency(report: Report) -> None:
         what = f"ARK ({name}): a step, without its model and its call"
         report.figures[f"ark step, {name}"] = Figure(what, step, unit="ms", target=5.0)
     _load(report)
+    gc.unfreeze()
 
 
 def _load(report: Report) -> None:
