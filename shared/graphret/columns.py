@@ -201,15 +201,19 @@ class HashedStrings:
         there = np.flatnonzero(found >= 0)
         chosen = wanted if len(there) == len(wanted) else [wanted[i] for i in there.tolist()]
         try:
-            said = list(map(str.encode, chosen))
+            text = "".join(chosen)
+            said = text.encode()
         except (TypeError, UnicodeEncodeError):  # no string, or no text
             return False
-        begins, ends = self.strings.offsets[found[there]], self.strings.offsets[found[there] + 1]
-        sizes = np.fromiter(map(len, said), dtype=np.int64, count=len(said))
-        if (ends - begins != sizes).any():
+        lengths = map(len, chosen if text.isascii() else map(str.encode, chosen))
+        sizes = np.fromiter(lengths, dtype=np.int64, count=len(chosen))
+        at = found[there]
+        begins = self.strings.offsets[at]
+        if not np.array_equal(self.strings.offsets[at + 1] - begins, sizes):
             return False
-        bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-        return np.array_equal(self.strings.blob[bytes_at], np.frombuffer(b"".join(said), dtype=np.uint8))
+        bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        bytes_at += np.arange(len(said))
+        return self.strings.blob[bytes_at].tobytes() == said
 
     def _one(self, wanted: str) -> int:
         starts, hashes, positions, offsets, blob = self._views
