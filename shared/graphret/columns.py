@@ -213,7 +213,7 @@ class HashedStrings:
             return False
         bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
         bytes_at += np.arange(len(said))
-        return self.strings.blob[bytes_at].tobytes() == said
+        return bool(self.strings.blob[bytes_at].tobytes() == said)
 
     def _one(self, wanted: str) -> int:
         starts, hashes, positions, offsets, blob = self._views
