@@ -202,11 +202,11 @@ class Agent:
             session.end("seconds")
             return
         outcomes, problem = called
-        if problem is not None:
-            self._failed(session, problem)
         why = state.get("refused") or {}
         session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
         _tell("step", session, **_numbered(session.steps[-1].to_dict()))
+        if problem is not None:
+            self._failed(session, problem)
 
     def _check(self, session: ArkSession, live: Live, state: AgentState) -> None:
         """Stop an agent that should not be asked again."""

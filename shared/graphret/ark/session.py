@@ -201,14 +201,22 @@ class ArkSession:
         self._complete(finished, usable)
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected; calls of its last reply that are not answered are recorded so."""
+        """Stop the agent with what it has selected.
+
+        Where the calls of its last reply are not answered, those that select, which need no answer, are applied all
+        the same, in their order; the others are recorded as cut off.
+        """
         if stop not in STOPS:
             raise InvalidInput(f"stop: one of {', '.join(STOPS)} is expected, not {stop!r}")
         if self.stop is None:
             self.stop, self.error = stop, error
             last = self.messages[-1]
-            if last.role == "assistant":
-                self.steps[-1].calls.extend(map(cut_off, last.tool_calls))
+            for call in last.tool_calls if last.role == "assistant" else ():
+                step = self.steps[-1]
+                if call.name == SELECT and call.parsed is not None:
+                    step.calls.append(answered_call(call, self._select(call.parsed, step), 0.0, remembered=False))
+                else:
+                    step.calls.append(cut_off(call))
 
     def _recalled(self, call: ToolCall) -> Observation:
         """What the same call was answered with before."""
