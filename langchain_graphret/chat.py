@@ -27,6 +27,13 @@ _FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_le
 # Blocks of a message that are more than text, a call of a tool or a model's reasoning.
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 
+# Blocks and additional arguments that say no more than text and calls do.
+_PLAIN = frozenset({"type", "text", "id", "name", "input", "args", "index", "annotations"})
+_SAID_ELSEWHERE = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
+
+#: Where the additional arguments of a LangChain message keep `Message.native`.
+NATIVE = "graphret_native"
+
 
 class LangChainChat:
     """Let graphret's methods speak to any LangChain chat model.
@@ -61,7 +68,8 @@ class LangChainChat:
         self.model = model
         self.name = name or _name_of(model)
         self.structured = structured
-        self._message = lru_cache(maxsize=2048)(to_message)  # each turn of an agent hands over all those before it
+        self._origin = f"langchain:{type(model).__name__}:{self.name}"
+        self._message = lru_cache(maxsize=2048)(self._to_message)  # a turn of an agent hands over all those before it
         self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
@@ -141,6 +149,10 @@ class LangChainChat:
             self._bound = tools, bound
         return bound
 
+    def _to_message(self, message: Message) -> BaseMessage:
+        native = (message.native or {}).get(self._origin)
+        return to_message(message) if native is None else AIMessage(**native)
+
     def _reply(self, answer: Any) -> Reply:
         structured = isinstance(answer, Mapping)
         message = answer.get("raw") if structured else answer
@@ -159,6 +171,7 @@ class LangChainChat:
             usage=Usage(usage["input_tokens"], usage["output_tokens"]) if usage else Usage(),
             finish_reason=_finish(reason, bool(calls), structured),
             model=str(said.get("model_name") or said.get("model") or self.name),
+            native=None if structured or (native := _native(message)) is None else {self._origin: native},
         )
 
 
@@ -180,7 +193,42 @@ def to_message(message: Message) -> BaseMessage:
         }
         for call in message.tool_calls
     ]
-    return AIMessage(message.content, tool_calls=calls, name=message.name)
+    native = {NATIVE: dict(message.native)} if message.native else {}
+    return AIMessage(message.content, tool_calls=calls, name=message.name, additional_kwargs=native)
+
+
+def _native(message: AIMessage) -> dict[str, Any] | None:
+    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures.
+
+    `None` also where it cannot be handed back: a call without an id, or whose arguments are no JSON, would stay without
+    an answer, and bytes do not survive.
+    """
+    blocks = message.content if isinstance(message.content, list) else []
+    said = {key for key, value in message.additional_kwargs.items() if value} - _SAID_ELSEWHERE
+    if not (said or any(map(_says_more, blocks))):
+        return None
+    if message.invalid_tool_calls or not all(call["id"] for call in message.tool_calls):
+        return None
+    metadata = {key: value for key, value in message.response_metadata.items() if isinstance(value, (str, int, bool))}
+    whole = {
+        "content": message.content,
+        "additional_kwargs": message.additional_kwargs,
+        "response_metadata": metadata,
+        "tool_calls": message.tool_calls,
+        "id": message.id,
+        "name": message.name,
+    }
+    try:
+        kept: dict[str, Any] = json.loads(json.dumps(whole, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return kept
+
+
+def _says_more(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    return block.get("type") not in ("text", "tool_use", "tool_call") or not block.keys() <= _PLAIN
 
 
 def from_message(message: BaseMessage) -> Message:
@@ -197,7 +245,8 @@ def from_message(message: BaseMessage) -> Message:
             raise InvalidInput(f"messages: graphret's chat models read text, not {', '.join(media)}")
     text = str(message.text)
     if isinstance(message, AIMessage):
-        return Message("assistant", text, tuple(_tool_calls(message)), name=message.name)
+        native = message.additional_kwargs.get(NATIVE)
+        return Message("assistant", text, tuple(_tool_calls(message)), name=message.name, native=native)
     if isinstance(message, ToolMessage):
         return Message("tool", text, tool_call_id=message.tool_call_id, name=message.name)
     if isinstance(message, (SystemMessage, HumanMessage)):

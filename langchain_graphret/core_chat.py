@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, field_validator
 from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatModel, Reply, Tool
-from langchain_graphret.chat import from_message
+from langchain_graphret.chat import NATIVE, from_message
 
 
 class CoreChat(BaseChatModel):
@@ -123,6 +123,7 @@ def _result(reply: Reply, stop: list[str] | None) -> ChatResult:
         usage_metadata=UsageMetadata(
             input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.total_tokens
         ),
+        additional_kwargs={NATIVE: dict(reply.native)} if reply.native else {},
         response_metadata={"finish_reason": reply.finish_reason, "model_name": reply.model},
     )
     return ChatResult(generations=[ChatGeneration(message=message)])

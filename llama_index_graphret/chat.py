@@ -13,6 +13,7 @@ from llama_index.core.base.llms.types import (
     ContentBlock,
     MessageRole,
     TextBlock,
+    ThinkingBlock,
     ToolCallBlock,
 )
 from llama_index.core.llms import LLM
@@ -24,6 +25,9 @@ from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.failing import as_chat_error
 
 _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
+# Additional arguments that say no more than text, calls and usage do.
+_SAID_ELSEWHERE = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_SPENT))
+_NATIVE = "graphret_native"
 
 
 class LlamaIndexChat:
@@ -52,6 +56,7 @@ class LlamaIndexChat:
         self.llm = llm
         model = llm.metadata.model_name
         self._name = name or (model if model and model != "unknown" else llm.class_name())
+        self._origin = f"llama_index:{llm.class_name()}:{self._name}"
 
     @property
     def name(self) -> str:
@@ -76,7 +81,7 @@ class LlamaIndexChat:
             When the model fails, or is asked to call tools and cannot.
         """
         options = _options(temperature, max_tokens)
-        history = [_message(message) for message in messages]
+        history = [self._message(message) for message in messages]
         try:
             if tools:
                 response = self._caller().chat_with_tools(
@@ -100,7 +105,7 @@ class LlamaIndexChat:
     ) -> Reply:
         """`chat`, awaiting the model for at most `timeout` seconds."""
         options = _options(temperature, max_tokens)
-        history = [_message(message) for message in messages]
+        history = [self._message(message) for message in messages]
         try:
             async with asyncio.timeout(timeout):
                 if tools:
@@ -119,12 +124,18 @@ class LlamaIndexChat:
             return self.llm
         raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
 
+    def _message(self, message: Message) -> ChatMessage:
+        native = (message.native or {}).get(self._origin)
+        return to_message(message) if native is None else ChatMessage.model_validate(native)
+
     def _reply(self, response: ChatResponse) -> Reply:
         message = response.message
         texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
         calls = _calls(message)
         spent = _usage(response)
-        return Reply("".join(texts), calls, spent, "tool_calls" if calls else _finished(response), self.name)
+        reason = "tool_calls" if calls else _finished(response)
+        native = None if (kept := _native(message)) is None else {self._origin: kept}
+        return Reply("".join(texts), calls, spent, reason, self.name, native)
 
 
 def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any]:
@@ -132,8 +143,13 @@ def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _message(message: Message) -> ChatMessage:
-    blocks: list[ContentBlock] = [TextBlock(text=message.content)] if message.content or not message.tool_calls else []
+def to_message(message: Message) -> ChatMessage:
+    """Return a graphret message as LlamaIndex's."""
+    blocks: list[ContentBlock] = []
+    if message.native:
+        blocks.append(ThinkingBlock(additional_information={_NATIVE: dict(message.native)}))
+    if message.content or not message.tool_calls:
+        blocks.append(TextBlock(text=message.content))
     blocks += [
         ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_arguments(call))
         for call in message.tool_calls
@@ -144,6 +160,31 @@ def _message(message: Message) -> ChatMessage:
         blocks=blocks,
         additional_kwargs={key: value for key, value in extra.items() if value is not None},
     )
+
+
+def native_of(message: ChatMessage) -> Mapping[str, Any] | None:
+    """Return `Message.native`, as `to_message` has put it."""
+    found = (b.additional_information.get(_NATIVE) for b in message.blocks if isinstance(b, ThinkingBlock))
+    return next((native for native in found if isinstance(native, Mapping)), None)
+
+
+def _native(message: ChatMessage) -> dict[str, Any] | None:
+    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures.
+
+    `None` also where it cannot be handed back: a call without an id would stay without an answer, and bytes do not
+    survive.
+    """
+    said = {key for key, value in message.additional_kwargs.items() if value} - _SAID_ELSEWHERE
+    if not said and all(isinstance(block, (TextBlock, ToolCallBlock)) for block in message.blocks):
+        return None
+    if any(isinstance(block, ToolCallBlock) and not block.tool_call_id for block in message.blocks):
+        return None
+    try:
+        kept: dict[str, Any] = json.loads(json.dumps(message.model_dump(mode="json"), allow_nan=False))
+        whole = ChatMessage.model_validate(kept).blocks == message.blocks
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return kept if whole else None
 
 
 def _arguments(call: ToolCall) -> str:

@@ -30,9 +30,9 @@ from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Reply, Tool
 from graphret.llm.chat import Role
-from llama_index_graphret.chat import _calls, _message
+from llama_index_graphret.chat import _calls, native_of, to_message
 
-_READ = (TextBlock, ToolCallBlock, ThinkingBlock)  # the last of which is not handed on
+_READ = (TextBlock, ToolCallBlock, ThinkingBlock)  # what other models thought is not handed on
 _SAMPLING = ("temperature", "max_tokens", "timeout")
 _ROLES: dict[MessageRole, Role] = {
     MessageRole.SYSTEM: "system",
@@ -207,7 +207,7 @@ def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
             continue
         calls = _calls(message) if role == "assistant" else ()
         names |= {call.id: call.name for call in calls}
-        out.append(Message(role, text, calls))
+        out.append(Message(role, text, calls, native=native_of(message) if role == "assistant" else None))
     return out
 
 
@@ -222,7 +222,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _response(reply: Reply) -> ChatResponse:
     spent = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
-    return ChatResponse(message=_message(reply.message), raw={"usage": spent})
+    return ChatResponse(message=to_message(reply.message), raw={"usage": spent})
 
 
 def _piece(reply: Reply) -> ChatResponse:

@@ -119,7 +119,9 @@ class ArkSession:
         self.steps.append(
             StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
         )
-        self.messages.append(Message.assistant(text, self._sendable(reply.tool_calls)))
+        calls = tuple(self._sendable(reply.tool_calls))
+        as_it_came = (text, calls) == (reply.text, reply.tool_calls)
+        self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
 
     def fail(
@@ -294,7 +296,7 @@ class ArkSession:
             "agent": self.agent,
             "model": self.model,
             "settings": self.settings.to_dict(),
-            "messages": [message.to_dict() for message in self.messages],
+            "messages": [message.to_dict(native=True) for message in self.messages],
             "selection": list(self.selection),
             "steps": [step.to_dict() for step in self.steps],
             "seen": list(self.seen),

@@ -103,6 +103,8 @@ class Message:
         In a ``tool`` message: the id of the call that this answers.
     name
         In a ``tool`` message: the tool that ran; elsewhere an optional name of the speaker.
+    native
+        See `Reply`; what another model left there is ignored.
 
     Raises
     ------
@@ -115,6 +117,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
+    native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
@@ -135,17 +138,19 @@ class Message:
         return cls("user", content)
 
     @classmethod
-    def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = ()) -> Message:
+    def assistant(
+        cls, content: str = "", tool_calls: Sequence[ToolCall] = (), native: Mapping[str, Any] | None = None
+    ) -> Message:
         """What the model said; `Reply.message` makes this of a reply."""
-        return cls("assistant", content, tuple(tool_calls))
+        return cls("assistant", content, tuple(tool_calls), native=native)
 
     @classmethod
     def tool(cls, call: ToolCall, content: str) -> Message:
         """The result of running `call`, or what went wrong."""
         return cls("tool", content, tool_call_id=call.id, name=call.name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The message in OpenAI's format, which chat templates and fine-tuning files share."""
+    def to_dict(self, *, native: bool = False) -> dict[str, Any]:
+        """The message in OpenAI's format, which chat templates and fine-tuning files share; with `native` if asked."""
         out: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             out["tool_calls"] = [call.to_dict() for call in self.tool_calls]
@@ -153,6 +158,8 @@ class Message:
             out["tool_call_id"] = self.tool_call_id
         if self.name is not None:
             out["name"] = self.name
+        if native and self.native is not None:
+            out["native"] = dict(self.native)
         return out
 
     @classmethod
@@ -169,8 +176,16 @@ class Message:
                 ToolCall(str(c["id"]), str(c["function"]["name"]), str(c["function"]["arguments"]))
                 for c in data.get("tool_calls") or ()
             )
-            return cls(data["role"], data.get("content") or "", calls, data.get("tool_call_id"), data.get("name"))
-        except (KeyError, TypeError) as problem:
+            native = data.get("native")
+            return cls(
+                data["role"],
+                data.get("content") or "",
+                calls,
+                data.get("tool_call_id"),
+                data.get("name"),
+                None if native is None else dict(native),
+            )
+        except (KeyError, TypeError, ValueError) as problem:
             raise InvalidInput(f"Message: malformed, {type(problem).__name__}: {problem}") from problem
 
 
@@ -235,6 +250,10 @@ class Reply:
         Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``.
     model
         The model that answered, as the endpoint names it.
+    native
+        What its provider wants handed back with this turn, as it came: many refuse a conversation in which a model's
+        reasoning, or its signature, is missing before the answers to its calls. JSON, under the name of the adapter
+        and the model that alone read it; `None` where the rest says all.
     """
 
     text: str = ""
@@ -242,11 +261,12 @@ class Reply:
     usage: Usage = Usage()
     finish_reason: str = "stop"
     model: str = ""
+    native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
 
     @property
     def message(self) -> Message:
         """The reply as a message, to be appended to the conversation."""
-        return Message.assistant(self.text, self.tool_calls)
+        return Message.assistant(self.text, self.tool_calls, self.native)
 
 
 @runtime_checkable

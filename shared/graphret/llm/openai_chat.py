@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool
 from graphret.llm.openai_wire import (
+    NATIVE,
     JSONMode,
     content_text,
+    native_parts,
     redacted,
     response_format,
     text_delta,
@@ -34,6 +36,7 @@ _FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
+_REASONING = "reasoning"
 # Whose exceptions are failures of the endpoint; others are bugs of ours.
 _FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio")
 
@@ -58,7 +61,8 @@ class OpenAIChat:
     Calls are retried by the official client: on 408, 409, 429, 5xx, lost connections and time-outs, after the
     ``Retry-After`` that the endpoint names or an exponential wait. An endpoint that refuses an optional parameter with
     HTTP 400 (``response_format``, ``temperature``, ``max_tokens``) is asked again without it or with its successor,
-    and the object remembers that.
+    and the object remembers that. So it is with the reasoning that a reply came with (``reasoning_content`` and the
+    like), which is sent back within a conversation.
 
     One object serves any number of threads, tasks and event loops. It opens no connection before its first call.
 
@@ -303,7 +307,7 @@ class OpenAIChat:
     ) -> dict[str, Any]:
         temperature = self.temperature if temperature is None else temperature
         max_tokens = self.max_tokens if max_tokens is None else max_tokens
-        request: dict[str, Any] = {"model": self.name, "messages": [wire_message(message) for message in messages]}
+        request: dict[str, Any] = {"model": self.name, "messages": [self._wire(message) for message in messages]}
         if tools:
             request["tools"] = [tool.to_dict() for tool in tools]
         if temperature is not None and "temperature" not in self._refused:
@@ -319,6 +323,14 @@ class OpenAIChat:
             request["extra_body"] = self.parameters
         return request
 
+    @property
+    def _origin(self) -> str:
+        return f"openai:{self.name}"
+
+    def _wire(self, message: Message) -> dict[str, Any]:
+        native = None if _REASONING in self._refused else (message.native or {}).get(self._origin)
+        return wire_message(message, native)
+
     def _adapt(self, error: Exception, request: Mapping[str, Any]) -> bool:
         """Note what optional parameter the endpoint refuses; true if there is a request that does without."""
         if getattr(error, "status_code", None) not in (400, 422):
@@ -330,6 +342,10 @@ class OpenAIChat:
             if self.json_mode == sent:
                 self.json_mode = _WEAKER[sent]
                 _log.info("%s refuses JSON by %s; going on with %s", self.name, sent, self.json_mode)
+            return True
+        if _REASONING not in self._refused and any(name in f"{named} {text}" for name in _sent_back(request)):
+            _log.info("%s does not take its reasoning back; going on without it", self.name)
+            self._refused |= {_REASONING}
             return True
         for parameter in ("temperature", "max_tokens"):
             complained = re.search(rf"\b{parameter}\b", f"{named} {text}")
@@ -345,13 +361,14 @@ class OpenAIChat:
             said = getattr(completion, "error", None) or type(completion).__name__
             raise self._invalid(f"the endpoint's answer is no chat completion ({said})")
         choice, message = choices[0], choices[0].message
-        refusal = getattr(message, "refusal", None)
+        refusal, native = getattr(message, "refusal", None), native_parts(message)
         return Reply(
             text=content_text(message.content) or refusal or "",
             tool_calls=tuple(tool_calls(getattr(message, "tool_calls", None))),
             usage=token_usage(getattr(completion, "usage", None)),
             finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
             model=str(getattr(completion, "model", None) or self.name),
+            native=None if native is None else {self._origin: native},
         )
 
     def _require_end(self, finished: bool) -> None:
@@ -392,3 +409,11 @@ class OpenAIChat:
 
     def _redacted(self, text: str) -> str:
         return redacted(text, (self._api_key, os.environ.get("OPENAI_API_KEY")))
+
+
+def _sent_back(request: Mapping[str, Any]) -> set[str]:
+    """What a request has of `NATIVE`."""
+    turns = request["messages"]
+    return {
+        name for held in (*turns, *(call for one in turns for call in one.get("tool_calls", ()))) for name in held
+    } & {*NATIVE}

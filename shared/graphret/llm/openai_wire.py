@@ -14,6 +14,17 @@ from graphret.llm.schema import strict_schema
 #: How a JSON schema is handed over: by schema, as any JSON object, or not at all.
 JSONMode = Literal["schema", "object", "none"]
 
+#: Where endpoints put a model's reasoning and its signatures: DeepSeek, vLLM and OpenRouter in the message, Google in
+#: each call, LiteLLM in both.
+NATIVE = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking_blocks",
+    "extra_content",
+    "provider_specific_fields",
+)
+
 _KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
 
 
@@ -34,15 +45,34 @@ def without_secrets(url: str | None) -> str | None:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def wire_message(message: Message) -> dict[str, Any]:
-    """A message as it is sent: servers that render arguments into a prompt fail on ones that are not JSON."""
+def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A message as it is sent: servers that render arguments into a prompt fail on ones that are not JSON.
+
+    `native` is what `native_parts` found in it.
+    """
     out = message.to_dict()
+    of_calls = native["tool_calls"] if native else {}
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
         if call.error is not None or not call.arguments.strip():
             sent["function"]["arguments"] = json.dumps({"malformed": call.arguments} if call.error else {})
+        sent.update(of_calls.get(call.id, {}))
+    if native:
+        out.update(native["message"])
     if message.tool_calls and not message.content:
         out["content"] = None
     return out
+
+
+def native_parts(message: Any) -> dict[str, Any] | None:
+    """The parts of a reply that an endpoint wants back beside text and calls, by where they stand; `None` if none."""
+    calls = getattr(message, "tool_calls", None)
+    of_calls = {call.id: _native(call) for call in calls or () if isinstance(getattr(call, "id", None), str)}
+    found = {"message": _native(message), "tool_calls": {name: parts for name, parts in of_calls.items() if parts}}
+    return found if any(found.values()) else None
+
+
+def _native(holder: Any) -> dict[str, Any]:
+    return {name: value for name in NATIVE if (value := (getattr(holder, "model_extra", None) or {}).get(name))}
 
 
 def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]:

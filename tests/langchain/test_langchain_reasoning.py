@@ -1,0 +1,160 @@
+"""LangChain chat models that think: their reasoning and its signatures are handed back as they came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command
+from langgraph_parts import INDEX, STORE, thread
+
+from graphret.llm import Message, OpenAIChat, Reply
+from graphret.testing.openai_server import OpenAIServer, Request, body, status
+from langchain_graphret import CoreChat, LangChainChat, create_ark_graph
+
+CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+ASK: Any = {"question": "films by Bob Bell"}
+
+
+class Thinker(BaseChatModel):
+    """As Anthropic's and Google's models: refuses a conversation in which a turn of its own lost its signature.
+
+    The signature is in a block of the content, or in the additional arguments.
+    """
+
+    model_name: str = "thinker"
+    signs_in: str = "content"
+    asked: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return "thinker"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(tools=tools, **kwargs)
+
+    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        self.asked += 1
+        turns = [message for message in messages if isinstance(message, AIMessage)]
+        for turn, message in enumerate(turns):
+            if self.signature(message) != f"s{turn}":
+                raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+        return ChatResult(generations=[ChatGeneration(message=self.reply(len(turns)))])
+
+    def signature(self, message: AIMessage) -> Any:
+        if self.signs_in == "additional":
+            return message.additional_kwargs.get("signature")
+        return message.content[0]["signature"] if isinstance(message.content, list) else None  # type: ignore[index]
+
+    def reply(self, turn: int) -> AIMessage:
+        name, arguments = CALLS[turn]
+        call: Any = {"name": name, "args": arguments, "id": f"c{turn}", "type": "tool_call"}
+        if self.signs_in == "additional":
+            return AIMessage("", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"})
+        blocks: list[Any] = [
+            {"type": "thinking", "thinking": "hm", "signature": f"s{turn}"},
+            {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments},
+        ]
+        return AIMessage(blocks, tool_calls=[call])
+
+
+@pytest.mark.parametrize("signs_in", ["content", "additional"])
+async def test_agents_of_thinking_models_come_to_their_ends(signs_in: str) -> None:
+    graph = create_ark_graph(Thinker(signs_in=signs_in), STORE, INDEX, n_agents=1)
+    for answer in (graph.invoke(ASK), await graph.ainvoke(ASK)):
+        assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
+        assert answer["hits"][0]["id"] == "p1"
+
+
+def test_a_checkpoint_keeps_it() -> None:
+    """Each time with a model and a graph made anew, as another process would."""
+    saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+
+    def graph() -> Any:
+        return create_ark_graph(Thinker(), STORE, INDEX, n_agents=1, approve=True, checkpointer=saver)
+
+    answer = graph().invoke(ASK, thread())
+    while waiting := answer.get("__interrupt__"):
+        answer = graph().invoke(Command(resume={waiting[0].id: True}), thread())
+    assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
+
+
+def test_what_says_no_more_is_not_kept_twice() -> None:
+    class Plain(Thinker):
+        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
+            blocks: list[Any] = [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "1", "name": "x"}]
+            call: Any = {"name": "x", "args": {}, "id": "1", "type": "tool_call"}
+            kwargs = {"refusal": None, "tool_calls": [1]}
+            message = AIMessage(blocks, tool_calls=[call], additional_kwargs=kwargs)
+            return ChatResult(generations=[ChatGeneration(message=message)])
+
+    assert LangChainChat(Plain()).chat([Message.user("?")]).native is None
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"content": [{"type": "thinking", "signature": b"\xff"}]},
+        {
+            "content": [{"type": "thinking"}],
+            "invalid_tool_calls": [{"name": "x", "args": "{", "id": "1", "error": None}],
+        },
+        {"content": [{"type": "thinking"}], "tool_calls": [{"name": "x", "args": {}, "id": None}]},
+    ],
+)
+def test_what_cannot_be_handed_back_goes_without(spoilt: Any) -> None:
+    class Spoilt(Thinker):
+        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
+            return ChatResult(
+                generations=[ChatGeneration(message=AIMessage.model_construct(**AIMessage("").__dict__ | spoilt))]
+            )
+
+    assert LangChainChat(Spoilt()).chat([Message.user("?")]).native is None
+
+
+def thought(request: Request) -> Any:
+    """As DeepSeek's endpoint does."""
+    said = [message for message in request.messages if message["role"] == "assistant"]
+    if any(message.get("reasoning_content") != f"thought {turn}" for turn, message in enumerate(said)):
+        return status(400, "The reasoning_content in the thinking mode must be passed back")
+    name, arguments = CALLS[len(said)]
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    message = {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": f"thought {len(said)}",
+        "tool_calls": [{"id": f"c{len(said)}", "type": "function", "function": function}],
+    }
+    choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
+    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}))
+
+
+def test_a_graphret_model_keeps_it_in_langchain_s_messages() -> None:
+    with OpenAIServer(thought) as server:
+        model = CoreChat(core=OpenAIChat("m", server.base_url, max_retries=0))
+        first = model.invoke([HumanMessage("?")])
+        answer = ToolMessage("[]", tool_call_id=first.tool_calls[0]["id"])
+        assert model.invoke([HumanMessage("?"), first, answer]).tool_calls[0]["name"] == "select"
+        graph = create_ark_graph(model, STORE, INDEX, n_agents=1)
+        assert graph.invoke(ASK)["hits"][0]["id"] == "p1"
+
+
+def test_it_goes_to_the_model_that_said_it_alone() -> None:
+    heard: list[list[BaseMessage]] = []
+
+    class Hears(Thinker):
+        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
+            heard.append(messages)
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("ok"))])
+
+    of = {name: Reply("hm", native={f"langchain:Hears:{name}": {"content": "said so"}}).message for name in ("a", "b")}
+    LangChainChat(Hears(), name="a").chat([Message.user("?"), of["a"], of["b"], Message.user("?")])
+    assert [message.content for message in heard[0]] == ["?", "said so", "hm", "?"]
