@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,7 +91,17 @@ def test_text_of_a_large_schema_asks_for_few_counts() -> None:
 
 
 def test_samples_and_empty_graphs_are_told() -> None:
-    assert "sample" in GraphSchema({"A": 1}, {}, sampled=True).text()
+    def note(schema: GraphSchema) -> str:
+        return schema.text().splitlines()[-1]
+
+    whole = "Seen in a sample: there may be more labels, relations, properties."
+    assert note(replace(SCHEMA, sampled=True)) == whole
+    assert note(GraphSchema({}, {}, sampled=True)) == "Seen in a sample: there may be more labels, relations."
+    assert note(replace(SCHEMA, sampled_properties={"Person"})) == "Seen in a sample: there may be more properties."
+    edges = replace(SCHEMA, sampled_relation_properties={"KNOWS"})
+    assert note(edges) == "Seen in a sample: there may be more properties."
+    assert note(replace(SCHEMA, sampled_relations={"KNOWS"})) == "Seen in a sample: there may be more relations."
+    assert "sample" not in SCHEMA.text()
     assert GraphSchema({}, {}).text() == "The graph is empty."
 
 
@@ -157,10 +168,11 @@ def test_builder_counts_types_coverage_and_examples() -> None:
 def test_builder_takes_counts_that_are_known() -> None:
     builder = SchemaBuilder(examples=1)
     builder.observe_nodes([Node("a", ("A",), properties={"x": "y" * 5000})])
-    schema = builder.build({"A": 50, "B": 2}, {("A", "R", "B"): 9}, sampled=True)
+    schema = builder.build({"A": 50, "B": 2}, {("A", "R", "B"): 9}, sampled_properties={"A"})
     assert schema.labels == {"A": 50, "B": 2}
     assert schema.relations == {("A", "R", "B"): 9}
     assert schema.sampled
+    assert (schema.sampled_properties, schema.sampled_relations) == ({"A"}, frozenset())
     assert len(schema.properties["A"]["x"].examples[0]) == 100
 
 
@@ -194,6 +206,39 @@ def test_schema_round_trips_as_json() -> None:
     assert again.text() == SCHEMA.text()
 
 
+def test_sampled_alone_means_everything() -> None:
+    """As a caller's keyword says it, and a dictionary that an older graphret wrote."""
+    made = replace(SCHEMA, sampled=True)
+    assert made.sampled_names
+    assert made.sampled_relations == made.sampled_relation_properties == {"KNOWS", "ACTED IN"}
+    assert made.sampled_properties == {"Person", "Film Star", "Unused"}
+    parts = ("sampled_names", "sampled_relations", "sampled_properties", "sampled_relation_properties")
+    older = {key: value for key, value in made.to_dict().items() if key not in parts}
+    assert older["sampled"] is True
+    read = GraphSchema.from_dict(json.loads(json.dumps(older)))
+    assert [getattr(read, part) for part in parts] == [getattr(made, part) for part in parts]
+    older["sampled"] = False
+    assert GraphSchema.from_dict(older).to_dict() == SCHEMA.to_dict()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"sampled_names": True},
+        {"sampled_relations": {"KNOWS", "ACTED IN"}},
+        {"sampled_properties": {"Person"}},
+        {"sampled_relation_properties": {"KNOWS"}, "sampled_relations": {"KNOWS"}},
+    ],
+)
+def test_what_is_sampled_survives_json(part: dict[str, Any]) -> None:
+    schema = replace(SCHEMA, **part)
+    assert schema.sampled
+    again = GraphSchema.from_dict(json.loads(json.dumps(schema.to_dict())))
+    assert again.sampled
+    for name in ("sampled_names", "sampled_relations", "sampled_properties", "sampled_relation_properties"):
+        assert getattr(again, name) == getattr(schema, name) == part.get(name, getattr(SCHEMA, name))
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -205,6 +250,8 @@ def test_schema_round_trips_as_json() -> None:
         ({"properties": {"A": {"x": {"type": 3}}}}, "'x'"),
         ({"properties": {"A": {"x": {"coverage": 2}}}}, "coverage"),
         ({"relation_properties": []}, "relation_properties"),
+        ({"sampled_relations": "KNOWS"}, "sampled_relations"),
+        ({"sampled_properties": [1]}, "sampled_properties"),
     ],
 )
 def test_malformed_json_is_named(change: dict[str, Any], named: str) -> None:

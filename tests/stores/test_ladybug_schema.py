@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphret.stores.ladybug import LadybugStore
+from graphret.cypher import check, kinds, run_checked
+from graphret.errors import QueryRefused
+from graphret.stores.ladybug import LadybugStore, sampling
 from graphret.types import Edge, Node
 
 N = 4_000
@@ -63,15 +65,70 @@ def test_a_large_graph_is_sampled_and_says_so(store: LadybugStore, graph: tuple[
     assert schema.relation_properties["SAW"]["stars"].type == "INTEGER"
 
 
+def test_the_guard_refuses_what_a_large_database_cannot_hold(store: LadybugStore) -> None:
+    schema = store.schema(sample=200)
+    assert (schema.sampled_relations, schema.sampled_relation_properties) == (frozenset(), {"KNOWS", "SAW"})
+    assert schema.sampled_names  # a rare second label may be missing
+    assert schema.sampled_properties == {"Author", "Film", "Person"}
+    (error,) = check("MATCH (f:Film)-[:MADE]->(p:Person) RETURN p LIMIT 1", schema, dialect="ladybug").errors
+    assert error.kind == kinds.WRONG_DIRECTION
+    with pytest.raises(QueryRefused, match="MADE"):
+        run_checked(store, "MATCH (f:Film)-[:MADE]->(p:Person) RETURN p LIMIT 1", schema=schema)
+    report = check("MATCH (f:Film) RETURN f.stars LIMIT 1", schema, dialect="ladybug")
+    assert [finding.severity for finding in report.findings] == ["warning"]
+
+
+def test_what_a_small_table_lacks_is_known_beside_a_large_one() -> None:
+    nodes = [Node("hub", ("Hub",), properties={"x": 1}), *(Node(f"n{i}", ("Leaf",), "leaf") for i in range(300))]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes, [Edge("hub", "HAS", "n1", 1.0, {"since": 1})])
+        schema = store.schema(sample=50)
+    assert (schema.sampled_names, schema.sampled_relations, schema.sampled_relation_properties) == (False, set(), set())
+    assert schema.sampled_properties == {"Leaf"}
+    known = {
+        "MATCH (l:Leaf)-[:HAS]->(h:Hub) RETURN h LIMIT 1": "error",
+        "MATCH (h:Hub) RETURN h.since LIMIT 1": "error",
+        "MATCH (l:Leaf) RETURN l.x LIMIT 1": "warning",
+    }
+    for query, severity in known.items():
+        assert [found.severity for found in check(query, schema, dialect="ladybug").findings] == [severity]
+
+
 def test_edges_of_a_large_graph_are_estimated(store: LadybugStore, graph: tuple[list[Node], list[Edge]]) -> None:
     schema = store.schema(sample=400, counted=0)
     assert schema.sampled
     counts = exact(*graph)
     assert schema.relations.keys() == counts.keys()
     assert schema.relations["Person", "MADE", "Film"] == 1  # too rare to be drawn, and so looked up
+    assert schema.sampled_relations == frozenset()  # so that none is missing
     for triple, n in counts.items():
         if n > 100:
             assert schema.relations[triple] == pytest.approx(n, rel=0.25)
+
+
+def test_triples_beyond_those_looked_up_may_be_missing(store: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_LOOKED_UP", 0)
+    schema = store.schema(sample=400, counted=0)
+    assert "MADE" not in schema.relation_names
+    assert (schema.sampled_names, schema.sampled_relations) == (True, frozenset())
+    monkeypatch.setattr(sampling, "_LOOKED_UP", 1)
+    assert "MADE" in store.schema(sample=400, counted=0).relation_names
+
+
+def test_a_relation_with_a_pair_that_was_not_looked_up_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_LOOKED_UP", 0)
+    nodes = [Node(f"a{i}", ("A",)) for i in range(400)]
+    edges = [Edge(f"a{i}", relation, f"a{(i + 1) % 400}") for i in range(400) for relation in ("R", "S")]
+    with LadybugStore(":memory:") as store:
+        store.upsert([*nodes, Node("b", ("B",))], [*edges, Edge("a0", "R", "b")])
+        schema = store.schema(sample=20, counted=0)
+        assert set(schema.relations) == {("A", "R", "A"), ("A", "S", "A")}
+        assert schema.sampled_relations == {"R"}
+        for relation, severity in (("R", "warning"), ("S", "error")):
+            query = f"MATCH (a:A)-[:{relation}]->(b:B) RETURN b LIMIT 1"
+            assert {found.severity for found in check(query, schema, dialect="ladybug").findings} == {severity}
+        assert store.schema(sample=20).relations["A", "R", "B"] == 1
+        assert store.schema(sample=20).sampled_relations == frozenset()
 
 
 def test_rows_with_a_period_are_drawn_from_all_of_it(store: LadybugStore) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from graphret.cypher import check
+from graphret.cypher import check, kinds
 from graphret.schema import PropertySchema, SchemaBuilder
 from graphret.stores import MemoryStore, summary
 from graphret.testing.graphs import EDGES, NODES
@@ -77,6 +77,53 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
     assert schema == summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
 
 
+def test_a_schema_says_which_parts_of_it_are_sampled(large: MemoryStore) -> None:
+    schema = summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
+    assert (schema.sampled_names, schema.sampled_relations) == (False, frozenset())  # all triples are counted
+    assert schema.sampled_properties == {"A", "Z"}  # the four of B are all read
+    assert schema.sampled_relation_properties == {"R", "S"}
+    edges_only = summary.graph_schema(large.graph.nodes, large.graph.edges, 3000)
+    assert edges_only.sampled_properties == frozenset()
+    assert edges_only.sampled_relation_properties == {"R", "S"}
+
+
+@pytest.mark.parametrize("sizes", [[1900] * 6, [2500, 10]], ids=["more than are read in all", "a large label"])
+def test_what_was_counted_is_an_error_though_properties_are_sampled(sizes: list[int]) -> None:
+    labels = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    starts = np.cumsum([0, *sizes])
+    store = MemoryStore.from_arrays(
+        [f"n{i}" for i in range(len(labels))],
+        labels=labels,
+        label_sets=[(letter,) for letter in "ABCDEF"[: len(sizes)]],
+        properties=[{"x": 1} if label == 0 else {"y": 1} for label in labels.tolist()],
+        source=np.arange(10),
+        target=starts[1] + np.arange(10),
+        relation=np.zeros(10, dtype=np.int64),
+        relations=["R"],
+    )
+    schema = store.schema()
+    assert schema.sampled
+    assert not check("MATCH (a:A)-[:R]->(b:B) RETURN a.x, b.y LIMIT 1", schema).findings
+    for query, kind in (
+        ("MATCH (b:B)-[:R]->(a:A) RETURN a LIMIT 1", kinds.WRONG_DIRECTION),
+        ("MATCH (a:A)-[:R]->(c:A) RETURN a LIMIT 1", kinds.WRONG_ENDS),
+    ):
+        assert [error.kind for error in check(query, schema).errors] == [kind]
+    (found,) = check("MATCH (a:A) RETURN a.y LIMIT 1", schema).findings
+    assert (found.kind, found.severity) == (kinds.MISPLACED_PROPERTY, "warning")
+    (found,) = check("MATCH (b:B) RETURN b.x LIMIT 1", schema).findings
+    assert found.severity == ("warning" if "B" in schema.sampled_properties else "error")
+    assert ("B" in schema.sampled_properties) == (len(sizes) == 6)
+
+
+def test_nodes_without_a_label_may_be_those_that_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "_IN_ALL", 20)
+    store = MemoryStore.of([Node(f"n{i}", ()) for i in range(50)], [Edge("n0", "R", "n1")])
+    schema = store.schema()
+    assert schema.sampled
+    assert (schema.sampled_properties, schema.sampled_relations) == ({""}, frozenset())
+
+
 def test_many_sets_of_labels_share_the_sample(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     monkeypatch.setattr(summary, "_PROBED", 1)
@@ -130,7 +177,9 @@ def test_triples_of_very_many_sets_of_labels_are_estimated(
     monkeypatch.setattr(summary, "_PAIRS", 10**6)
     monkeypatch.setattr(summary, "_COUNTED", 10**6)
     exact, drawn = summary.triples(labelled.graph.nodes, labelled.graph.edges)
-    assert schema.sampled
+    assert schema.sampled_relations == {"EVEN", "ODD", "RARE"}
+    assert not schema.sampled_names
+    assert schema.sampled_properties == frozenset()  # they have none, but all were read
     assert not drawn
     assert set(schema.relations) <= set(exact)
     assert schema.relation_names == ["EVEN", "ODD", "RARE"]

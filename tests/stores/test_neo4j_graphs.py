@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from graphret.cypher import check, kinds
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
+from graphret.schema import GraphSchema
 from graphret.search import BM25Index
 from graphret.stores.cutting import delete_edges
-from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote
+from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote, sampling
 from graphret.stores.neo4j.layout import key_of
+from graphret.stores.neo4j.statements import Work
 from graphret.testing.graphs import HOSTILE
 from graphret.types import Edge, Node
 
@@ -69,6 +72,28 @@ def test_a_foreign_graph_goes_by_element_ids(database: neo4j.Driver) -> None:
     assert schema.relations["Machine", "NEAR", ""] == 1
     assert schema.properties["Author"]["born"].type == "DATE"
     assert [node.id for node in all_of(store.view({"born": {"$lt": "1900"}}).nodes())] == [ada.id]
+
+
+def test_a_sampled_schema_says_what_it_knows_all_of(database: neo4j.Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL_COUNTED", 0)
+    store = Neo4jStore.from_driver(database)
+
+    def read(sample: int, counted: int, store: Neo4jStore = store) -> GraphSchema:
+        return store.run(Work(lambda: sampling.Sampler(store.graph(), sample, counted).schema()))
+
+    schema = read(1, 1)
+    assert schema.sampled_names is False
+    assert schema.sampled_properties == {"Person"}  # two nodes; the others have one each
+    assert schema.sampled_relation_properties == {"KNEW"}
+    assert schema.sampled_relations == frozenset()  # of KNEW the labels of one end are one, or counted source by source
+    assert check("MATCH (m:Machine)-[:BUILT]->(p:Person) RETURN p LIMIT 1", schema).errors
+    assert check("MATCH (m:Machine) RETURN m.born LIMIT 1", schema).errors
+    (found,) = check("MATCH (p:Person) RETURN p.weight LIMIT 1", schema).findings
+    assert (found.kind, found.severity) == (kinds.MISPLACED_PROPERTY, "warning")
+    whole = read(2, 2)
+    assert (whole.sampled, whole.sampled_properties, whole.sampled_relations) == (False, frozenset(), frozenset())
+    view = read(2, 1, store.view({"name": {"$in": ["Ada", "Charles"]}}))  # where no counts are kept
+    assert (view.sampled_names, view.sampled_relations) == (False, {"KNEW"})
 
 
 def test_options_say_which_properties_are_id_name_and_text(database: neo4j.Driver) -> None:

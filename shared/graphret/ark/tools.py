@@ -256,7 +256,7 @@ class Toolbox:
         if self._schema is None or anew:
             self._schema = self.store.schema()
         schema = self._schema
-        return list(schema.labels) if kind == _TYPE else schema.relation_names, not schema.sampled
+        return list(schema.labels) if kind == _TYPE else schema.relation_names, not schema.sampled_names
 
     # -- what is shown
 

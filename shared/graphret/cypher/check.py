@@ -26,8 +26,9 @@ def check(
     query
         The text.
     schema
-        The labels, relations and properties of the graph; without one, names are not checked. Where it is `sampled`, a
-        triple or a property of a label that it lacks is a warning.
+        The labels, relations and properties of the graph; without one, names are not checked. A triple of a relation
+        of which it may lack some (`sampled_relations`), or a property of a label or relation of which it may lack some
+        (`sampled_properties`, `sampled_relation_properties`), is a warning where it is not there.
     dialect
         ``neo4j`` (Neo4j 5) or ``ladybug``.
     functions, procedures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from cypherast.ast import Direction
@@ -17,7 +18,7 @@ Triple = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The names of a schema."""
+    """The names of a schema, and of which of them it may not know all."""
 
     labels: frozenset[str]
     relations: frozenset[str]
@@ -25,7 +26,10 @@ class Known:
     properties: dict[str, frozenset[str]]
     relation_properties: dict[str, frozenset[str]]
     all_properties: frozenset[str]
-    sampled: bool
+    sampled_names: bool
+    sampled_relations: AbstractSet[str]
+    sampled_properties: AbstractSet[str]
+    sampled_relation_properties: AbstractSet[str]
     fold: Callable[[str], str]
     spelling: dict[str, str]
 
@@ -47,7 +51,10 @@ class Known:
             properties,
             relation_properties,
             frozenset[str]().union(*properties.values(), *relation_properties.values()),
-            schema.sampled,
+            schema.sampled_names,
+            schema.sampled_relations,
+            schema.sampled_properties,
+            schema.sampled_relation_properties,
             fold,
             spelling,
         )
@@ -67,6 +74,10 @@ def _folded(schema: GraphSchema) -> GraphSchema:
         {label.lower(): {k.lower(): p for k, p in found.items()} for label, found in schema.properties.items()},
         {name.lower(): {k.lower(): p for k, p in found.items()} for name, found in schema.relation_properties.items()},
         schema.sampled,
+        schema.sampled_names,
+        {name.lower() for name in schema.sampled_relations},
+        {label.lower() for label in schema.sampled_properties},
+        {name.lower() for name in schema.sampled_relation_properties},
     )
 
 
@@ -81,6 +92,7 @@ class Domains:
         self.known = known
         self._of: dict[int, Alternatives] = {}
         self._said: dict[int, bool] = {}
+        self._guessed: set[int] = set()
 
     def of(self, entity: Entity) -> Alternatives:
         """Its sets of labels, or None where nothing is known."""
@@ -138,6 +150,18 @@ class Domains:
             ):
                 yield source, relation, target
 
+    def guessed(self, entity: Entity) -> bool:
+        """Whether a triple that the schema may lack could leave an entity more labels or relations."""
+        return id(entity) in self._guessed
+
+    def sampled(self, step: Step) -> bool:
+        """Whether a triple that the schema may lack could fit a relationship and its ends."""
+        return (
+            not self.known.sampled_relations.isdisjoint(self.relations(step))
+            or (self.known.sampled_names and not step.entity.labels)
+            or any(map(self.guessed, (step.left, step.entity, step.right)))
+        )
+
     def doubtful(self, step: Step) -> bool:
         """Whether a label beside a relationship ends no triple: nodes may bear it besides another."""
         linked = {end for source, _, target in self.known.triples for end in (source, target)}
@@ -169,17 +193,20 @@ class Domains:
             if (both or not forward) and _fits(ends[0], target) and _fits(ends[1], source):
                 left.add(target)
                 right.add(source)
-        changed = self._leave(step.left, left)
-        changed = self._leave(step.right, right) or changed
-        return self._leave(step.entity, relations) or changed
+        guessed = self.sampled(step)
+        changed = self._leave(step.left, left, guessed)
+        changed = self._leave(step.right, right, guessed) or changed
+        return self._leave(step.entity, relations, guessed) or changed
 
-    def _leave(self, entity: Entity, names: set[str]) -> bool:
+    def _leave(self, entity: Entity, names: set[str], guessed: bool) -> bool:
         if self._said.get(id(entity), True):
             return False
         left = tuple(frozenset((name,)) for name in sorted(names))
         if left == self._of[id(entity)]:
             return False
         self._of[id(entity)] = left
+        if guessed:
+            self._guessed.add(id(entity))
         return True
 
 

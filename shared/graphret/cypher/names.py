@@ -30,7 +30,6 @@ class _Names:
         self.facts = facts
         self.known = known
         self.domains = Domains(known)
-        self.misplaced = WARNING if known.sampled else ERROR
 
     def check(self) -> None:
         """Check every name once, then how they stand together."""
@@ -69,8 +68,15 @@ class _Names:
         holders = self._holders(key)
         whose = " or ".join(self._say_all(owners))
         message = f"{whose} has no property {name.this!r}" + (f"; it is of {holders}" if holders else "")
+        known = self.known
+        sampled = known.sampled_relation_properties if entity.relationship else known.sampled_properties
+        doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
         self.facts.add(
-            self.misplaced, kinds.MISPLACED_PROPERTY, message, span(name), nearest(name.this, self._say_all(valid))
+            WARNING if doubtful else ERROR,
+            kinds.MISPLACED_PROPERTY,
+            message,
+            span(name),
+            nearest(name.this, self._say_all(valid)),
         )
 
     def _holders(self, key: str) -> str:
@@ -128,7 +134,7 @@ class _Names:
         typed = bool(step.entity.labels)
         # Ladybug's nodes bear one label each.
         second = self.facts.dialect != "ladybug" and self.domains.doubtful(step)
-        severity = WARNING if second else self.misplaced
+        severity = WARNING if second or self.domains.sampled(step) else ERROR
         names = self._say_all(relations)
         if step.relationship.direction is not Direction.BOTH and self.domains.fit(step, turned=True):
             ways = self._say_triples(self.domains.fitting(step, turned=True)) or self._say_triples(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -66,14 +66,25 @@ class SchemaBuilder:
         relations: Mapping[tuple[str, str, str], int] | None = None,
         *,
         sampled: bool = False,
+        sampled_names: bool = False,
+        sampled_relations: Collection[str] = (),
+        sampled_properties: Collection[str] = (),
+        sampled_relation_properties: Collection[str] = (),
     ) -> GraphSchema:
-        """Return the schema; counts that are known otherwise take the place of what was counted."""
+        """Return the schema; counts that are known otherwise take the place of what was counted.
+
+        What may be missing is said as `GraphSchema` has it.
+        """
         return GraphSchema(
             dict(sorted((self._labels if labels is None else labels).items())),
             dict(sorted((self._triples if relations is None else relations).items())),
             self._properties(self._of_label, self._labels),
             self._properties(self._of_relation, self._relations),
             sampled,
+            sampled_names,
+            frozenset(sampled_relations),
+            frozenset(sampled_properties),
+            frozenset(sampled_relation_properties),
         )
 
     def _properties(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.errors import InvalidInput
+
+_PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_properties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,16 @@ class GraphSchema:
     relation_properties
         For each relation its properties by name.
     sampled
-        Whether only a part of the graph was read: counts are then estimates, and a rare triple or property may be
-        missing.
+        Whether anything was read in part: counts may then be estimates, and what is rare missing. What may be missing
+        is said by the next four, and where none of them is given, it is everything; where one is, this is so too.
+    sampled_names
+        Whether a label, or a relation with all its triples, may be missing.
+    sampled_relations
+        The relations of which a triple may be missing.
+    sampled_properties
+        The labels of which a property may be missing; an empty one stands for nodes that have none.
+    sampled_relation_properties
+        The relations of which a property may be missing.
     """
 
     labels: Mapping[str, int]
@@ -55,6 +66,20 @@ class GraphSchema:
     properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
     relation_properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
     sampled: bool = False
+    sampled_names: bool = False
+    sampled_relations: AbstractSet[str] = frozenset()
+    sampled_properties: AbstractSet[str] = frozenset()
+    sampled_relation_properties: AbstractSet[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        parts = {name: frozenset(getattr(self, name)) for name in _PARTS}
+        any_part = self.sampled_names or any(parts.values())
+        if self.sampled and not any_part:
+            labels = {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
+            parts = dict.fromkeys(_PARTS, frozenset(self.relation_names)) | {"sampled_properties": frozenset(labels)}
+            object.__setattr__(self, "sampled_names", True)
+        for name, value in {**parts, "sampled": self.sampled or any_part}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def relation_names(self) -> list[str]:
@@ -95,11 +120,13 @@ class GraphSchema:
             "properties": _properties_out(self.properties),
             "relation_properties": _properties_out(self.relation_properties),
             "sampled": self.sampled,
+            "sampled_names": self.sampled_names,
+            **{name: sorted(getattr(self, name)) for name in _PARTS},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GraphSchema:
-        """Return the schema that `to_dict` wrote.
+        """Return the schema that `to_dict` wrote; an older one that is `sampled` does not say what may be missing.
 
         Raises
         ------
@@ -126,6 +153,8 @@ class GraphSchema:
             _properties_in(values.get("properties", {}), "properties"),
             _properties_in(values.get("relation_properties", {}), "relation_properties"),
             bool(values.get("sampled", False)),
+            bool(values.get("sampled_names", False)),
+            *(_names(values.get(name, ()), name) for name in _PARTS),
         )
 
     @classmethod
@@ -215,6 +244,12 @@ def _object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidInput(f"schema: {what} must be an object")
     return value
+
+
+def _names(value: Any, what: str) -> frozenset[str]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        raise InvalidInput(f"schema: {what!r} must be a list of strings")
+    return frozenset(value)
 
 
 def _count(value: Any, what: str) -> int:

@@ -150,8 +150,15 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
     if note := _left_out(missing):
         out.append(note)
     if schema.sampled:
-        out.append("Seen in a sample: there may be more.")
+        out.append(f"Seen in a sample: there may be more {', '.join(_incomplete(schema))}.")
     return "\n".join(out)
+
+
+def _incomplete(schema: GraphSchema) -> list[str]:
+    relations = schema.sampled_names or bool(schema.sampled_relations)
+    properties = bool(schema.sampled_properties or schema.sampled_relation_properties)
+    kinds = {"labels": schema.sampled_names, "relations": relations, "properties": properties}
+    return [kind for kind, sampled in kinds.items() if sampled]
 
 
 def _left_out(missing: list[_Piece]) -> str:

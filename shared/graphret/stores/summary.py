@@ -78,6 +78,7 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
 
     Labels are counted exactly, and triples where that is quick; of a graph with very many sets of labels they are
     estimated from edges drawn at random by a fixed seed, from each relation some. Properties are read from a sample.
+    The schema says which labels and relations were read in part.
     """
     builder = SchemaBuilder()
     labels = LabelSets.of(nodes.label_sets)
@@ -91,8 +92,20 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
     for at, own, n in zip(edges.relation[others].tolist(), edges.properties.take(others), weights, strict=True):
         builder.observe_edges([Edge("-", edges.relations[at], "-", 1.0, own)], times=n)
     counted, drawn = triples(nodes, edges, labels)
-    cut = drawn or (len(some), len(others)) != (len(nodes), len(edges))
-    return builder.build(labels.counts(of_sets), counted, sampled=cut)
+    sets = (nodes.label_sets[i] or ("",) for i in _in_part(nodes.labels[some], of_sets))
+    return builder.build(
+        labels.counts(of_sets),
+        counted,
+        sampled_relations={relation for _, relation, _ in counted} if drawn else (),
+        sampled_properties=set(chain.from_iterable(sets)),
+        sampled_relation_properties=[edges.relations[i] for i in _in_part(edges.relation[others], of_relations)],
+    )
+
+
+def _in_part(read: NDArray[np.integer], counts: Ints) -> list[int]:
+    """The codes of which not all were read."""
+    found: list[int] = np.flatnonzero(np.bincount(read, minlength=len(counts)) < counts).tolist()
+    return found
 
 
 def triples(nodes: NodeTable, edges: EdgeTable, labels: LabelSets | None = None) -> tuple[Triples, bool]:

@@ -64,6 +64,10 @@ class Sampler:
     sample: int = SAMPLE
     counted: int = COUNTED
     cut: bool = False
+    _drawn_tables: set[str] = field(default_factory=set)
+    _second_labels: bool = False
+    _missed: set[str] = field(default_factory=set)
+    _relations_in_part: set[str] = field(default_factory=set)
     _written: dict[tuple[str, ...], list[Condition]] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
 
@@ -80,7 +84,17 @@ class Sampler:
         counted: Counter[Triple] = Counter()
         for (source, name, target), n in triples.items():
             counted[primary[source], name, primary[target]] += n
-        return builder.build(+labels, +counted, sampled=self.cut)
+        whole = {label for name, label in primary.items() if name not in self._drawn_tables}
+        return builder.build(
+            +labels,
+            +counted,
+            sampled=self.cut,
+            sampled_names=self._second_labels or bool(self._missed),
+            sampled_relations=self._missed & {name for _, name, _ in +counted},
+            # A second label may be on nodes of any table.
+            sampled_properties={*primary.values(), *labels} - whole if self._drawn_tables else (),
+            sampled_relation_properties=self._relations_in_part,
+        )
 
     def triples(self) -> Counter[Triple]:
         """Count the edges that join the tables, all of them."""
@@ -126,9 +140,14 @@ class Sampler:
             n = self._size(table.name)
             if self.restricted:
                 n = self.session.rows(f"{head} RETURN count(*)", condition.parameters)[0][0]
+            step = n // self._share(len(self.catalog.nodes))
+            if step > 1:
+                self._drawn_tables.add(table.name)
+                if table.native and not self._second_labels:
+                    several = f"{head} AND size(n.labels) > 1 RETURN 1 LIMIT 1"
+                    self._second_labels = bool(self.session.rows(several, condition.parameters))
             rows = self.session.rows(
-                f"{head}{self._drawn('n', n // self._share(len(self.catalog.nodes)))} "
-                f"RETURN {reader.expressions('n')} ORDER BY offset(id(n))",
+                f"{head}{self._drawn('n', step)} RETURN {reader.expressions('n')} ORDER BY offset(id(n))",
                 condition.parameters,
             )
             nodes = [reader.node(row) for row in rows]
@@ -161,6 +180,7 @@ class Sampler:
             unseen += [item for item in pairs.items() if step > 1 and item[0] not in found]
         for triple, relation in unseen[:_LOOKED_UP]:
             found[triple] = self._count(triple[0], relation, triple[2])
+        self._missed = {relation.name for _, relation in unseen[_LOOKED_UP:]}
         return found
 
     def _leaving(self, source: str, pairs: Iterable[Triple], drawn: str) -> Iterator[tuple[Triple, int]]:
@@ -179,7 +199,7 @@ class Sampler:
     def _observe_edges(self, builder: SchemaBuilder, relation: RelationTable, triples: Counter[Triple]) -> None:
         counts = {(s, t): triples[s, relation.name, t] for s, t in relation.pairs}
         there = sorted((pair for pair, n in counts.items() if n), key=lambda pair: (-counts[pair], pair))
-        self.cut |= len(there) > _PAIRS
+        in_part = len(there) > _PAIRS or relation.name in self._missed
         reader = EdgeReader([relation])
         for source, target in there[:_PAIRS]:
             n, share = counts[source, target], self._share(len(self.catalog.relations)) // min(_PAIRS, len(there))
@@ -192,8 +212,10 @@ class Sampler:
                 parameters,
             )
             edges = [reader.in_cypher(reader.edge("", "", row)) for row in rows]
-            self.cut |= len(edges) < n
+            in_part |= step > 1 or not n <= len(edges) < 2 * share
             builder.observe_edges(edges, times=max(1, round(n / len(edges))) if edges else 1)
+        if in_part and there:
+            self._relations_in_part.add(relation.name)
 
 
 def drawn(variable: str, step: int) -> str:

@@ -33,10 +33,12 @@ class Sampler:
         self.graph = graph
         self.sample = sample
         self.counted = counted
-        self.cut = False
+        self.sampled_relations: set[str] = set()
+        self.sampled_properties: set[str] = set()
+        self.sampled_relation_properties: set[str] = set()
 
     def schema(self) -> Plan[GraphSchema]:
-        """Count labels and relations, and sample the rest."""
+        """Count labels and relations, so that none is missing, and sample the rest."""
         _, whole = yield from self.graph.whole()
         labels = yield from self._labels(whole)
         relations = yield from self._relations(whole)
@@ -50,7 +52,13 @@ class Sampler:
             if n:
                 triples.update((yield from self._triples(relation, n, list(labels), whole)))
                 builder.observe_edges((yield from self._edges(relation, n)))
-        return builder.build(labels, triples, sampled=self.cut)
+        return builder.build(
+            labels,
+            triples,
+            sampled_relations=self.sampled_relations,
+            sampled_properties=self.sampled_properties,
+            sampled_relation_properties=self.sampled_relation_properties,
+        )
 
     def _labels(self, whole: bool) -> Plan[dict[str, int]]:
         rows = yield Statement("CALL db.labels() YIELD label RETURN label ORDER BY label")
@@ -82,7 +90,8 @@ class Sampler:
         return dict(zip(names, (yield from _counted(patterns, parameters, "r")), strict=True))
 
     def _nodes(self, label: str, n: int) -> Plan[list[Node]]:
-        self.cut |= n > self.sample
+        if n > self.sample:
+            self.sampled_properties.add(label)
         layout = self.graph.layout
         clause, parameters = self.graph.conditions("n", f"n:{quote(label)}")
         long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
@@ -92,7 +101,8 @@ class Sampler:
         return [Node("-", (label,), properties=_readable(values, layout.hidden)) for (values,) in rows]
 
     def _edges(self, relation: str, n: int) -> Plan[list[Edge]]:
-        self.cut |= n > self.sample
+        if n > self.sample:
+            self.sampled_relation_properties.add(relation)
         pattern, parameters = self.graph.edge(f":{quote(relation)}")
         text = f"{pattern} WITH r LIMIT $sample RETURN properties(r)"
         rows = yield Statement(text, parameters | {"sample": self.sample})
@@ -105,7 +115,8 @@ class Sampler:
             return (yield from self._by_ends(relation, labels))
         pattern, parameters = self.graph.edge(f":{quote(relation)}")
         taken = min(n, self.counted)
-        self.cut |= taken < n
+        if taken < n:
+            self.sampled_relations.add(relation)
         text = f"{pattern} WITH a, b LIMIT $sample RETURN labels(a), labels(b), count(*)"
         rows = yield Statement(text, parameters | {"sample": taken})
         found: Counter[tuple[str, str, str]] = Counter()
@@ -126,7 +137,8 @@ class Sampler:
         found: Counter[tuple[str, str, str]] = Counter()
         for source, m in sources.items():
             taken = min(m, self.counted)
-            self.cut |= taken < m
+            if taken < m:
+                self.sampled_relations.add(relation)
             text = f"MATCH (:{quote(source)})-[r:{name}]->(b) WITH b LIMIT $sample RETURN labels(b), count(*)"
             for others, k in (yield Statement(text, {"sample": taken})):
                 found.update({(source, relation, target): round(k * m / taken) for target in self._shown(others)})
