@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableWithFallbacks
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
@@ -41,7 +41,8 @@ class LangChainChat:
     Parameters
     ----------
     model
-        The chat model. Retries are its own (``max_retries`` with most providers).
+        The chat model, or what stands for one: with fallbacks, with a configuration, configurable. Retries are its own
+        (``max_retries`` with most providers).
     name
         What traces and cache keys show; by default the model's name.
     structured
@@ -62,10 +63,12 @@ class LangChainChat:
     'Jane Austen'
     """
 
-    def __init__(self, model: BaseChatModel, *, name: str | None = None, structured: bool = True) -> None:
-        if not isinstance(model, BaseChatModel):
+    def __init__(
+        self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None, structured: bool = True
+    ) -> None:
+        if not is_chat_model(model):
             raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
-        self.model = model
+        self.model: Any = model  # of a runnable also what it hands on to the model inside
         self.name = name or _name_of(model)
         self.structured = structured
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
@@ -123,7 +126,8 @@ class LangChainChat:
     ) -> tuple[Runnable[Any, Any], dict[str, Any]]:
         wanted = {"temperature": temperature, "max_tokens": max_tokens}
         given = {key: value for key, value in wanted.items() if value is not None}
-        fields = {key: value for key, value in given.items() if key in type(self.model).model_fields}
+        own = type(self.model).model_fields if isinstance(self.model, BaseChatModel) else ()
+        fields = {key: value for key, value in given.items() if key in own}
         options = {key: value for key, value in given.items() if key not in fields}
         model = self.model.model_copy(update=fields) if fields else self.model
         if tools:
@@ -133,16 +137,16 @@ class LangChainChat:
             try:
                 titled = {"title": "answer", "description": "The answer.", **json_schema}
                 return model.with_structured_output(titled, include_raw=True), {}
-            except (NotImplementedError, ValueError, TypeError):
+            except (NotImplementedError, ValueError, TypeError, AttributeError):
                 pass  # a wish that the model cannot grant: the messages say it too
         return model, options
 
-    def _with_tools(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Runnable[Any, Any]:
+    def _with_tools(self, model: Any, tools: tuple[Tool, ...]) -> Runnable[Any, Any]:
         known = self._bound
         if model is self.model and known is not None and known[0] == tools:  # as in all turns of an agent
             return known[1]
         try:
-            bound = model.bind_tools([tool.to_dict() for tool in tools])
+            bound = _bind(model, [tool.to_dict() for tool in tools])
         except NotImplementedError:
             raise ChatError("the model takes no tools", model=self.name, reason="bad_request") from None
         if model is self.model:
@@ -264,6 +268,15 @@ def _tool_calls(message: AIMessage) -> list[ToolCall]:
     return calls
 
 
+def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
+    """Offer tools to a model, or to the one inside a binding, which alone would lose what it binds."""
+    if not isinstance(model, RunnableBinding):
+        bound: Runnable[Any, Any] = model.bind_tools(tools)
+        return bound
+    kept = {name: value for name, value in model.kwargs.items() if name not in ("tools", "tool_choice")}
+    return model.model_copy(update={"bound": _bind(model.bound, tools), "kwargs": kept})
+
+
 def _unbound(bound: Runnable[Any, Any], options: dict[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
     """The model and the arguments that a binding would call it with: it would also merge configurations, of none."""
     if isinstance(bound, RunnableBinding) and not bound.config and not bound.config_factories:
@@ -280,12 +293,17 @@ def _finish(reason: str, calls: bool, structured: bool) -> str:
     return known or ("tool_calls" if calls else "stop")
 
 
-def _name_of(model: BaseChatModel) -> str:
-    for field in ("model_name", "model", "model_id"):
-        name = getattr(model, field, None)
-        if isinstance(name, str) and name:
-            return name
-    return model._llm_type
+def is_chat_model(model: Any) -> bool:
+    """Whether this is a LangChain chat model, or a runnable that binds tools as one."""
+    return isinstance(model, BaseChatModel) or (isinstance(model, Runnable) and hasattr(model, "bind_tools"))
+
+
+def _name_of(model: Any) -> str:
+    inner = model
+    while isinstance(inner, (RunnableBinding, RunnableWithFallbacks)):
+        inner = inner.bound if isinstance(inner, RunnableBinding) else inner.runnable
+    named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
+    return next((name for name in named if isinstance(name, str) and name), type(inner).__name__)
 
 
 def _within(timeout: float | None, work: Callable[[], T]) -> T:

@@ -7,15 +7,19 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
 from graphret.ark import Ark, ArkSettings
 from graphret.llm.chat import ChatModel
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.chat import LangChainChat
+from langchain_graphret.chat import LangChainChat, is_chat_model
 
-#: A chat model of LangChain or of graphret, or one for each agent.
-Models: TypeAlias = BaseChatModel | ChatModel | Sequence[BaseChatModel | ChatModel]
+#: A chat model of LangChain, or what stands for one with fallbacks or a configuration, or one of graphret.
+Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
+
+#: A chat model, or one for each agent.
+Models: TypeAlias = Model | Sequence[Model]
 
 
 def core_ark(
@@ -38,4 +42,4 @@ def _as_core(model: Any) -> Any:
     if isinstance(model, (list, tuple)):
         made = {id(one): _as_core(one) for one in model}  # agents of one model share it
         return [made[id(one)] for one in model]
-    return LangChainChat(model) if isinstance(model, BaseChatModel) else model
+    return LangChainChat(model) if is_chat_model(model) else model

@@ -236,3 +236,46 @@ async def test_calls_within_a_chain_are_traced_there() -> None:
 def test_what_is_no_chat_model_is_refused() -> None:
     with pytest.raises(InvalidInput, match="chat model"):
         LangChainChat("gpt")  # type: ignore[arg-type]
+
+
+def calls_search() -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1", "type": "tool_call"}])
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("tools", [None, [SEARCH]])
+async def test_models_with_fallbacks_and_bindings_are_models(awaited: bool, tools: list[Tool] | None) -> None:
+    first, second = Scripted(*[RuntimeError("down")] * 3), Scripted(*[calls_search() for _ in range(3)])
+    for made in (
+        first.with_fallbacks([second]),
+        second.with_config(tags=["mine"]),
+        second.bind(stop=["\n"]),
+    ):
+        model = LangChainChat(made)
+        reply = await model.achat(ASK, tools=tools, temperature=0.5) if awaited else model.chat(ASK, tools=tools)
+        assert [call.name for call in reply.tool_calls] == ["search"]
+        assert model.name == "scripted"
+    assert len(first.heard) == 1
+    assert all(("tools" in options) == bool(tools) for _, _, options in second.heard)
+    assert [options.get("temperature") for _, _, options in second.heard] == [0.5 if awaited else None] * 3
+
+
+def test_what_a_binding_binds_stays_bound() -> None:
+    """But for tools, which are those of the call."""
+    inner = Scripted(calls_search())
+    tags: list[Any] = []
+
+    class Hears(BaseCallbackHandler):
+        def on_chat_model_start(self, *given: Any, **said: Any) -> None:
+            tags.append(said["tags"])
+
+    bound = inner.bind(top_p=0.1, tools=["mine"], tool_choice="mine").with_config(tags=["t"], callbacks=[Hears()])
+    LangChainChat(bound).chat(ASK, tools=[SEARCH])
+    [(_, _, options)] = inner.heard
+    assert options == {"top_p": 0.1, "tools": [SEARCH.to_dict()]}
+    assert tags == [["t"]]
+
+
+def test_what_calls_no_tools_is_no_model() -> None:
+    with pytest.raises(InvalidInput, match="a LangChain chat model is expected, not RunnableLambda"):
+        LangChainChat(RunnableLambda(str))  # type: ignore[arg-type]
