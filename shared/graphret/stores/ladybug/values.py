@@ -23,8 +23,11 @@ KINDS = {
     **dict.fromkeys(("INT64", "INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8", "SERIAL"), int),
 }
 
-#: What a JSON object of lines begins with; version 0.1.0 wrote some without lines.
+#: What a JSON object of lines begins with; version 0.1.0 wrote all without lines.
 OPENING = "{\n"
+
+#: In JSON of lines, lists and maps lie no deeper in each other.
+DEEPEST = 8
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
@@ -96,16 +99,29 @@ def arrow_array(values: list[Any], column: str) -> Any:
 
 
 def json_object(properties: Mapping[str, Any]) -> str:
-    """Return properties as a JSON object with a line for each, so that a query finds one by the text of its line.
+    """Return properties as a JSON object with a line for each, so that a query can read one in its line.
 
-    No line feed stands in JSON but between its parts, and within the value of a property there is none.
+    No line feed stands in JSON but between its parts, and within the value of a property there is none. What is nested
+    deeper than `DEEPEST` is beyond what a query can read; then there are no lines.
 
     Raises
     ------
     TypeError, ValueError, RecursionError
         If it is not JSON.
     """
-    return OPENING + "\n,\n".join(f"{to_json(name)}:{to_json(value)}" for name, value in properties.items()) + "\n}"
+    lines = [f"{to_json(name)}:{to_json(value)}" for name, value in properties.items()]
+    if any(_deeper(value, DEEPEST) for value in properties.values()):
+        return "{" + ",".join(lines) + "}"
+    return OPENING + "\n,\n".join(lines) + "\n}"
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether more than so many lists and maps lie in each other."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return levels == 0 or any(_deeper(item, levels - 1) for item in value)
 
 
 def text_expression(value: str, kind: str) -> str | None:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
+from graphret.stores.ladybug.json_where import JsonValue
 from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.scalars import EXACT_DIGITS, SIGNS, bound_of_doubles, bound_of_integers, exact, of_absent
 from graphret.stores.ladybug.values import KINDS, OPENING, text_expression
 from graphret.strings import to_json
 from graphret.where import Where
 
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-#: Numbers of so many digits are exact as doubles.
-_EXACT_DIGITS = 15
-#: An integer that no double is near to.
-_LONG = 2**1000
-_SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _PROPERTIES = "properties."
 
 #: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression with some
 #: parameters is true.
 Resolve = Callable[[NodeTable, Where, str, Mapping[str, Any]], list[int]]
-#: What holds where the other does not, for every operand but `None`.
-_OPPOSITE = {"$ne": "$eq", "$nin": "$in"}
 
 
 class LadybugWhere(WhereCypher):
@@ -59,56 +52,29 @@ class LadybugWhere(WhereCypher):
             return self._label(where)
         if where.field in ("id", "name", "text"):
             return self._own(where)
-        undecided = [t for t in self.group.tables if t.overflows] if self.group.first.native else []
-        if not undecided:
-            return self._known(where)
-        if where.operator in _OPPOSITE and where.value is not None:
-            return f"NOT {self.leaf(Where(_OPPOSITE[where.operator], where.field, where.value))}"
-        if where.operator == "$exists" and not where.value:
-            return f"NOT {self.leaf(Where('$exists', where.field, True))}"
-        return self._overflowing(where, undecided)
+        if self.group.first.native and any(table.overflows for table in self.group.tables):
+            return self._overflowing(where)
+        return self._chosen(where, self._in_columns(where, self._columns(where.field)))
 
-    def _overflowing(self, where: Where, tables: list[NodeTable]) -> str:
-        """The leaf on a property that some nodes may have as JSON: decided by columns where the name is not in it."""
-        if (lines := _lines(where)) is not None:
-            return self._by_lines(where, tables, lines)
-        own = where.field.removeprefix(_PROPERTIES)
-        keys = [f"{to_json(key)}:" for key in sorted({where.field, own, where.field.split(".")[0]})]
-        here = f"{self.variable}.{quoted(OVERFLOW)}"
-        absent = self._lacks(here, keys)
-        found = self._resolved(where, tables, lambda table: self._holding(where, keys, table))
-        return f"((({here} IS NULL OR ({absent})) AND {self._known(where)}) OR {found})"
+    def _overflowing(self, where: Where) -> str:
+        """The leaf on a property that some nodes may have as JSON, of lines or not."""
+        field, own = where.field, where.field.removeprefix(_PROPERTIES)
+        sources = [self._in_json(where, (field,)), *self._in_columns(where, self.group.columns_of(field))]
+        if "." in field:
+            sources.append(self._in_json(where, tuple(field.split("."))))
+        if own != field:
+            sources += [self._in_json(where, (own,)), *self._in_columns(where, self.group.columns_of(own))]
+        decided = all(leaf is not None for _, leaf in sources)
+        keys = [f"{to_json(key)}:" for key in sorted({field, own, field.split(".")[0]})]
+        asked = _asked(f"{self.variable}.{quoted(OVERFLOW)}", keys, self.parameter, any_lines=not decided)
+        chosen = self._chosen(where, [(there, leaf or "false") for there, leaf in sources])
 
-    def _by_lines(self, where: Where, tables: list[NodeTable], lines: list[str]) -> str:
-        """The leaf on a property of its own line in the JSON, which begins in one of some ways where the leaf is true.
+        def among(_: NodeTable) -> tuple[str, dict[str, Any]]:
+            alone = LadybugWhere("n", self.group, self.resolve, "among_")
+            return _asked(f"n.{quoted(OVERFLOW)}", keys, alone.parameter, any_lines=not decided), alone.parameters
 
-        Of JSON that has no lines, as older databases hold it, `Where.matches` decides.
-        """
-        here = f"{self.variable}.{quoted(OVERFLOW)}"
-        key = f"{to_json(where.field)}:"
-        lined, line = f"starts_with({here}, {self.parameter(OPENING)})", self.parameter(f"\n{key}")
-        absent = f"{here} IS NULL OR NOT contains({here}, {line}) AND ({lined} OR {self._lacks(here, [key])})"
-        held = [f"contains({here}, {self.parameter(text)})" for text in lines]
-        held += [self._resolved(where, tables, lambda table: self._holding(where, [key], table, lined=False))]
-        return f"((({absent}) AND {self._known(where)}) OR ({here} IS NOT NULL AND ({' OR '.join(held)})))"
-
-    def _lacks(self, json: str, keys: list[str]) -> str:
-        return " AND ".join(f"NOT contains({json}, {self.parameter(key)})" for key in keys)
-
-    def _holding(
-        self, where: Where, keys: list[str], table: NodeTable, *, lined: bool = True
-    ) -> tuple[str, dict[str, Any]]:
-        """What is true of the nodes of a table whose JSON, of lines or not, may make the leaf true; its parameters."""
-        alone = LadybugWhere("n", NodeGroup((table,)), self.resolve, "among_")
-        there = f"n.{quoted(OVERFLOW)}"
-        held = " OR ".join(f"contains({there}, {alone.parameter(key)})" for key in keys)
-        if (texts := _texts(where)) is not None:
-            possible = [f"contains({there}, {alone.parameter(text)})" for text in texts]
-            possible += [f"n.{quoted(column)} IS NOT NULL" for column, _ in alone._columns(where.field)]
-            held = f"({held}) AND ({' OR '.join(possible) or 'false'})"
-        if not lined:
-            held = f"({held}) AND NOT starts_with({there}, {alone.parameter(OPENING)})"
-        return f"{there} IS NOT NULL AND ({held})", alone.parameters
+        found = self._resolved(where, [table for table in self.group.tables if table.overflows], among)
+        return f"((NOT {asked} AND {chosen}) OR {found})"
 
     def _own(self, where: Where) -> str:
         """The leaf over the id, the name or the text, which every node has, as a string."""
@@ -128,15 +94,27 @@ class LadybugWhere(WhereCypher):
             text = f"CASE WHEN {value} IS NULL THEN {_literal_text(where.field)} ELSE {text} END"
         return self._decided(where, text, "STRING")
 
-    def _known(self, where: Where) -> str:
-        """The leaf over the columns that may hold the field, the first that is not null taken."""
+    def _chosen(self, where: Where, sources: list[tuple[str, str]]) -> str:
+        """The leaf where the value is in the first of some sources that has one, each with whether it has one."""
         written, absent = "", "true"
-        for column, kind in self._columns(where.field):
+        for there, leaf in sources:
+            written += f"({absent} AND {there} AND {leaf}) OR "
+            absent += f" AND NOT {there}"
+        return f"({written}({absent} AND {_literal(of_absent(where.operator, where.value))}))"
+
+    def _in_columns(self, where: Where, columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Whether a column has a value, and the leaf over it, for each of some columns."""
+        found = []
+        for column, kind in columns:
             value = f"{self.variable}.{quoted(column)}"
-            here = self._compared(where, column, value, kind)
-            written += f"({absent} AND {value} IS NOT NULL AND {here}) OR "
-            absent += f" AND {value} IS NULL"
-        return f"({written}({absent} AND {_literal(_of_absent(where))}))"
+            found.append((f"({value} IS NOT NULL)", self._compared(where, column, value, kind)))
+        return found
+
+    def _in_json(self, where: Where, path: tuple[str, ...]) -> tuple[str, str | None]:
+        """Whether JSON of lines has a value at a path, and the leaf over it, `None` if the database cannot decide."""
+        here = f"{self.variable}.{quoted(OVERFLOW)}"
+        value = JsonValue(here, path, self.parameter)
+        return f"({here} IS NOT NULL AND {value.there})", value.compared(where) if value.readable else None
 
     def _columns(self, field: str) -> list[tuple[str, str]]:
         found = self.group.columns_of(field)
@@ -151,7 +129,7 @@ class LadybugWhere(WhereCypher):
         """The leaf for a value of a type that is not null."""
         if where.operator == "$exists":
             return _literal(where.value is True)
-        if kind.startswith("DECIMAL") and int(kind[len("DECIMAL(") :].split(",")[0]) <= _EXACT_DIGITS:
+        if kind.startswith("DECIMAL") and int(kind[len("DECIMAL(") :].split(",")[0]) <= EXACT_DIGITS:
             value, kind = f"CAST({value} AS DOUBLE)", "DOUBLE"
         elif kind not in KINDS and (text := text_expression(value, kind)) is not None:
             value, kind = text, "STRING"
@@ -179,7 +157,7 @@ class LadybugWhere(WhereCypher):
         return self._ordered(op, value, kind, operand)
 
     def _one_of(self, value: str, kind: str, operands: Any) -> str:
-        wanted = [v for operand in operands for v in _exact(operand, kind)]
+        wanted = [v for operand in operands for v in exact(operand, kind)]
         if not wanted:
             return "false"
         if len(wanted) == 1:
@@ -192,16 +170,18 @@ class LadybugWhere(WhereCypher):
         if isinstance(operand, str) or kind == "STRING":
             if not isinstance(operand, str) or kind != "STRING":
                 return "false"
-            return f"({value} {_SIGNS[op]} {self.parameter(operand)})"
-        bound = _bound_of_integers(op, operand) if KINDS[kind] is int else _bound_of_doubles(op, operand)
+            return f"({value} {SIGNS[op]} {self.parameter(operand)})"
+        if operand != operand:  # NaN
+            return "false"
+        bound = bound_of_integers(op, operand) if KINDS[kind] is int else bound_of_doubles(op, operand)
         return _literal(bound) if isinstance(bound, bool) else f"({value} {bound[0]} {self.parameter(bound[1])})"
 
     def _compared_list(self, where: Where, value: str, element: str) -> str:
         op, operand = where.operator, where.value
         if op == "$contains":
-            wanted = [*_exact(operand, element)]
+            wanted = [*exact(operand, element)]
             return f"list_contains({value}, {self.parameter(wanted[0])})" if wanted else "false"
-        if op in _SIGNS:
+        if op in SIGNS:
             return "false"
         chosen = [operand] if op in ("$eq", "$ne") else operand
         written = " OR ".join(self._same_list(value, element, item) for item in chosen) or "false"
@@ -212,7 +192,7 @@ class LadybugWhere(WhereCypher):
             return "false"
         if not operand:
             return f"size({value}) = 0"
-        items = [[*_exact(_number(item), element, loose=True)] for item in operand]
+        items = [[*exact(item, element)] for item in operand]
         if not all(items):
             return "false"
         return f"{value} = {self.parameter([item[0] for item in items])}"
@@ -268,123 +248,12 @@ def _literal_text(field: str) -> str:
     return "'None'" if field == "id" else "''"
 
 
-def _texts(where: Where) -> list[str] | None:
-    """What the JSON of a value that satisfies the leaf has in it, one of them; `None` where nothing is sure."""
-    if where.operator not in ("$eq", "$in", "$contains"):
-        return None
-    found = []
-    for operand in where.value if where.operator == "$in" else [where.value]:
-        if isinstance(operand, (str, bool)):
-            found.append(to_json(operand) if isinstance(operand, bool) else to_json(operand)[1:-1])
-        elif isinstance(operand, (int, float)) and abs(operand) < 10**_EXACT_DIGITS and operand == int(operand):
-            found.append(str(int(operand)))  # of 5 and of 5.0
-        else:
-            return None
-    return found if all(found) else None  # to the database, no text has the empty one in it
-
-
-def _lines(where: Where) -> list[str] | None:
-    """What the line of a property in JSON begins with, after a line feed, where it satisfies the leaf, one of them.
-
-    `None` where that does not say it: another comparison than equality, with a list, or on what is not a property.
-    """
-    op, operand = where.operator, where.value
-    if "." in where.field or op not in ("$eq", "$in", "$exists", "$ne"):
-        return None
-    line = f"\n{to_json(where.field)}:"
-    if op in ("$exists", "$ne"):
-        return [line] if op == "$exists" or operand is None else None
-    found = []
-    for one in operand if op == "$in" else [operand]:
-        if isinstance(one, tuple) or (isinstance(one, int) and abs(one) >= _LONG):
-            return None
-        found += [f"{line}{text}\n" for text in _scalar_texts(one)]
-    return found
-
-
-def _scalar_texts(value: Any) -> list[str]:
-    """The JSON of the scalars that are equal to a value; numbers are so whatever their type."""
-    if isinstance(value, (bool, str)):
-        return [to_json(value)]
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return []
-    found = {to_json(value)}
-    if int(value) == value:
-        found.add(str(int(value)))
-    if float(value) == value:
-        found.add(to_json(float(value)))
-    return sorted(found | {"-0.0"} if value == 0 else found)
-
-
-def _of_absent(where: Where) -> bool:
-    """What the leaf is for a node that lacks the property."""
-    op, operand = where.operator, where.value
-    if op == "$exists":
-        return operand is False
-    return op in ("$ne", "$nin") or (op == "$eq" and operand is None)
+def _asked(json: str, keys: list[str], parameter: Callable[[Any], str], *, any_lines: bool) -> str:
+    """Whether JSON has one of the keys in it, and unless `any_lines`, has no lines: the database cannot read that."""
+    held = f"({' OR '.join(f'contains({json}, {parameter(key)})' for key in keys)})"
+    unread = "" if any_lines else f"NOT starts_with({json}, {parameter(OPENING)}) AND "
+    return f"({json} IS NOT NULL AND {unread}{held})"
 
 
 def _literal(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _number(value: Any) -> Any:
-    """In a list, Python does not tell true from 1."""
-    return int(value) if isinstance(value, bool) else value
-
-
-def _exact(operand: Any, kind: str, *, loose: bool = False) -> Iterator[Any]:
-    """The value of a column that equals the operand, if there is one; `loose` takes 0 and 1 for booleans."""
-    want = KINDS[kind]
-    if want is str:
-        if isinstance(operand, str):
-            yield operand
-    elif want is bool:
-        if isinstance(operand, bool):
-            yield operand
-        elif loose and isinstance(operand, (int, float)) and operand in (0, 1):
-            yield bool(operand)
-    elif isinstance(operand, (int, float)) and not isinstance(operand, bool):
-        if want is int:
-            if isinstance(operand, int) or operand.is_integer():
-                number = int(operand)
-                if _LOWEST <= number <= _HIGHEST:
-                    yield number
-        elif isinstance(operand, float):
-            yield operand
-        elif abs(operand) < 2**1000 and int(float(operand)) == operand:
-            yield float(operand)
-
-
-def _bound_of_integers(op: str, operand: int | float) -> bool | tuple[str, int]:
-    """The comparison of an INT64 that says the same as the one with `operand`, or its value where that is fixed."""
-    if isinstance(operand, float):
-        if math.isnan(operand):
-            return False
-        if math.isinf(operand):
-            return (operand > 0) == (op in ("$lt", "$lte"))
-        if not operand.is_integer():
-            op, operand = ("$lte", math.floor(operand)) if op in ("$lt", "$lte") else ("$gte", math.ceil(operand))
-        else:
-            operand = int(operand)
-    if operand > _HIGHEST:
-        return op in ("$lt", "$lte")
-    if operand < _LOWEST:
-        return op in ("$gt", "$gte")
-    return _SIGNS[op], operand
-
-
-def _bound_of_doubles(op: str, operand: int | float) -> bool | tuple[str, float]:
-    """The same for a double: an integer between two doubles becomes the nearest one, with or without equality."""
-    if isinstance(operand, float):
-        return False if math.isnan(operand) else (_SIGNS[op], operand)
-    try:
-        nearest = float(operand)
-    except OverflowError:
-        nearest = math.inf if operand > 0 else -math.inf
-        return ("<=", nearest) if (operand > 0) == (op in ("$lt", "$lte")) else False
-    if int(nearest) == operand:
-        return _SIGNS[op], nearest
-    if op in ("$lt", "$lte"):
-        return ("<", nearest) if nearest > operand else ("<=", nearest)
-    return (">=", nearest) if nearest > operand else (">", nearest)
