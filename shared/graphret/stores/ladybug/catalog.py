@@ -51,6 +51,8 @@ class NodeTable:
         Whether it has graphret's layout.
     id_column, name_column, text_column
         The columns of a node's own fields; `None` where there is none.
+    facts
+        What was found out about its rows, until tables change or many rows are written. ``lined``: all JSON has lines.
     """
 
     name: str
@@ -61,6 +63,7 @@ class NodeTable:
     id_column: str | None
     name_column: str | None
     text_column: str | None
+    facts: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def properties(self) -> dict[str, str]:

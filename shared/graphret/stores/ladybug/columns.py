@@ -9,7 +9,7 @@ from typing import Any
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import OVERFLOW, column_of, folded, quoted, require_name
-from graphret.stores.ladybug.values import EMPTY, fits, json_object, merged_type, type_of
+from graphret.stores.ladybug.values import EMPTY, OPENING, fits, json_object, merged_type, type_of
 
 _HINT = "; nested='json' keeps such values as JSON"
 
@@ -31,6 +31,8 @@ class Columns:
     pattern: str | None
     stored: Mapping[str, str]
     nested: str
+    #: Whether some JSON of the batch has no lines.
+    unlined: bool = False
     types: dict[str, str] = field(default_factory=dict)
     _folded: dict[str, str] = field(default_factory=dict)
     _settled: set[str] = field(default_factory=set)
@@ -69,6 +71,7 @@ class Columns:
                 row[OVERFLOW] = json_object(beside)
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidInput(f"{what}, properties {sorted(beside)}: not JSON: {error}") from error
+            self.unlined |= not row[OVERFLOW].startswith(OPENING)
             self.types.setdefault(OVERFLOW, "STRING")
         return row
 

@@ -36,7 +36,7 @@ class Around:
     """Reads the edges ``r`` between nodes ``n`` of a table and nodes ``m`` that satisfy a condition.
 
     The match of the edges is optional only in form: it makes the database start from the nodes, where otherwise it
-    goes through every edge of the table.
+    goes through every edge of the table. The condition follows upon it, lest it be decided for every node ``m``.
 
     Parameters
     ----------
@@ -173,14 +173,13 @@ class Around:
         """
         pattern = f"[{self.reader.pattern('r')}]"
         arrow = f"-{pattern}->" if self.direction == "out" else f"<-{pattern}-"
-        conditions = [text for text in (self.condition.text, where) if text not in ("true", "")]
         head = "UNWIND $i AS i "
         if len(given) > 1:
             of_place = ", ".join(f"${name}[place] AS {name}" for name in given)
             head = f"UNWIND range(1, size($i)) AS place WITH {of_place} "
         return self.session.rows(
             f"{head}{match_by_key(self.table)} OPTIONAL MATCH (n){arrow}({self.condition.group.pattern('m')}) "
-            + (f"WHERE {' AND '.join(f'({text})' for text in conditions)} " if conditions else "")
-            + f"WITH n, r, m WHERE r IS NOT NULL {returned}",
+            + (f"WHERE {where} " if where else "")
+            + f"WITH n, r, m WHERE r IS NOT NULL AND ({self.condition.text}) {returned}",
             {**given, **self.condition.parameters, **(parameters or {})},
         )

@@ -12,7 +12,7 @@ from graphret.stores.base import require_direction, require_limit, require_names
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import Around
-from graphret.stores.ladybug.names import quoted
+from graphret.stores.ladybug.names import OVERFLOW, quoted
 from graphret.stores.ladybug.records import (
     EdgeReader,
     NodeReader,
@@ -23,6 +23,7 @@ from graphret.stores.ladybug.records import (
     node_id,
 )
 from graphret.stores.ladybug.sampling import COUNTED, SAMPLE, Condition, Sampler
+from graphret.stores.ladybug.values import OPENING
 from graphret.stores.ladybug.where import LadybugWhere, fields
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
@@ -251,8 +252,16 @@ class Reader:
             )
             return [offset for offset, *row in rows if leaf.matches(reader.node(row))]
 
+        def lined(table: NodeTable) -> bool:
+            if "lined" not in table.facts:
+                here = f"n.{quoted(OVERFLOW)}"
+                query = f"MATCH (n:{quoted(table.name)}) WHERE {here} IS NOT NULL AND NOT starts_with({here}, $opening)"
+                found = session.rows(f"{query} RETURN 1 LIMIT 1", {"opening": OPENING})
+                table.facts.setdefault("lined", not found)  # a write may have come between, and says otherwise
+            return table.facts["lined"]
+
         for group in node_groups(tables, fields(where)):
-            writer = LadybugWhere(variable, group, resolve, f"where_{variable}_")
+            writer = LadybugWhere(variable, group, resolve, lined, f"where_{variable}_")
             yield Condition(group, writer.write(where), writer.parameters)
 
 

@@ -25,13 +25,13 @@ Resolve = Callable[[NodeTable, Where, str, Mapping[str, Any]], list[int]]
 class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
-    The database decides conditions on labels, on a node's own fields and on columns of strings, numbers, booleans,
-    lists of these, dates, times, decimals and UUIDs. It has no JSON. Of properties that are kept as such, each on a
-    line, it decides by the text of the line whether there is one, and whether it equals a string, a number or a
-    boolean. For other comparisons, and for what is nested in a property, it finds the nodes whose JSON has the name and
-    the text of the value in it, and `Where.matches` decides on these; as it does on structures, maps and lists of
-    lists. Those that satisfy the leaf are then written into the query by their offsets, so that limits count them as
-    they do others.
+    The database decides conditions on labels, on a node's own fields, on columns of strings, numbers, booleans, lists
+    of these, dates, times, decimals and UUIDs, and on properties that are kept as JSON, see `JsonValue`.
+
+    `Where.matches` decides where it cannot: on structures, maps and lists of lists that something else wrote; on JSON
+    without lines, which version 0.1.0 wrote and which is nested very deeply; for very long operands and names, and for
+    ranges of strings whose end has a control character. The database finds the nodes that have such a value, and of
+    those that satisfy the leaf the offsets are written into the query, so that limits count them as they do others.
 
     Parameters
     ----------
@@ -39,12 +39,22 @@ class LadybugWhere(WhereCypher):
         The tables; the properties of the condition have one type in all.
     resolve
         Decides a leaf.
+    lined
+        Says whether all JSON of a table has lines.
     """
 
-    def __init__(self, variable: str, group: NodeGroup, resolve: Resolve, prefix: str = "where") -> None:
+    def __init__(
+        self,
+        variable: str,
+        group: NodeGroup,
+        resolve: Resolve,
+        lined: Callable[[NodeTable], bool],
+        prefix: str = "where",
+    ) -> None:
         super().__init__(variable, prefix)
         self.group = group
         self.resolve = resolve
+        self.lined = lined
 
     def leaf(self, where: Where) -> str:
         """Write a condition on one field."""
@@ -65,16 +75,18 @@ class LadybugWhere(WhereCypher):
         if own != field:
             sources += [self._in_json(where, (own,)), *self._in_columns(where, self.group.columns_of(own))]
         decided = all(leaf is not None for _, leaf in sources)
+        chosen = self._chosen(where, [(there, leaf or "false") for there, leaf in sources])
+        unread = [t for t in self.group.tables if t.overflows and not (decided and self.lined(t))]
+        if not unread:
+            return chosen
         keys = [f"{to_json(key)}:" for key in sorted({field, own, field.split(".")[0]})]
         asked = _asked(f"{self.variable}.{quoted(OVERFLOW)}", keys, self.parameter, any_lines=not decided)
-        chosen = self._chosen(where, [(there, leaf or "false") for there, leaf in sources])
 
         def among(_: NodeTable) -> tuple[str, dict[str, Any]]:
-            alone = LadybugWhere("n", self.group, self.resolve, "among_")
+            alone = LadybugWhere("n", self.group, self.resolve, self.lined, "among_")
             return _asked(f"n.{quoted(OVERFLOW)}", keys, alone.parameter, any_lines=not decided), alone.parameters
 
-        found = self._resolved(where, [table for table in self.group.tables if table.overflows], among)
-        return f"((NOT {asked} AND {chosen}) OR {found})"
+        return f"((NOT {asked} AND {chosen}) OR {self._resolved(where, unread, among)})"
 
     def _own(self, where: Where) -> str:
         """The leaf over the id, the name or the text, which every node has, as a string."""

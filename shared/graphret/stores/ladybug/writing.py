@@ -124,6 +124,9 @@ class Plan:
 
     def run(self, session: Session) -> None:
         """Do it, in the transaction that is open."""
+        for table, columns in self.nodes.items():
+            if columns.unlined and table in self.catalog.nodes:
+                self.catalog.nodes[table].facts["lined"] = False
         for statement in self._definitions():
             session.do(statement)
         for table, ids in self.moved.items():
