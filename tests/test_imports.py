@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,9 @@ OPTIONAL = {
 }
 
 
-def modules(folder: Path) -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(folder.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules(folder: Path) -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(folder.rglob("*.py"))]
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -74,6 +75,7 @@ def when_loaded(tree: ast.Module) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
+@cache
 def dependencies() -> dict[str, dict[str, list[str]]]:
     """For each part of the core, the other parts that it imports, and where."""
     found: dict[str, dict[str, list[str]]] = {}
