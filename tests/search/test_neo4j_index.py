@@ -57,34 +57,67 @@ class Watched(Neo4jStore):
         super()._write(works)
 
 
+class Places:
+    """The labels of a database on which indexes were made, those used last at the end.
+
+    A database makes an index in a second, and plans all queries anew for it and for its label. An index that nothing
+    was written to serves the next test that asks for the same. With `LABELS` in use, the one that waited longest is
+    emptied for new nodes: Lucene drops files in which nothing is left, and their counts with them.
+    """
+
+    LABELS = 4
+
+    def __init__(self, driver: neo4j.Driver) -> None:
+        self.driver = driver
+        self.used = {True: 0, False: 0}
+        self.free: list[tuple[str, bool, Neo4jTextIndex]] = []
+
+    def make(self, nodes: Sequence[Node], **options: Any) -> tuple[str, bool, Neo4jTextIndex]:
+        made_of = f"{nodes!r} {sorted(options)} {options.get('alpha')}"
+        embeds = options.get("encoder") is not None
+        alike = [place for place in self.free if place[1] == embeds]
+        for place in alike:
+            if place[0] == made_of:
+                self.free.remove(place)
+                return place
+        if not alike or self.used[embeds] < self.LABELS:
+            label = f"Made{next(LABELS)}"
+            self.used[embeds] += 1
+        else:
+            self.free.remove(alike[0])
+            label = str(alike[0][2].store.graph().layout.label)
+            with self.driver.session() as session:
+                session.run(f"MATCH (n:`{label}`) DETACH DELETE n").consume()
+        store = Watched.from_driver(self.driver, layout=replace(OWN, label=label))
+        store.upsert(nodes)
+        index = Neo4jTextIndex.create(store, name=label, **options)
+        store.changed = False
+        return made_of, embeds, index
+
+    def take_back(self, made_of: str, embeds: bool, index: Neo4jTextIndex) -> None:
+        if index.store.changed:  # type: ignore[attr-defined]
+            self.free.insert(0, ("", embeds, index))
+        else:
+            self.free.append((made_of, embeds, index))
+
+
 @pytest.fixture(scope="class")
-def kept() -> dict[str, Neo4jTextIndex]:
-    """The indexes of tests before that nothing was written to, by what they were made of."""
-    return {}
+def places(neo4j_class: neo4j.Driver) -> Places:
+    return Places(neo4j_class)
 
 
 @pytest.fixture
-def made(neo4j_class: neo4j.Driver, kept: dict[str, Neo4jTextIndex]) -> Iterator[Made]:
-    """Makes indexes side by side in one database, each on the nodes of a label of its own, or takes one that is kept.
-
-    A database makes an index in a second, and plans all queries anew for it.
-    """
-    lent: dict[str, Neo4jTextIndex] = {}
+def made(places: Places) -> Iterator[Made]:
+    """Makes indexes side by side in one database, each on the nodes of a label of its own."""
+    lent: list[tuple[str, bool, Neo4jTextIndex]] = []
 
     def one(nodes: Sequence[Node], **options: Any) -> Neo4jTextIndex:
-        made_of = f"{nodes!r} {sorted(options)} {options.get('encoder') is None} {options.get('alpha')}"
-        index = kept.pop(made_of, None)
-        if index is None:
-            label = f"Made{next(LABELS)}"
-            store = Watched.from_driver(neo4j_class, layout=replace(OWN, label=label))
-            store.upsert(nodes)
-            index = Neo4jTextIndex.create(store, name=label, **options)
-            store.changed = False
-        lent[made_of] = index
-        return index
+        lent.append(places.make(nodes, **options))
+        return lent[-1][2]
 
     yield one
-    kept.update({made_of: index for made_of, index in lent.items() if not index.store.changed})  # type: ignore[attr-defined]
+    for place in lent:
+        places.take_back(*place)
 
 
 class TestNeo4jTextIndex(TextIndexSuite):
