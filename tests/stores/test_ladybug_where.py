@@ -39,6 +39,12 @@ KINDS: dict[str, list[Any]] = {
         -0.0,
         {"mixed": 1},
         '\n"mixed":1\n',
+        "a\\nb\n",
+        1990,
+        0.0,
+        2**63 + 1,
+        ["one", "x,", '"'],
+        {"a": {"b": ["x"], "mixed": {"b": 1}}},
     ],
     "properties.name": ["inner", "outer"],
     "a.b": [1, 2],
@@ -56,6 +62,9 @@ OPERANDS: list[Any] = [
     _LARGE,
     -(2**63) - 1,
     1e400,
+    1e-320,
+    2**63,
+    "n",
     [1, True],
     [True],
     ["a", 1],
@@ -126,3 +135,11 @@ def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], 
         assert view.neighbors(ids) == memory.view(condition).neighbors(ids), condition
         options: dict[str, Any] = {"where": condition, "direction": direction, "labels": ["Odd"]}
         assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
+
+
+def test_true_is_no_number_in_a_list_either(store: LadybugStore) -> None:
+    store.delete([node.id for block in store.nodes() for node in block])
+    store.upsert([Node("n0", ("Odd",), properties={"flags": [True], "wholes": [1], "reals": [1.0], "mixed": 0.0})])
+    for condition in ({"flags": [1]}, {"wholes": [True]}, {"reals": [True]}, {"wholes": {"$in": [[True], [2]]}}):
+        assert [*store.nodes(where=condition)] == [], condition
+    assert len([*store.nodes(where={"mixed": -0.0, "wholes": [1.0], "reals": [1]})]) == 1

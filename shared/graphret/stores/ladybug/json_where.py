@@ -29,8 +29,8 @@ _DOUBLE = rf"-?(?:[0-9]{{1,{EXACT_DIGITS}}}|[0-9]+[.e][-+.0-9e]*)"
 _LONG = f"[0-9]{{{EXACT_DIGITS + 1},}}"
 _END = r"[\n,}]"
 
-#: RE2 holds a pattern of some 300,000 characters, and of a longer one the database says that it matches nothing.
-_LONGEST_PATTERN = 20_000
+#: Of an operand, and of a path. Of a pattern of some 300,000 characters the database says that it matches nothing.
+_LONGEST_PATTERN = 10_000
 
 
 def _any_value(depth: int) -> str:
@@ -110,7 +110,7 @@ class JsonValue:
 
     def _one_of(self, operands: Sequence[Any]) -> str | None:
         if len(self.path) == 1 and len(operands) == 1 and not isinstance(operands[0], tuple):
-            lines = [f"{self._line}{text}\n" for text in scalar_texts(operands[0])]
+            lines = [f"{self._line}{text}\n" for text in _scalar_texts(operands[0])]
             return f"({' OR '.join(f'contains({self.json}, {self.parameter(line)})' for line in lines) or 'false'})"
         return self._matches([p for one in operands if one is not None and (p := _pattern(one)) is not None], _END)
 
@@ -165,8 +165,8 @@ class JsonValue:
         return f"({positive} <> '' OR ({negative} <> '' AND ({least})))"
 
 
-def scalar_texts(value: Any) -> list[str]:
-    """Return the JSON of the scalars that are equal to a value; numbers are so whatever their type."""
+def _scalar_texts(value: Any) -> list[str]:
+    """The JSON of the scalars that are equal to a value; numbers are so whatever their type."""
     if value is None or isinstance(value, (bool, str)):
         return [to_json(value)]
     if value == 0:
@@ -184,7 +184,7 @@ def scalar_texts(value: Any) -> list[str]:
 def _pattern(value: Any) -> str | None:
     """What matches the JSON of what is equal to a value; `None` if nothing is."""
     if not isinstance(value, tuple):
-        texts = scalar_texts(value)
+        texts = _scalar_texts(value)
         return f"(?:{'|'.join(map(_quoted, texts))})" if texts else None
     items = [*map(_pattern, value)]
     return None if None in items else rf"\[{','.join(map(str, items))}\]"

@@ -1,0 +1,189 @@
+"""Conditions on what a Ladybug database keeps as JSON: it decides them itself, and as `Where.matches` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from graphret.stores.ladybug import LadybugStore
+from graphret.types import Edge, Node
+from graphret.where import Where
+
+NUMBERS: list[Any] = [
+    *(0, 1, -1, 1990, 0.5, -0.0, 1.0, 1e-320, -5e-324, 1e15, 1e16, 123456789012345.6, 999999999999999.9, 1.5e300),
+    *(sign * n for sign in (1, -1) for n in (10**15 - 1, 10**15, 10**16, 2**53, 2**53 + 1, 2**63, 2**63 + 1, 10**400)),
+    *(2**70, 2.0**70, 2**70 + 1, int(1.5e300)),
+]
+TEXTS = [
+    *("", "a", "A", "ab", "é", "東", "\U0001f600", "\uffff", "1990", "true", "null", "n", ".*", "[a-z]", "("),
+    *('"', "\\", '\\"', 'a"b', "a\\b", "a\nb", "a\tb", "\x00", "a\x01", "\x7f", "u0001", "\u2028", "\\n", "\\u0001"),
+    *(",", '","', '["a"]', '\n"p":1\n', '{\n"p":1\n}', '"p":'),
+]
+LISTS: list[Any] = [
+    *([], [1], [1.0], [True], ["a"], ["a", "b"], ["b", "a"], [None], [[1]], [["a"], "b"], ["x,", ",y"], ['"', "\\"]),
+    *([1, "one"], ["1"], [2**70], [0], [-0.0], ["a\nb"], [[[["a"]]], 1, "z"]),
+]
+MAPS: list[Any] = [{"p": 1}, {"a": {"p": 1}}, {"b": "}"}, [{"p": 1}, "a"]]
+OPERANDS = [*NUMBERS, *TEXTS, *LISTS[:-1], True, False, None, float("inf"), float("-inf"), float("nan"), 10**5000]
+RANGES = ("$gt", "$gte", "$lt", "$lte")
+
+
+def leaves(operands: list[Any]) -> Iterator[dict[str, Any]]:
+    for op in ("$eq", "$ne", "$contains", *RANGES):
+        yield from ({op: operand} for operand in operands)
+    for op in ("$in", "$nin"):
+        yield from ({op: [left, right]} for left, right in pairwise(operands))
+        yield {op: []}
+    yield from ({"$exists": value} for value in (True, False))
+
+
+def is_left_to_python(leaf: dict[str, Any]) -> bool:
+    ((op, operand),) = leaf.items()
+    return op in RANGES and isinstance(operand, str) and any(c < " " for c in operand)
+
+
+def expected(nodes: list[Node], condition: dict[str, Any]) -> list[str]:
+    where = Where.parse(condition)
+    assert where is not None
+    return sorted(node.id for node in nodes if where.matches(node))
+
+
+@pytest.fixture
+def unaided(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """The nodes that satisfy a condition, without a look at any of them outside of the database."""
+
+    def found(store: LadybugStore, condition: dict[str, Any]) -> list[str]:
+        with monkeypatch.context() as patch:
+            patch.delattr(Where, "matches")
+            return [node.id for block in store.nodes(where=condition) for node in block]
+
+    return found
+
+
+def found(store: LadybugStore, condition: dict[str, Any]) -> list[str]:
+    return [node.id for block in store.nodes(where=condition) for node in block]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:", nested="json") as store:
+        yield store
+
+
+def filled(store: LadybugStore, nodes: list[Node], *fields: str) -> list[Node]:
+    """Nodes put into an empty store, in which some properties have columns that take none of the values."""
+    store.delete([node.id for block in store.nodes() for node in block])
+    first = Node("first", ("A",), properties=dict.fromkeys(fields, False))
+    store.upsert([first])
+    store.upsert(nodes)
+    return [first, *nodes]
+
+
+@pytest.mark.parametrize("path", ["p", "a.p", "properties.p"])
+def test_any_value_is_compared_with_any_other_in_the_database(
+    store: LadybugStore, unaided: Callable[..., list[str]], path: str
+) -> None:
+    """At the top, or in a map between keys that have its name at their ends and beside values that look like it."""
+    head, *rest = path.split(".")
+    nodes = []
+    for i, value in enumerate([*NUMBERS, *TEXTS, *LISTS, *MAPS]):
+        held = value
+        for key in rest:
+            held = {"other": [{key: 2}, f'{{"{key}":'], f"x{key}": 1, key: value, f"{key}x": 2}
+        others = {"other": {"p": 2, "q": [1]}, "pp": [1, "a"], "properties": held} if head != "properties" else {}
+        nodes.append(Node(f"n{i:03}", ("A",), properties={**others, head: held}))
+    nodes.append(Node("none", ("A",), properties={"other": [1, "p"]}))
+    if rest:
+        nodes.append(Node("null", ("A",), properties={head: {"p": None}}))
+        nodes.append(Node("whole", ("A",), properties={head: {"p": 3}, path: [1, "a"]}))
+        nodes.append(Node("scalar", ("A",), properties={head: "p", "p": [1, "a"]}))
+    nodes = filled(store, nodes, "p", head)
+    for leaf in leaves(OPERANDS[::3] if path == "p" else OPERANDS[1::7]):
+        search = found if is_left_to_python(leaf) else unaided
+        assert search(store, {path: leaf}) == expected(nodes, {path: leaf}), leaf
+
+
+NAMES = [
+    "p[0]*",
+    "p",
+    "p\\",
+    'p"',
+    "p\nq",
+    "p q",
+    "日本\U0001f600",
+    "p.q",
+    ".",
+    "(p",
+    "P|p",
+    "\\Qp\\E",
+    "p" * 300,
+    "p$",
+]
+
+
+def test_the_name_of_a_property_is_taken_as_it_is(store: LadybugStore, unaided: Callable[..., list[str]]) -> None:
+    nodes = [
+        Node(f"n{i:02}{j}", ("A",), properties={"pp": "x", name: value, "o": {name: 1}})
+        for i, name in enumerate(NAMES)
+        for j, value in enumerate((1990, "a", [1, "a"], {"p": 1990, "q": "a"}))
+    ]
+    nodes = filled(store, nodes, *NAMES)
+    for name in NAMES:
+        for leaf in leaves([1990, "a"]):
+            assert unaided(store, {name: leaf}) == expected(nodes, {name: leaf}), (name, leaf)
+
+
+def test_what_the_database_cannot_decide_is_decided_all_the_same(store: LadybugStore) -> None:
+    deep: Any = "a"
+    for _ in range(12):
+        deep = [deep, 1]
+    long = "\U0001f600" * 12_000
+    values: list[Any] = [deep, {"q": deep, "r": "a"}, [deep, "a"], long, [long], "a\x01", "a\x02", "a\n", "a"]
+    nodes = filled(store, [Node(f"n{i}", ("A",), properties={"p": v, long: v}) for i, v in enumerate(values)], "p")
+    for field in ("p", "p.r", long):
+        for leaf in leaves(["a", "a\n", long, [long]] if field != long else [1]):
+            assert found(store, {field: leaf}) == expected(nodes, {field: leaf}), (field[:9], str(leaf)[:30])
+
+
+def test_an_operand_may_be_too_long_for_a_pattern(store: LadybugStore) -> None:
+    long = "x" * 1_000_000
+    nodes = filled(store, [Node("n1", ("A",), properties={"p": [long]})], "p")
+    for leaf in ({"$eq": [long]}, {"$contains": long}, {"$in": [long, [long]]}, {"$nin": [[long], 1]}):
+        assert found(store, {"p": leaf}) == expected(nodes, {"p": leaf})
+
+
+def test_what_is_nested_very_deeply_is_found_once_it_is_written() -> None:
+    """Though all that was there before could be read in the database, which had been asked for it."""
+    deep: Any = "a"
+    for _ in range(12):
+        deep = {"p": deep}
+    with LadybugStore(":memory:", nested="json") as store:
+        filled(store, [Node("n1", ("A",), properties={"p": ["a"]})], "p")
+        assert found(store, {"p": {"$contains": "a"}}) == ["n1"]
+        store.upsert([Node("n2", ("A",), properties={"p": [deep, "a"]})])
+        assert found(store, {"p": {"$contains": "a"}}) == ["n1", "n2"]
+        store.upsert([Node("n2", ("A",), properties={"p": deep})])
+        assert found(store, {".".join("p" * 13): "a"}) == ["n2"]
+
+
+def test_a_condition_cannot_get_out_of_its_place(store: LadybugStore) -> None:
+    nodes = filled(store, [Node("n1", ("A",), properties={"p": [1]})], "p")
+    for text in ("' OR true OR '", '"', "`", "n.$where_n_0", "\\'", "1) OR (true", "|", ").*(", "}\n", "\n,\n"):
+        for condition in ({text: 1}, {f"p.{text}": {"$gt": 0}}, {"p": {"$contains": text}}, {"p": {"$in": [text]}}):
+            assert found(store, condition) == expected(nodes, condition) == [], condition
+
+
+def test_neighbours_and_views_know_what_json_says(store: LadybugStore, unaided: Callable[..., list[str]]) -> None:
+    years: list[Any] = ["unknown", *range(1980, 2000)]
+    nodes = [Node(f"n{i:02}", ("A",), properties={"year": y, "tags": [y, f"t{i % 3}"]}) for i, y in enumerate(years)]
+    nodes = filled(store, nodes, "year", "tags")
+    store.upsert(edges=[Edge("first", "TO", node.id) for node in nodes])
+    for condition in ({"year": {"$gte": 1990}}, {"tags": {"$contains": "t1"}}, {"year": {"$lt": "v"}}):
+        wanted = expected(nodes, condition)
+        assert [e.target for e in store.neighbors(["first"], where=condition, limit=5)] == wanted[:5]
+        view = store.view(condition)
+        assert view.count()[0] == len(wanted)
+        assert [node.id for node in view.get([node.id for node in nodes]) if node] == wanted
