@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,6 +14,7 @@ import pytest
 from ark_support import call, films, turns
 
 from graphret.ark import Board
+from graphret.schema import GraphSchema
 from graphret.stores import MemoryStore
 from graphret.types import Node
 
@@ -30,10 +33,11 @@ POLICY = turns(
 
 
 class Stuck(MemoryStore):
-    """A graph in which one node cannot be read until it is let go."""
+    """A graph in which one node, or with `schema` what it holds, cannot be read until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, schema: bool = False) -> None:
         super().__init__()
+        self.unread = schema
         for nodes in (filled := films()).nodes():
             self.upsert(nodes)
         for edges in filled.edges():
@@ -47,14 +51,20 @@ class Stuck(MemoryStore):
             self.go.wait(20)
         return super().get(ids)
 
+    def schema(self) -> GraphSchema:
+        if self.unread:
+            self.reached.set()
+            self.go.wait(20)
+        return super().schema()
+
     async def is_stuck(self) -> None:
         while not self.reached.is_set():  # noqa: ASYNC110 -- a thread sets it
             await asyncio.sleep(0.001)
 
 
 @contextmanager
-def stuck() -> Iterator[Stuck]:
-    store = Stuck()
+def stuck(*, schema: bool = False) -> Iterator[Stuck]:
+    store = Stuck(schema=schema)
     try:
         yield store
     finally:
@@ -62,23 +72,38 @@ def stuck() -> Iterator[Stuck]:
 
 
 @contextmanager
-def interrupted_at(event: threading.Event) -> Iterator[None]:
+def interrupted_at(event: threading.Event, then: threading.Event | None = None) -> Iterator[None]:
     """Expect that an interrupt ends what is done here, as Ctrl-C does, which comes when an event is set."""
-    main, before = threading.get_ident(), signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    came = threading.Event()
+
+    def handler(number: int, frame: object) -> None:
+        if came.is_set():
+            return
+        came.set()
+        if then is not None:
+            then.set()
+        raise KeyboardInterrupt
+
+    main, before = threading.get_ident(), signal.signal(signal.SIGINT, handler)
 
     def interrupt() -> None:
         event.wait(20)
-        signal.pthread_kill(main, signal.SIGINT)
+        while sys._current_frames()[main].f_code.co_name != "wait":  # it is on its way there
+            time.sleep(0.001)
+        while not came.wait(0.05):  # one that comes just before a thread begins to wait does not wake it
+            signal.pthread_kill(main, signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
+    thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     try:
         yield
-        thread.join()
+        came.wait(20)
         pytest.fail("nothing was interrupted")
     except KeyboardInterrupt:
         pass
     finally:
+        came.set()
         signal.signal(signal.SIGINT, before)
 
 

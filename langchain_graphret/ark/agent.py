@@ -18,7 +18,7 @@ from langgraph.types import Command
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
 from graphret.ark.run import now
-from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, run_calls, run_calls_blocking
+from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, reason_of, run_calls, run_calls_blocking
 from graphret.ark.session import Outcome
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
@@ -118,6 +118,10 @@ class Agent:
 
     def _step(self, state: AgentState) -> Command[str]:
         session, live, run = self._begin(state)
+        if not state.get("agents"):
+            with self._reading(session, live):
+                session = live.take(self.ark.session(session.question, session.agent, self.ark.prompt()))
+            self._fit(session, state)
         if pending := session.pending:
             self._observe(session, state, pending, self._called(pending, live, state))
         self._check(session, live, state)
@@ -128,10 +132,13 @@ class Agent:
         return self._written(session, live, run)
 
     async def _astep(self, state: AgentState) -> Command[str]:
-        if state.get("agents"):
-            session, live, run = self._begin(state)
-        else:  # reads the graph's schema
-            session, live, run = await asyncio.to_thread(self._begin, state)
+        session, live, run = self._begin(state)
+        if not state.get("agents"):
+            with self._reading(session, live):
+                async with asyncio.timeout(live.board.remaining):
+                    prompt = await self.ark.aprompt()
+                session = live.take(self.ark.session(session.question, session.agent, prompt))
+            self._fit(session, state)
         if pending := session.pending:
             self._observe(session, state, pending, await self._acalled(pending, live, state))
         self._check(session, live, state)
@@ -150,34 +157,46 @@ class Agent:
     # -- what they have in common
 
     def _begin(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
-        """Return the agent, new or as it was left."""
-        if not state.get("agents"):
-            state = {**state, "agents": [self._new(state).to_dict()]}
-        return self._live(state)
-
-    def _new(self, state: AgentState) -> ArkSession:
+        """Return the agent as it was left, or a new one that has no prompt yet: reading the graph for it may fail."""
+        if state.get("agents"):
+            return self._live(state)
         number, n = state.get("agent", 0), self.ark.settings.n_agents
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < n:
             raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
-        problem: GraphretError | None = None
+        session, run = self.ark.session(state.get("question"), number, ""), state.get("ark_run") or new_run()
+        live = self.runs.of(run, self.ark.settings, session.question)
+        live.begin()
+        live.take(session)
+        _watch(live)
+        return session, live, run
+
+    @contextmanager
+    def _reading(self, session: ArkSession, live: Live) -> Iterator[None]:
+        """End the agent where the graph cannot be read for its prompt, or the run's time is up."""
         try:
-            prompt = self.ark.prompt()
+            yield
+        except TimeoutError as error:
+            if live.board.late:
+                session.end("seconds")
+            else:
+                self._unread(session, error)
         except Exception as error:
-            prompt, problem = "", as_store_error(error)
-        session = self.ark.session(state.get("question"), number, prompt)
-        if problem is not None:
-            self._failed(session, problem)
-            session.end("failed", str(problem))
+            self._unread(session, error)
+
+    def _unread(self, session: ArkSession, error: Exception) -> None:
+        problem = as_store_error(error)
+        self._failed(session, problem)
+        session.end("failed", str(problem))
+
+    def _fit(self, session: ArkSession, state: AgentState) -> None:
         room = (state["remaining"] - 1) // self.nodes_a_step
         if 1 <= room < session.settings.max_steps:  # the recursion limit comes first, and the agent should know
             session.settings = replace(session.settings, max_steps=room)
-        return session
 
     def _live(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
         saved, run = state["agents"][0], state.get("ark_run") or new_run()
-        live = self.runs.of(run, self.ark.settings, saved)
-        if watch := watched():
-            watch.live = live
+        live = self.runs.of(run, self.ark.settings, saved["question"], saved)
+        _watch(live)
         return live.load(saved), live, run
 
     def _to_approve(self, session: ArkSession) -> list[ToolCall]:
@@ -225,16 +244,20 @@ class Agent:
     @contextmanager
     def _asking(self, session: ArkSession, live: Live) -> Iterator[float]:
         """End the agent where its model fails or the run's time is up."""
-        started = live.board.seconds
+        started = live.asking[session.agent] = live.board.seconds
         try:
             yield started
         except (TimeoutError, ModelError) as error:
             session.fail(error, started=started, seconds=live.board.seconds - started)
             if isinstance(error, ModelError):
                 self._failed(session, error)
-        except asyncio.CancelledError:
-            session.fail(UNAWAITED, started=started, seconds=live.board.seconds - started, stop="cancelled")
+        except BaseException as error:
+            if session.stop is None:
+                why = reason_of(error) or UNAWAITED
+                session.fail(why, started=started, seconds=live.board.seconds - started, stop="cancelled")
             raise
+        finally:
+            live.asking.pop(session.agent, None)
 
     def _failed(self, session: ArkSession, error: GraphretError) -> None:
         if self.ark.on_failure == "raise":
@@ -263,6 +286,11 @@ class Agent:
             return Command(update=update, goto="approve" if self._to_approve(session) else "step")
         _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
+
+
+def _watch(live: Live) -> None:
+    if watch := watched():
+        watch.live = live
 
 
 def new_run() -> Json:

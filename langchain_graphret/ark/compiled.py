@@ -26,9 +26,9 @@ class Watch:
     live: Live | None = None
 
 
-def watched() -> Watch | None:
-    """Return who watches the run that the node is part of."""
-    watch: Watch | None = get_config()["configurable"].get(_WATCH)
+def watched(config: RunnableConfig | None = None) -> Watch | None:
+    """Return who watches the run that the node is part of; a branch has to say how it was called."""
+    watch: Watch | None = (get_config() if config is None else config).get("configurable", {}).get(_WATCH)
     return watch
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Run
-from graphret.ark.retriever import Explored, OnRun
+from graphret.ark.retriever import Explored
+from graphret.ark.running import OnRun
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
@@ -21,10 +23,10 @@ from graphret.types import Retrieval
 from graphret.where import Where
 from langchain_graphret.ark.agent import NO_ROOM, Agent, new_run
 from langchain_graphret.ark.approval import Approve
-from langchain_graphret.ark.compiled import Compiled
+from langchain_graphret.ark.compiled import Compiled, watched
 from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, seconds_of
-from langchain_graphret.ark.nodes import Node
+from langchain_graphret.ark.nodes import Branch, Node
 from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
@@ -132,7 +134,7 @@ def create_ark_graph(
     builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
     builder.add_node("agent", joined.agent.compile())
     builder.add_node("vote", Node(joined.vote, joined.avote))
-    builder.add_conditional_edges(START, Node(joined.fan_out), ["agent", "vote"])
+    builder.add_conditional_edges(START, Branch(joined.fan_out), ["agent", "vote"])
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
     compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark"), "ark_run")
@@ -150,7 +152,7 @@ class _Joined:
         self.agent = agent
         self.k = k
 
-    def fan_out(self, state: ArkState) -> list[Send]:
+    def fan_out(self, state: ArkState, config: RunnableConfig) -> list[Send]:
         """Send the question to every agent, or straight to the vote where there is nothing to ask, or no room."""
         question = state.get("question")
         if not isinstance(question, str):
@@ -160,6 +162,9 @@ class _Joined:
         to_where(where)
         if not question.strip() or state["remaining"] < 3:
             return [Send("vote", {"question": question, "ark_run": run})]
+        if watch := watched(config):
+            watch.live = self.agent.runs.of(run, self.ark.settings, question)
+            watch.live.from_the_start = True
         return [
             Send("agent", {"question": question, "agent": number, "ark_run": run})
             for number in range(self.ark.settings.n_agents)
@@ -198,7 +203,7 @@ class _Joined:
         if self.agent.runs.end(live.run["id"]) is None or self.ark.on_run is None:
             return
         try:
-            self.ark.on_run(live.broken_off())
+            self.ark.on_run(live.broken_off(lambda question, number: self.ark.session(question, number, ""), error))
         except Exception as problem:  # what ended the run goes on
             error.add_note(f"the run could not be handed on: {type(problem).__name__}: {problem}")
 

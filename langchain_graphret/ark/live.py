@@ -6,13 +6,14 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from langgraph.errors import GraphInterrupt
 
 from graphret.ark import ArkSession, ArkSettings, Board, Run
+from graphret.ark.running import UNAWAITED, reason_of
 from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
@@ -27,10 +28,13 @@ class Live:
     then it takes it for one that may still select anything, so that nothing is called settled that is not.
     """
 
-    def __init__(self, run: Json, settings: ArkSettings) -> None:
+    def __init__(self, run: Json, settings: ArkSettings, question: str) -> None:
         self.run = run
+        self.question = question
+        self.from_the_start = False  # and not from a checkpoint, so that an agent not seen has not begun
         self.board = Board(settings.n_agents, settings)
         self.sessions: dict[int, ArkSession] = {}  # as they were last seen
+        self.asking: dict[int, float] = {}  # since when those whose models are asked wait for a reply
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
         self.waits = False  # for a person
@@ -44,7 +48,15 @@ class Live:
     def load(self, saved: Json) -> ArkSession:
         """Return an agent that was saved: read anew, unless it is the one just saved here and was not loaded since."""
         kept = self._kept.pop(saved["agent"], None)
-        session = kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved)
+        return self.take(kept[1] if kept is not None and kept[0] is saved else ArkSession.from_dict(saved))
+
+    def begin(self) -> None:
+        """Start the clock, unless an agent has begun before."""
+        if not self.sessions:
+            self.board.began = time.perf_counter()
+
+    def take(self, session: ArkSession) -> ArkSession:
+        """Take note of how an agent is now, for `broken_off`, and return it."""
         self.sessions[session.agent] = session
         return session
 
@@ -68,13 +80,27 @@ class Live:
                 with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
                     loop.call_soon_threadsafe(task.cancel)
 
-    def broken_off(self) -> Run:
-        """Return what was done of a run that ends here; its agents that have not stopped are cancelled."""
-        sessions = [ArkSession.from_dict(self.sessions[number].to_dict()) for number in sorted(self.sessions)]
+    def broken_off(self, new: Callable[[str, int], ArkSession], error: BaseException) -> Run:
+        """Return what was done of a run that an error ends here; its agents that have not stopped are cancelled.
+
+        Parameters
+        ----------
+        new
+            Makes an agent, by question and number, that has not begun.
+        """
+        settings, known = self.board.settings, self.sessions
+        numbers = range(settings.n_agents) if self.from_the_start else sorted(known)
+        sessions = [
+            ArkSession.from_dict(known[number].to_dict()) if number in known else new(self.question, number)
+            for number in numbers
+        ]
+        seconds = self.board.seconds
         for session in sessions:
-            session.end("cancelled")
-        settings = self.board.settings
-        return Run(sessions[0].question, sessions, self.board.seconds, settings.vote, self.run["created"])
+            since = self.asking.get(session.agent)
+            if since is not None and session.stop is None and session.messages[-1].role != "assistant":
+                session.fail(UNAWAITED, started=since, seconds=seconds - since, stop="cancelled")
+            session.end("cancelled", reason_of(error))
+        return Run(self.question, sessions, seconds, settings.vote, self.run["created"])
 
     async def reply(self, asking: Coroutine[Any, Any, T]) -> T | None:
         """Await a reply, and return `None` where the run was ended meanwhile."""
@@ -99,13 +125,14 @@ class LiveRuns:
         self._runs: OrderedDict[str, Live] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, run: Json, settings: ArkSettings, saved: Json) -> Live:
+    def of(self, run: Json, settings: ArkSettings, question: str, saved: Json | None = None) -> Live:
         """Return the run that an agent belongs to; the clock of one that is new here starts where the agent is."""
         with self._lock:
             live = self._runs.get(run["id"])
             if live is None:
-                live = self._runs[run["id"]] = Live(run, settings)
-                live.board.began = time.perf_counter() - seconds_of(ArkSession.from_dict(saved))
+                live = self._runs[run["id"]] = Live(run, settings, question)
+                if saved is not None:
+                    live.board.began -= seconds_of(ArkSession.from_dict(saved))
                 while len(self._runs) > _RUNS_KEPT:
                     self._runs.popitem(last=False)
             return live

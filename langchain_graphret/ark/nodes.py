@@ -32,3 +32,25 @@ class Node(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the awaited form."""
         return self._work(input) if self._awaited is None else await self._awaited(input)
+
+
+class Branch(Runnable[Any, Any]):
+    """A branch of a graph that needs to know of the call which it is part of: `get_config` tells nodes, not branches.
+
+    Parameters
+    ----------
+    work
+        From state and configuration to where to go; it must not block.
+    """
+
+    def __init__(self, work: Callable[[Any, RunnableConfig], Any]) -> None:
+        self.name = work.__name__.strip("_")
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Say where to go."""
+        return self._work(input, config or {})
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Say where to go."""
+        return self._work(input, config or {})

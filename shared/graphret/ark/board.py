@@ -8,6 +8,8 @@ from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.fusion import settled
 
+_TICK = 0.001
+
 
 class Board:
     """Tells agents of one run when to stop, by the budgets that they share and by the vote.
@@ -37,6 +39,12 @@ class Board:
         """Seconds that are left, at least 0; `None` without a limit."""
         limit = self.settings.max_seconds
         return None if limit is None else max(0.0, limit - self.seconds)
+
+    @property
+    def late(self) -> bool:
+        """Whether no time is left, or so little of it that a clock may take it for none."""
+        remaining = self.remaining
+        return remaining is not None and remaining < _TICK
 
     @property
     def tokens(self) -> int:

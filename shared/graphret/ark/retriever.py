@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any
 
 from graphret._contracts import fulfils
 from graphret.ark.board import Board
 from graphret.ark.calling import ToolCaller
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
-from graphret.ark.running import Agents, OnStep, as_store_error, one_each
+from graphret.ark.running import Agents, OnRun, OnStep, as_store_error, one_each, told
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Toolbox
@@ -34,9 +35,6 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
-
-#: Told of every run when it has ended.
-OnRun: TypeAlias = Callable[[Run], None]
 
 #: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
 TEMPERATURE = 0.7
@@ -68,8 +66,8 @@ class Ark(Retriever):
         ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
         `RetrievalFailed` when a model, the store or the index fails an agent.
     on_step, on_run
-        Called after each step of an agent, and with each `Run` that has ended, to show or to record it: also with one
-        that was cancelled or interrupted, with what was done until then.
+        Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
+        it: also with one that was cancelled or interrupted, with what was done until then.
 
     Raises
     ------
@@ -113,7 +111,10 @@ class Ark(Retriever):
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        return run_sync(self._explore(question, blocking=True))
+        ended = run_sync(_ended(self._explore(question, blocking=True)))
+        if isinstance(ended, BaseException):
+            raise ended
+        return ended
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
@@ -136,6 +137,13 @@ class Ark(Retriever):
             self._prompt = known = state, made
         return known[1]
 
+    async def aprompt(self) -> str:
+        """Do what `prompt` does without blocking the event loop."""
+        known = self._prompt
+        if known is not None and known[0] is self._state():
+            return known[1]
+        return await in_thread(self.prompt)  # reads the schema
+
     def _state(self) -> object:
         """What is another object when the graph has changed, as far as its store tells."""
         return self.store.graph if isinstance(self.store, MemoryStore) else None
@@ -145,24 +153,30 @@ class Ark(Retriever):
         return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
 
     async def _explore(self, question: str, *, blocking: bool) -> Run:
-        problem: GraphretError | None = None
-        try:
-            known = self._prompt
-            if known is None or known[0] is not self._state():
-                await in_thread(self.prompt)  # reads the schema
-            prompt = self.prompt()
-        except Exception as error:
-            prompt, problem = "", as_store_error(error)
-        sessions = [self.session(question, number, prompt) for number in range(self.settings.n_agents)]
-        for session in sessions if problem is not None else ():
-            session.end("failed", str(problem))
-        board = Board(self.settings.n_agents, self.settings)
-        agents = Agents(sessions, self.models, self.temperatures, self.toolbox, board, self.on_step, blocking)
-        run = await agents.run(self.on_run)
+        board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
+        run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
+        with told(run, board, self.on_run):
+            problem = await self._begin(run, board)
+            models, temperatures = self.models, self.temperatures
+            agents = Agents(run.sessions, models, temperatures, self.toolbox, board, self.on_step, blocking)
+            await agents.run()
         problem = problem or next(iter(agents.failures), None)
         if problem is not None and self.on_failure == "raise":
             raise RetrievalFailed(f"ark failed: {problem}") from problem
         return run
+
+    async def _begin(self, run: Run, board: Board) -> GraphretError | None:
+        """Give the agents their prompt; where the graph cannot be read for it they end, and why is returned."""
+        try:
+            async with asyncio.timeout(board.remaining) as limit:
+                prompt = await self.aprompt()
+        except Exception as error:
+            problem = None if limit.expired() else as_store_error(error)
+            for session in run.sessions:
+                session.end(*(("seconds",) if problem is None else ("failed", str(problem))))
+            return problem
+        run.sessions[:] = [self.session(run.question, session.agent, prompt) for session in run.sessions]
+        return None
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         run: Run | None = None
@@ -170,6 +184,14 @@ class Ark(Retriever):
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
         answer: Retrieval = yield from Explored(self, run)._steps(query, k, where)
         return answer
+
+
+async def _ended(exploring: Awaitable[Run]) -> Run | BaseException:
+    """Return what would end the event loop that all synchronous calls share."""
+    try:
+        return await exploring
+    except (KeyboardInterrupt, SystemExit) as error:
+        return error
 
 
 class Explored(Retriever):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphret.ark.board import Board
 from graphret.ark.observation import failure
@@ -29,6 +29,9 @@ Attempt: TypeAlias = tuple[Outcome, GraphretError | None]
 #: Told of an agent after each of its steps, and when it stops.
 OnStep: TypeAlias = Callable[[ArkSession], None]
 
+#: Told of every run when it has ended.
+OnRun: TypeAlias = Callable[[Run], None]
+
 
 @dataclass(slots=True)
 class Agents:
@@ -41,7 +44,7 @@ class Agents:
     toolbox
         What runs their calls.
     on_step
-        Called after each step of an agent and when it stops, from the event loop's thread.
+        Called after each step of an agent and when it stops, unless the run is cancelled, from the event loop's thread.
     blocking
         Whether models are asked by their blocking form.
     """
@@ -55,28 +58,8 @@ class Agents:
     blocking: bool = False
     failures: list[GraphretError] = field(default_factory=list)
 
-    async def run(self, told: Callable[[Run], object] | None = None) -> Run:
-        """Run all agents to their ends; cancelling this stops every one of them.
-
-        `told` is called with the run when it has ended, in whatever way.
-        """
-        run = Run(self.sessions[0].question, list(self.sessions), how=self.board.settings.vote)
-        try:
-            await self._all()
-        except BaseException as stopped:
-            run.seconds = self.board.seconds
-            if told is not None:
-                try:
-                    told(run)
-                except Exception as error:  # what stopped the run goes on
-                    stopped.add_note(f"the run could not be told: {type(error).__name__}: {error}")
-            raise
-        run.seconds = self.board.seconds
-        if told is not None:
-            told(run)
-        return run
-
-    async def _all(self) -> None:
+    async def run(self) -> None:
+        """Run all agents to their ends; cancelling this stops every one of them."""
         tasks = [asyncio.create_task(self._agent(number)) for number in range(len(self.sessions))]
         try:
             waiting = set(tasks)
@@ -85,50 +68,92 @@ class Agents:
                     waiting, timeout=self.board.remaining, return_when=asyncio.FIRST_COMPLETED
                 )
                 for task in done:
-                    task.result()
+                    if (escaped := task.result()) is not None:
+                        raise escaped
                 if waiting and (reason := self.board.reason_to_stop()):
+                    stopped = [session for session in self.sessions if session.stop is None]
                     await self._stop(waiting, reason)
                     waiting = set()
-        except BaseException:
-            await self._stop(tasks, "cancelled")
+                    for session in stopped:
+                        self._tell(session)
+        except BaseException as error:
+            await self._stop(tasks, "cancelled", reason_of(error))
             raise
 
-    async def _stop(self, tasks: Sequence[asyncio.Task[None]] | set[asyncio.Task[None]], reason: str) -> None:
+    async def _stop(self, tasks: Iterable[asyncio.Task[Any]], reason: str, error: str | None = None) -> None:
         for session in self.sessions:
-            session.end(reason)
+            session.end(reason, error)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _agent(self, number: int) -> None:
+    async def _agent(self, number: int) -> BaseException | None:
+        """Run an agent to its end, and return what must not be raised in a task: the loop itself would end by it."""
         session, model = self.sessions[number], self.models[number]
-        while session.stop is None:
-            if reason := self.board.reason_to_stop():
-                session.end(reason)
-            else:
-                await self._step(session, model, self.temperatures[number])
-            self.board.post(session)
-            if self.on_step is not None:
-                self.on_step(session)
+        try:
+            if session.stop is not None:  # it could not begin
+                self._tell(session)
+            while session.stop is None:
+                if reason := self.board.reason_to_stop():
+                    session.end(reason)
+                else:
+                    await self._step(session, model, self.temperatures[number])
+                self._tell(session)
+        except (KeyboardInterrupt, SystemExit) as error:
+            return error
+        return None
+
+    def _tell(self, session: ArkSession) -> None:
+        self.board.post(session)
+        if self.on_step is not None:
+            self.on_step(session)
 
     async def _step(self, session: ArkSession, model: ChatModel, temperature: float | None) -> None:
         started = self.board.seconds
         try:
             asking = ask_apart if self.blocking else ask
             reply = await asking(model, session, self.toolbox, temperature, self.board)
-        except asyncio.CancelledError:
-            session.fail(UNAWAITED, started=started, seconds=self.board.seconds - started, stop="cancelled")
-            raise
         except (TimeoutError, ModelError) as error:
             if isinstance(error, ModelError):
                 self.failures.append(error)
             return session.fail(error, started=started, seconds=self.board.seconds - started)
+        except BaseException as error:
+            why = reason_of(error) or UNAWAITED
+            session.fail(why, started=started, seconds=self.board.seconds - started, stop="cancelled")
+            raise
         calls = session.receive(reply, started=started, seconds=self.board.seconds - started)
         outcomes, problem = await run_calls(self.toolbox, calls)
         session.observe(outcomes)
         if problem is not None:
             self.failures.append(problem)
         return None
+
+
+@contextmanager
+def told(run: Run, board: Board, on_run: OnRun | None) -> Iterator[None]:
+    """Tell of a run when what is done here has ended, in whatever way; agents that have not stopped are cancelled."""
+    try:
+        yield
+    except BaseException as error:
+        for session in run.sessions:
+            session.end("cancelled", reason_of(error))
+        run.seconds = board.seconds
+        if on_run is not None:
+            try:
+                on_run(run)
+            except Exception as problem:  # what stopped the run goes on
+                error.add_note(f"the run could not be told: {type(problem).__name__}: {problem}")
+        raise
+    run.seconds = board.seconds
+    if on_run is not None:
+        on_run(run)
+
+
+def reason_of(error: BaseException) -> str | None:
+    """Return in words what stopped a run, `None` for a cancellation, of which there is no more to say."""
+    if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
+        return None
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 async def ask(
@@ -175,17 +200,30 @@ def _as_model_error(model: ChatModel, board: Board) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        if board.remaining is None:
+        if not board.late:
             raise ModelError(f"{model.name}: no answer in time") from error
         raise
     except GraphretError as error:
-        if board.remaining == 0.0:
+        if board.late:
             raise TimeoutError from error
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{model.name}: {error}") from error
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
+        raise ModelError(f"{model.name}: the request was cancelled, by none of the run") from error
     except Exception as error:
         raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
+
+
+def _is_cancelled() -> bool:
+    """Whether it is the task at hand that was cancelled, and not something that it waits for."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # there is no loop in this thread
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[Outcome], GraphretError | None]:

@@ -131,6 +131,7 @@ class _Line:
 def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     from graphret.ark.tools import make_tools
 
+    highest = max(session.agent for session in run.sessions)  # a run need not know of all that came before
     steps = [asdict(step) for step in session.steps]
     for step in steps:
         for call in step["calls"]:
@@ -140,7 +141,7 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
         "schema": f"{_SCHEMA}{VERSION}",
         "run": id_,
         "agent": session.agent + 1,
-        "agents": len(run.sessions),
+        "agents": highest + 1,
         "question": run.question,
         "model": session.model,
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
