@@ -20,6 +20,7 @@ from graphret.ark.observation import failure
 from graphret.ark.run import now
 from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, reason_of, run_calls, run_calls_blocking
 from graphret.ark.session import Outcome
+from graphret.ark.tools import THREADS
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
 from graphret.search.fields import NodeText
@@ -120,7 +121,7 @@ class Agent:
         session, live, run = self._begin(state)
         if not state.get("agents"):
             with self._reading(session, live):
-                session = live.take(self.ark.session(session.question, session.agent, self.ark.prompt()))
+                session = live.take(self.ark.session(session.question, session.agent, self._prompt(live)))
             self._fit(session, state)
         if pending := session.pending:
             self._observe(session, state, pending, self._called(pending, live, state))
@@ -169,6 +170,10 @@ class Agent:
         live.take(session)
         _watch(live)
         return session, live, run
+
+    def _prompt(self, live: Live) -> str:
+        remaining = live.board.remaining
+        return self.ark.prompt() if remaining is None else THREADS.submit(self.ark.prompt).result(remaining)
 
     @contextmanager
     def _reading(self, session: ArkSession, live: Live) -> Iterator[None]:
@@ -244,7 +249,7 @@ class Agent:
     @contextmanager
     def _asking(self, session: ArkSession, live: Live) -> Iterator[float]:
         """End the agent where its model fails or the run's time is up."""
-        started = live.asking[session.agent] = live.board.seconds
+        started = live.board.seconds
         try:
             yield started
         except (TimeoutError, ModelError) as error:
@@ -252,12 +257,10 @@ class Agent:
             if isinstance(error, ModelError):
                 self._failed(session, error)
         except BaseException as error:
-            if session.stop is None:
+            if session.messages[-1].role != "assistant":  # there is no reply yet
                 why = reason_of(error) or UNAWAITED
                 session.fail(why, started=started, seconds=live.board.seconds - started, stop="cancelled")
             raise
-        finally:
-            live.asking.pop(session.agent, None)
 
     def _failed(self, session: ArkSession, error: GraphretError) -> None:
         if self.ark.on_failure == "raise":

@@ -87,7 +87,8 @@ def create_ark_graph(
         `None` tries that once more.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
-        was closed, with what was done until then, and again when it has gone on from its checkpoint. One that waits for
+        was closed, with what was done until then (nothing, where the schema was still being read), and again when it
+        has gone on from its checkpoint. One that waits for
         a person is given when it has gone on to its end; `run_of` takes it from the checkpoint where it never does.
     approve
         Tool calls that a person must approve before they are run: `True` for all, names of tools, or a function of a

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from langgraph.errors import GraphInterrupt
 
 from graphret.ark import ArkSession, ArkSettings, Board, Run
-from graphret.ark.running import UNAWAITED, reason_of
+from graphret.ark.running import reason_of
 from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
@@ -34,7 +34,6 @@ class Live:
         self.from_the_start = False  # and not from a checkpoint, so that an agent not seen has not begun
         self.board = Board(settings.n_agents, settings)
         self.sessions: dict[int, ArkSession] = {}  # as they were last seen
-        self.asking: dict[int, float] = {}  # since when those whose models are asked wait for a reply
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
         self.waits = False  # for a person
@@ -94,13 +93,9 @@ class Live:
             ArkSession.from_dict(known[number].to_dict()) if number in known else new(self.question, number)
             for number in numbers
         ]
-        seconds = self.board.seconds
         for session in sessions:
-            since = self.asking.get(session.agent)
-            if since is not None and session.stop is None and session.messages[-1].role != "assistant":
-                session.fail(UNAWAITED, started=since, seconds=seconds - since, stop="cancelled")
             session.end("cancelled", reason_of(error))
-        return Run(self.question, sessions, seconds, settings.vote, self.run["created"])
+        return Run(self.question, sessions, self.board.seconds, settings.vote, self.run["created"])
 
     async def reply(self, asking: Coroutine[Any, Any, T]) -> T | None:
         """Await a reply, and return `None` where the run was ended meanwhile."""

@@ -76,11 +76,12 @@ async def test_one_whose_store_is_down_is_recorded(form: str, on_failure: str) -
     assert runs[0].sessions[0].error == "the database is down"
 
 
-async def test_the_time_of_a_run_begins_before_the_schema_is_read() -> None:
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_the_time_of_a_run_begins_before_the_schema_is_read(form: str) -> None:
     runs: list[Run] = []
     with stuck(schema=True) as store:
-        settings = ArkSettings(n_agents=2, max_seconds=0.01)
-        found = await over(store, settings=settings, on_run=runs.append).ainvoke(ASK)
+        compiled = over(store, settings=ArkSettings(n_agents=2, max_seconds=0.01), on_run=runs.append)
+        found = await (compiled.ainvoke(ASK) if form == "awaited" else asyncio.to_thread(compiled.invoke, ASK))
     assert [agent["stop"] for agent in found["agents"]] == ["seconds"] * 2
     assert [seen(run) for run in runs] == [(QUESTION, [("seconds", "m", 0, [])] * 2)]
 
