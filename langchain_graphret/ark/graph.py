@@ -139,8 +139,7 @@ def create_ark_graph(
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
     compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark"), "ark_run")
-    if on_run is not None:
-        compiled.on_death = joined.died
+    compiled.on_death = joined.died
     longest = joined.agent.nodes_a_step * ark.settings.max_steps + 3
     return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
 

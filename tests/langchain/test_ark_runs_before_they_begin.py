@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from ark_cut_off import interrupted_at, stuck
@@ -14,11 +16,11 @@ from langgraph_parts import ASK, QUESTION, graph, thread
 
 from graphret.ark import ArkSettings, Recorder, Run, read_runs
 from graphret.errors import RetrievalFailed, StoreError
-from graphret.llm.chat import Message
+from graphret.llm.chat import ChatError, Message
 from graphret.schema import GraphSchema
 from graphret.stores import MemoryStore
 from langchain_graphret import create_ark_graph
-from langchain_graphret.ark import create_ark_agent, run_of
+from langchain_graphret.ark import create_ark_agent, live, run_of
 
 INDEX = index_of(films())
 
@@ -108,3 +110,23 @@ def test_what_a_checkpoint_knows_of_one_agent_of_several_is_read_back(tmp_path: 
     path = tmp_path / "runs.jsonl"
     Recorder(path)(run_of(agent.get_state(thread())))
     assert [one.agent for one in read_runs(path)[0].sessions] == [2]
+
+
+def test_nothing_is_kept_of_a_run_that_died_unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: WeakSet[live.Live] = WeakSet()
+
+    class Counted(live.Live):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            kept.add(self)
+
+    def dies(messages: Sequence[Message]) -> Any:
+        raise ChatError("it is gone", model="dead", reason="server")
+
+    monkeypatch.setattr(live, "Live", Counted)
+    compiled = graph(Follows(dies), n_agents=1, on_failure="raise")
+    for _ in range(3):
+        with pytest.raises(RetrievalFailed):
+            compiled.invoke(ASK)
+    gc.collect()
+    assert len(kept) == 0
