@@ -18,6 +18,7 @@ from graphret.types import Trace
 STORE = films()
 INDEX = index_of(STORE)
 FULL = ArkSettings(early_stop=False)
+ONE = ArkSettings(n_agents=1, max_steps=3)
 
 
 def ark(*models: Follows, settings: ArkSettings = FULL, **options: object) -> Ark:
@@ -265,13 +266,60 @@ def test_a_model_that_answers_in_words_as_if_there_were_no_tools_is_asked_for_js
     model = IgnoresTools(policy)
     found = ark(model, settings=ArkSettings(n_agents=1)).retrieve("films by Bob Bell", 1)
     assert found.ids == ["p1"]
-    assert model.ignored == 1
     spent = next(stage for stage in found.trace.stages if stage.name == "explore").details
-    assert (spent["input_tokens"], spent["output_tokens"]) == (5 + 7 + 7, 5 + 3 + 3)
+    assert (spent["input_tokens"], spent["output_tokens"]) == (5 + 7 + 5 + 7, 5 + 3 + 5 + 3)
+    assert ark(model).retrieve("films by Bob Bell", 1).ids == ["p1"]
+    retriever = ark(model)
+    assert retriever.retrieve("films by Bob Bell", 1).ids == ["p1"]
+    model.ignored = 0
+    assert retriever.retrieve("films by Bob Bell", 1).ids == ["p1"]
+    assert model.ignored == 0  # it is not asked a third time
 
     talker = Follows(lambda messages: Reply("I would rather talk.", usage=Usage(1, 1)))
     found = ark(talker, settings=ArkSettings(n_agents=1)).retrieve("Bob Bell", 1)
     assert (found.ids, stops(found.trace)) == (["p1"], ["silent"])
+
+
+def test_a_model_that_once_answers_in_words_is_offered_tools_again() -> None:
+    offered: list[bool] = []
+
+    class Chats(Follows):
+        def chat(self, messages: Sequence[Message], *, tools: Any = None, **options: Any) -> Reply:
+            offered.append(bool(tools))
+            if len(offered) == 1:
+                return Reply("Sure, let me look that up for you.")
+            if not tools:
+                return Reply(json.dumps({"calls": [{"tool": "global_search", "arguments": {"query": "Bob"}}]}))
+            return super().chat(messages, tools=tools, **options)
+
+    retriever = ark(Chats(turns([call("select", nodes=["p1"])], [call("select", nodes=["p1"])])), settings=ONE)
+    for _ in range(2):
+        assert retriever.retrieve("films by Bob Bell", 1).ids == ["p1"]
+    assert offered.count(False) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        (404, "not_found", "No endpoints found that support tool use"),
+        (500, "server", "tools param requires --jinja flag"),
+        (501, "server", "tools: not implemented"),
+    ],
+)
+def test_tools_are_refused_in_many_ways(status: int, reason: str, words: str) -> None:
+    class Refuses(Follows):
+        def chat(self, messages: Sequence[Message], *, tools: Any = None, **options: Any) -> Reply:
+            if tools:
+                raise ChatError(words, model="x", reason=reason, status=status)
+            return super().chat(messages, tools=tools, **options)
+
+    def policy(messages: Sequence[Message]) -> Reply:
+        first = not any(message.role == "assistant" for message in messages)
+        tool, arguments = ("global_search", {"query": "Bob Bell"}) if first else ("select", {"nodes": ["p1"]})
+        return Reply(json.dumps({"calls": [{"tool": tool, "arguments": arguments}]}))
+
+    found = ark(Refuses(policy), settings=ONE).retrieve("films by Bob Bell", 1)
+    assert (found.ids, found.hits[0].evidence[0].kind, stops(found.trace)) == (["p1"], "votes", ["steps"])
 
 
 def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> None:

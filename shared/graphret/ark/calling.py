@@ -18,6 +18,9 @@ from graphret.retriever import Call
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
 _UNUSABLE = ("invalid_reply", "bad_request")
+# How endpoints say that they have no tools: most by 400 or 422, routers by 404, and some servers by 500 or 501.
+_REFUSALS = ("bad_request", "not_found", "server")
+_TALKED_OFTEN = 2
 _INSTRUCTION = """\
 You act by calling tools. They are:
 
@@ -39,9 +42,9 @@ class _Calls(TypedDict):
 class ToolCaller:
     """A chat model that calls tools, made of one that may not be able to.
 
-    The model's own tool calls are tried first. Where it refuses tools, or answers the first request in words as if
-    there were none, it is asked for the calls as JSON from then on, with the tools described in the system message and
-    what they returned in user messages.
+    The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words as
+    if there were none, it is asked for the calls as JSON, with the tools described in the system message and what they
+    returned in user messages: from then on where it refused, or where it was the second time.
 
     Parameters
     ----------
@@ -56,6 +59,7 @@ class ToolCaller:
         self._by_json = ""  # why it is asked for JSON, once it is
         self._schema_as_such = True  # whether the schema is handed over, and not only told
         self._wrote_json = False
+        self._talked = 0  # how often it answered in words to an offer of tools
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
@@ -111,8 +115,9 @@ class ToolCaller:
                 said = cast("Reply", outcome)
                 spent = said.usage
                 self._calls_tools = self._calls_tools or bool(said.tool_calls)
-                if not tools or self._calls_tools or self._wrote_json or not said.text.strip():
+                if not tools or self._calls_tools or not said.text.strip():
                     return said
+                self._talked += 1
         asked = _as_text(messages, tools)
         options = {name: value for name, value in options.items() if name != "json_schema"}
         while True:
@@ -145,7 +150,8 @@ class ToolCaller:
 
     def _reply(self, answer: Answer[_Calls], messages: Sequence[Message], spent: Usage) -> Reply:
         self._wrote_json = True
-        self._by_json = self._by_json or "it answered in words"
+        if self._talked >= _TALKED_OFTEN:
+            self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
@@ -157,7 +163,7 @@ class ToolCaller:
 def _refuses_tools(error: ChatError) -> bool:
     """Whether a model refused tools as such; a conversation that is too long can be "long in the functions" too."""
     said = str(error)
-    return error.reason == "bad_request" and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
+    return error.reason in _REFUSALS and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
