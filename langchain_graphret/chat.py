@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
@@ -94,7 +95,7 @@ class LangChainChat:
         try:
             answer = _within(timeout, lambda: runnable.invoke(given, **options))
         except Exception as error:
-            raise as_chat_error(error, self.name, timeout=timeout) from error
+            raise self._failure(error, tools, timeout) from error
         return self._reply(answer)
 
     async def achat(
@@ -114,7 +115,7 @@ class LangChainChat:
             async with asyncio.timeout(timeout):
                 answer = await runnable.ainvoke(given, **options)
         except Exception as error:
-            raise as_chat_error(error, self.name, timeout=timeout) from error
+            raise self._failure(error, tools, timeout) from error
         return self._reply(answer)
 
     def _runnable(
@@ -137,7 +138,7 @@ class LangChainChat:
             try:
                 titled = {"title": "answer", "description": "The answer.", **json_schema}
                 return model.with_structured_output(titled, include_raw=True), {}
-            except (NotImplementedError, ValueError, TypeError, AttributeError):
+            except Exception:
                 pass  # a wish that the model cannot grant: the messages say it too
         return model, options
 
@@ -147,11 +148,21 @@ class LangChainChat:
             return known[1]
         try:
             bound = _bind(model, [tool.to_dict() for tool in tools])
-        except NotImplementedError:
-            raise ChatError("the model takes no tools", model=self.name, reason="bad_request") from None
+        except Exception as error:
+            raise self._toolless(error) from error
         if model is self.model:
             self._bound = tools, bound
         return bound
+
+    def _failure(self, error: Exception, tools: Sequence[Tool] | None, timeout: float | None) -> Exception:
+        if isinstance(error, NotImplementedError) and tools:
+            return self._toolless(error)
+        return as_chat_error(error, self.name, timeout=timeout)
+
+    def _toolless(self, error: Exception) -> ChatError:
+        """What a model that cannot bind tools, or has not implemented what it is asked for, raised."""
+        said = f": {type(error).__name__}: {error}" if str(error) else ""
+        return ChatError(f"the model takes no tools{said}", model=self.name, reason="bad_request")
 
     def _to_message(self, message: Message) -> BaseMessage:
         native = (message.native or {}).get(self._origin)
@@ -165,14 +176,18 @@ class LangChainChat:
             raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
         text, calls = str(message.text), tuple(_tool_calls(message))
         if structured:  # given as the call of a tool that stands for the schema, by most models
-            text, calls = (calls[0].arguments if calls and not text.strip() else text), ()
+            parsed = answer.get("parsed")
+            if isinstance(parsed, Mapping):
+                text = json.dumps(dict(parsed), ensure_ascii=False, default=str)
+            elif calls and not text.strip():
+                text = calls[0].arguments
+            calls = ()
         said = message.response_metadata
         reason = str(next((said[key] for key in ("finish_reason", "stop_reason", "done_reason") if said.get(key)), ""))
-        usage = message.usage_metadata
         return Reply(
             text=text,
             tool_calls=calls,
-            usage=Usage(usage["input_tokens"], usage["output_tokens"]) if usage else Usage(),
+            usage=_usage(message),
             finish_reason=_finish(reason, bool(calls), structured),
             model=str(said.get("model_name") or said.get("model") or self.name),
             native=None if structured or (native := _native(message)) is None else {self._origin: native},
@@ -270,11 +285,23 @@ def _tool_calls(message: AIMessage) -> list[ToolCall]:
 
 def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
     """Offer tools to a model, or to the one inside a binding, which alone would lose what it binds."""
-    if not isinstance(model, RunnableBinding):
+    if not isinstance(model, RunnableBindingBase):
         bound: Runnable[Any, Any] = model.bind_tools(tools)
         return bound
     kept = {name: value for name, value in model.kwargs.items() if name not in ("tools", "tool_choice")}
     return model.model_copy(update={"bound": _bind(model.bound, tools), "kwargs": kept})
+
+
+def _usage(message: AIMessage) -> Usage:
+    """The tokens that a reply says it cost: in LangChain's own place, or where its provider has put them."""
+    if spent := message.usage_metadata:
+        return Usage(spent["input_tokens"], spent["output_tokens"])
+    for holder in (message.response_metadata.get(name) for name in ("token_usage", "usage")):
+        for names in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
+            read, written = (holder.get(name) if isinstance(holder, Mapping) else None for name in names)
+            if isinstance(read, int) and isinstance(written, int):
+                return Usage(read, written)
+    return Usage()
 
 
 def _unbound(bound: Runnable[Any, Any], options: dict[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
@@ -295,13 +322,15 @@ def _finish(reason: str, calls: bool, structured: bool) -> str:
 
 def is_chat_model(model: Any) -> bool:
     """Whether this is a LangChain chat model, or a runnable that binds tools as one."""
+    if isinstance(model, RunnableBindingBase):  # with a configuration, arguments or retries
+        return is_chat_model(model.bound)
     return isinstance(model, BaseChatModel) or (isinstance(model, Runnable) and hasattr(model, "bind_tools"))
 
 
 def _name_of(model: Any) -> str:
     inner = model
-    while isinstance(inner, (RunnableBinding, RunnableWithFallbacks)):
-        inner = inner.bound if isinstance(inner, RunnableBinding) else inner.runnable
+    while isinstance(inner, (RunnableBindingBase, RunnableWithFallbacks)):
+        inner = inner.bound if isinstance(inner, RunnableBindingBase) else inner.runnable
     named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
     return next((name for name in named if isinstance(name, str) and name), type(inner).__name__)
 

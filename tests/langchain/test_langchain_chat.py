@@ -245,11 +245,12 @@ def calls_search() -> AIMessage:
 @pytest.mark.parametrize("awaited", [False, True])
 @pytest.mark.parametrize("tools", [None, [SEARCH]])
 async def test_models_with_fallbacks_and_bindings_are_models(awaited: bool, tools: list[Tool] | None) -> None:
-    first, second = Scripted(*[RuntimeError("down")] * 3), Scripted(*[calls_search() for _ in range(3)])
+    first, second = Scripted(*[RuntimeError("down")] * 3), Scripted(*[calls_search() for _ in range(4)])
     for made in (
         first.with_fallbacks([second]),
         second.with_config(tags=["mine"]),
         second.bind(stop=["\n"]),
+        second.with_retry(),
     ):
         model = LangChainChat(made)
         reply = await model.achat(ASK, tools=tools, temperature=0.5) if awaited else model.chat(ASK, tools=tools)
@@ -257,7 +258,7 @@ async def test_models_with_fallbacks_and_bindings_are_models(awaited: bool, tool
         assert model.name == "scripted"
     assert len(first.heard) == 1
     assert all(("tools" in options) == bool(tools) for _, _, options in second.heard)
-    assert [options.get("temperature") for _, _, options in second.heard] == [0.5 if awaited else None] * 3
+    assert [options.get("temperature") for _, _, options in second.heard] == [0.5 if awaited else None] * 4
 
 
 def test_what_a_binding_binds_stays_bound() -> None:
@@ -279,3 +280,44 @@ def test_what_a_binding_binds_stays_bound() -> None:
 def test_what_calls_no_tools_is_no_model() -> None:
     with pytest.raises(InvalidInput, match="a LangChain chat model is expected, not RunnableLambda"):
         LangChainChat(RunnableLambda(str))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [NotImplementedError("none"), ValueError("no tools here"), AttributeError("tools")])
+async def test_a_model_whose_tools_cannot_be_bound_takes_none(error: Exception) -> None:
+    class Toolless(Scripted):
+        def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+            raise error
+
+    class Late(Scripted):
+        def _generate(self, messages: list[BaseMessage], *given: Any, **kwargs: Any) -> ChatResult:
+            raise error if kwargs.get("tools") else ValueError("no tools were given")
+
+    for model in (LangChainChat(Toolless()), LangChainChat(Late())):
+        for awaited in (False, True):
+            with pytest.raises(ChatError) as raised:
+                await model.achat(ASK, tools=[SEARCH]) if awaited else model.chat(ASK, tools=[SEARCH])
+            if not isinstance(error, NotImplementedError) and isinstance(model.model, Late):
+                assert raised.value.reason == "server"  # it may be anything
+            else:
+                assert raised.value.reason == "bad_request"
+                assert "takes no tools" in str(raised.value)
+
+
+def test_usage_is_read_where_providers_put_it() -> None:
+    said: list[dict[str, Any]] = [
+        {"token_usage": {"prompt_tokens": 7, "completion_tokens": 5}},
+        {"usage": {"input_tokens": 7, "output_tokens": 5}},
+        {"usage": "much", "token_usage": {"prompt_tokens": None}},
+    ]
+    model = LangChainChat(Scripted(*(AIMessage("x", response_metadata=one) for one in said)))
+    assert [model.chat(ASK).usage for _ in said] == [Usage(7, 5), Usage(7, 5), Usage()]
+
+
+def test_what_was_parsed_counts_more_than_the_words_around_it() -> None:
+    class Parses(Scripted):
+        def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+            return RunnableLambda(
+                lambda _: {"raw": AIMessage("Here: ok"), "parsed": {"ok": True}, "parsing_error": None}
+            )
+
+    assert LangChainChat(Parses()).chat(ASK, json_schema={"type": "object"}).text == '{"ok": true}'

@@ -42,9 +42,9 @@ class _Calls(TypedDict):
 class ToolCaller:
     """A chat model that calls tools, made of one that may not be able to.
 
-    The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words as
-    if there were none, it is asked for the calls as JSON, with the tools described in the system message and what they
-    returned in user messages: from then on where it refused, or where it was the second time.
+    The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words
+    as if there were none, it is asked for the calls as JSON, with the tools described in the system message and what
+    they returned in user messages: from then on where it refused, or where it was the second time.
 
     Parameters
     ----------
