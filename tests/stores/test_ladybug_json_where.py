@@ -42,7 +42,11 @@ def leaves(operands: list[Any]) -> Iterator[dict[str, Any]]:
 
 def is_left_to_python(leaf: dict[str, Any]) -> bool:
     ((op, operand),) = leaf.items()
-    return op in RANGES and isinstance(operand, str) and any(c < " " for c in operand)
+    if op not in RANGES or isinstance(operand, (bool, list)):
+        return False
+    if isinstance(operand, str):
+        return any(c < " " for c in operand)
+    return operand is not None and 10**15 <= abs(operand) < float("inf")
 
 
 def expected(nodes: list[Node], condition: dict[str, Any]) -> list[str]:
@@ -187,3 +191,26 @@ def test_neighbours_and_views_know_what_json_says(store: LadybugStore, unaided: 
         view = store.view(condition)
         assert view.count()[0] == len(wanted)
         assert [node.id for node in view.get([node.id for node in nodes]) if node] == wanted
+
+
+def test_nodes_without_json_do_not_hide_those_after_them(store: LadybugStore) -> None:
+    """The database's functions may repeat for later nodes what they gave for one of which there was nothing to say."""
+    values: list[Any] = [True, False, "b", 7, [1, "b"], 10**17, {"q": "b"}, "a\\b"]
+    nodes = [
+        Node(f"n{i:03}", ("A", "B")[: 1 + i % 2], properties={"p": values[i * i % 8 - i % 3]} if i % 3 else {})
+        for i in range(90)
+    ]
+    nodes = filled(store, nodes, "p")
+    ids = [node.id for node in nodes]
+    store.upsert(edges=[Edge(a, "TO", b) for a, b in pairwise(ids)] + [Edge("n005", "TO", i) for i in ids])
+    edges = store.neighbors(ids)
+    for op in RANGES:
+        for operand in ("b", 7, 10**16):
+            for field in ("p", "p.q"):
+                condition: dict[str, Any] = {field: {op: operand}}
+                wanted = {*expected(nodes, condition)}
+                view = store.view(condition)
+                assert {node.id for node in view.get(ids) if node} == wanted, condition
+                for direction, end in (("in", "source"), ("out", "target")):
+                    got = store.neighbors(ids, where=condition, direction=direction)
+                    assert got == [edge for edge in edges if getattr(edge, end) in wanted], condition

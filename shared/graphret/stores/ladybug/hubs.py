@@ -36,7 +36,7 @@ class Around:
     """Reads the edges ``r`` between nodes ``n`` of a table and nodes ``m`` that satisfy a condition.
 
     The match of the edges is optional only in form: it makes the database start from the nodes, where otherwise it
-    goes through every edge of the table. The condition follows upon it, lest it be decided for every node ``m``.
+    goes through every edge of the table.
 
     Parameters
     ----------
@@ -173,13 +173,16 @@ class Around:
         """
         pattern = f"[{self.reader.pattern('r')}]"
         arrow = f"-{pattern}->" if self.direction == "out" else f"<-{pattern}-"
+        conditions = [where] if where else []
+        if self.condition.text != "true":  # as one case, or the database may decide its parts for every node `m`
+            conditions.append(f"CASE WHEN {self.condition.text} THEN true ELSE false END")
         head = "UNWIND $i AS i "
         if len(given) > 1:
             of_place = ", ".join(f"${name}[place] AS {name}" for name in given)
             head = f"UNWIND range(1, size($i)) AS place WITH {of_place} "
         return self.session.rows(
             f"{head}{match_by_key(self.table)} OPTIONAL MATCH (n){arrow}({self.condition.group.pattern('m')}) "
-            + (f"WHERE {where} " if where else "")
-            + f"WITH n, r, m WHERE r IS NOT NULL AND ({self.condition.text}) {returned}",
+            + (f"WHERE {' AND '.join(conditions)} " if conditions else "")
+            + f"WITH n, r, m WHERE r IS NOT NULL {returned}",
             {**given, **self.condition.parameters, **(parameters or {})},
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,9 +23,6 @@ _IN_STRING = r'(?:[^"\x5c]|\x5c.)*'
 _CHARACTER = r'(?:[^"\x5c]|\x5c[^u]|\x5cu....)'
 _STRING = f'"{_IN_STRING}"'
 _NUMBER = r"-?[0-9][-+.0-9e]*"
-#: Numbers that are doubles: those with a point or an exponent, and integers of few digits.
-_DOUBLE = rf"-?(?:[0-9]{{1,{EXACT_DIGITS}}}|[0-9]+[.e][-+.0-9e]*)"
-_LONG = f"[0-9]{{{EXACT_DIGITS + 1},}}"
 _END = r"[\n,}]"
 
 #: Of an operand, and of a path. Of a pattern of some 300,000 characters the database says that it matches nothing.
@@ -45,12 +41,12 @@ _ITEM = _any_value(DEEPEST)
 
 
 class JsonValue:
-    """What lies at a path in JSON of lines, and conditions on it; they are null where the JSON is.
+    """What lies at a path in JSON of lines, and conditions on it.
 
     Parameters
     ----------
     json
-        The expression of the JSON.
+        The expression of the JSON, which is never null.
     path
         The name of a property, and keys of the maps nested in it.
     parameter
@@ -133,36 +129,20 @@ class JsonValue:
             text = f"replace({text}, {self.parameter(escape)}, {self.parameter(read)})"
         return f"({is_text} AND {text} {SIGNS[op]} {self.parameter(operand)})"
 
-    def _number_range(self, op: str, operand: int | float) -> str:
+    def _number_range(self, op: str, operand: int | float) -> str | None:
         below = op in ("$lt", "$lte")
         if isinstance(operand, float) and not math.isfinite(operand):
             return self._begins(_NUMBER) if (operand > 0) == below and operand == operand else "false"
+        if abs(operand) >= 10**EXACT_DIGITS:  # an integer that is near to it need not be one as a double
+            return None
         sign, bound = bound_of_doubles(op, operand)
-        if math.isinf(bound):
-            sign = sign[0]
         # What is no number is read as the infinity that does not satisfy the comparison.
         nothing = "1e999" if below else "-1e999"
         nested = "".join(f"{{{to_json(key)}:" for key in self.path[1:]) + nothing + "}" * (len(self.path) - 1)
         line = f"{self._line}{nested}\n"
         json = f"concat({self.json}, {self.parameter(line)})"
-        small = abs(operand) < 10**EXACT_DIGITS
-        number = self._extracted(f"({_NUMBER if small else _DOUBLE}){_END}", json)
-        compared = f"CAST({number} AS DOUBLE) {sign} {self.parameter(bound)}"
-        return f"({compared})" if small else f"({compared} OR {self._long_range(op, operand)})"
-
-    def _long_range(self, op: str, operand: int | float) -> str:
-        """The comparison of integers of many digits with a number of as many, digit by digit."""
-        up = op in ("$gt", "$gte")
-        lowest = math.ceil(operand) if up else -math.floor(operand)
-        lowest += op in ("$gt", "$lt") and lowest == (operand if up else -operand)
-        # Where integers are to be no greater than some, their opposites are to be no less than its opposite.
-        positive, negative = (self._extracted(f"{sign}({_LONG}){_END}") for sign in (("", "-") if up else ("-", "")))
-        digits = _digits(abs(lowest))
-        size, digits = len(digits), self.parameter(digits)
-        if lowest > 0:
-            return f"(size({positive}) > {size} OR (size({positive}) = {size} AND {positive} >= {digits}))"
-        least = f"size({negative}) < {size} OR (size({negative}) = {size} AND {negative} <= {digits})"
-        return f"({positive} <> '' OR ({negative} <> '' AND ({least})))"
+        number = self._extracted(f"({_NUMBER}){_END}", json)
+        return f"(CAST({number} AS DOUBLE) {sign} {self.parameter(bound)})"
 
 
 def _scalar_texts(value: Any) -> list[str]:
@@ -192,10 +172,3 @@ def _pattern(value: Any) -> str | None:
 
 def _quoted(text: str) -> str:
     return re.escape(text).replace("\\\\", r"\x5c")
-
-
-def _digits(number: int) -> str:
-    try:
-        return str(number)
-    except ValueError:  # more digits than Python reads or writes
-        return "9" * (sys.get_int_max_str_digits() + 1)

@@ -29,9 +29,10 @@ class LadybugWhere(WhereCypher):
     of these, dates, times, decimals and UUIDs, and on properties that are kept as JSON, see `JsonValue`.
 
     `Where.matches` decides where it cannot: on structures, maps and lists of lists that something else wrote; on JSON
-    without lines, which version 0.1.0 wrote and which is nested very deeply; for very long operands and names, and for
-    ranges of strings whose end has a control character. The database finds the nodes that have such a value, and of
-    those that satisfy the leaf the offsets are written into the query, so that limits count them as they do others.
+    without lines, which version 0.1.0 wrote and which is nested very deeply; for very long operands and names; for
+    ranges of JSON up to a number of 16 digits or more, or to a string with a control character. The database finds the
+    nodes that have such a value, and of those that satisfy the leaf the offsets are written into the query, so that
+    limits count them as they do others.
 
     Parameters
     ----------
@@ -80,11 +81,11 @@ class LadybugWhere(WhereCypher):
         if not unread:
             return chosen
         keys = [f"{to_json(key)}:" for key in sorted({field, own, field.split(".")[0]})]
-        asked = _asked(f"{self.variable}.{quoted(OVERFLOW)}", keys, self.parameter, any_lines=not decided)
+        asked = _asked(_json(self.variable), keys, self.parameter, any_lines=not decided)
 
         def among(_: NodeTable) -> tuple[str, dict[str, Any]]:
             alone = LadybugWhere("n", self.group, self.resolve, self.lined, "among_")
-            return _asked(f"n.{quoted(OVERFLOW)}", keys, alone.parameter, any_lines=not decided), alone.parameters
+            return _asked(_json("n"), keys, alone.parameter, any_lines=not decided), alone.parameters
 
         return f"((NOT {asked} AND {chosen}) OR {self._resolved(where, unread, among)})"
 
@@ -124,9 +125,8 @@ class LadybugWhere(WhereCypher):
 
     def _in_json(self, where: Where, path: tuple[str, ...]) -> tuple[str, str | None]:
         """Whether JSON of lines has a value at a path, and the leaf over it, `None` if the database cannot decide."""
-        here = f"{self.variable}.{quoted(OVERFLOW)}"
-        value = JsonValue(here, path, self.parameter)
-        return f"({here} IS NOT NULL AND {value.there})", value.compared(where) if value.readable else None
+        value = JsonValue(_json(self.variable), path, self.parameter)
+        return value.there, value.compared(where) if value.readable else None
 
     def _columns(self, field: str) -> list[tuple[str, str]]:
         found = self.group.columns_of(field)
@@ -260,11 +260,16 @@ def _literal_text(field: str) -> str:
     return "'None'" if field == "id" else "''"
 
 
+def _json(variable: str) -> str:
+    """The JSON of a node, or the empty string: for one null a function may give null for later nodes too (0.22)."""
+    return f"concat({variable}.{quoted(OVERFLOW)}, '')"
+
+
 def _asked(json: str, keys: list[str], parameter: Callable[[Any], str], *, any_lines: bool) -> str:
     """Whether JSON has one of the keys in it, and unless `any_lines`, has no lines: the database cannot read that."""
     held = f"({' OR '.join(f'contains({json}, {parameter(key)})' for key in keys)})"
     unread = "" if any_lines else f"NOT starts_with({json}, {parameter(OPENING)}) AND "
-    return f"({json} IS NOT NULL AND {unread}{held})"
+    return f"({unread}{held})"
 
 
 def _literal(value: bool) -> str:
