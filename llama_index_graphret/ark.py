@@ -12,7 +12,6 @@ from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import FunctionTool
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Run, Toolbox
-from graphret.ark.retriever import TEMPERATURE
 from graphret.llm import ChatModel, Tool
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
@@ -47,7 +46,9 @@ class ArkRetriever(CoreRetriever):
     fallback
         Who fills the places below what was selected, and stands in where agents fail: a LlamaIndex or graphret
         retriever; search in `index` by default.
-    settings, hints, temperature, text, fill, on_failure, on_step, on_run
+    temperature
+        Of all agents or one for each; `None` leaves it to the LLM, whose provider may take no other.
+    settings, hints, text, fill, on_failure, on_step, on_run
         As `graphret.ark.Ark` has them.
     callback_manager, object_map, objects, verbose
         As any LlamaIndex retriever has them.
@@ -68,7 +69,7 @@ class ArkRetriever(CoreRetriever):
         filters: FiltersLike = None,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
-        temperature: float | Sequence[float | None] | None = TEMPERATURE,
+        temperature: float | Sequence[float | None] | None = None,
         text: NodeText | None = None,
         fallback: BaseRetriever | Retriever | None = None,
         fill: bool = True,

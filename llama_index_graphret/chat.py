@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -16,6 +17,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
     ToolCallBlock,
 )
+from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
@@ -196,16 +198,33 @@ def _tools(tools: Sequence[Tool]) -> list[_SchemaTool]:
     return [_SchemaTool(tool) for tool in tools]
 
 
+_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any], "object": dict[str, Any]}
+
+
 class SchemaMetadata(ToolMetadata):
-    """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model."""
+    """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model.
+
+    Such a model is made of it for the agents that ask for one, and checks the kinds of arguments alone.
+    """
 
     def __init__(self, tool: Tool) -> None:
-        super().__init__(description=tool.description, name=tool.name, fn_schema=None)
+        super().__init__(description=tool.description, name=tool.name, fn_schema=_model(tool))
         self._parameters = dict(tool.parameters)
 
     def get_parameters_dict(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
         return dict(self._parameters)
+
+
+@lru_cache(maxsize=64)
+def _model(tool: Tool) -> type[BaseModel]:
+    required = tool.parameters.get("required", ())
+    fields: dict[str, Any] = {}
+    for name, given in tool.parameters.get("properties", {}).items():
+        kind = _TYPES.get(str(given.get("type")), Any)
+        says = Field(... if name in required else None, description=given.get("description"))
+        fields[name] = (kind if name in required else kind | None, says)
+    return create_model(tool.name, **fields)
 
 
 class _SchemaTool(FunctionTool):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from llama_index.core import Settings
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import PropertyGraphIndex
@@ -311,3 +312,19 @@ def test_documents_as_a_graph_are_explored(world: World) -> None:
     originals = {node.node_id: node for node in world.nodes}
     assert len(found) == 5
     assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
+
+
+def test_the_temperature_is_the_model_s_own_unless_given() -> None:
+    """Providers refuse others than theirs for models that reason."""
+    heard: list[Any] = []
+
+    def answer(messages: Any, **options: Any) -> Any:
+        heard.append(options.get("temperature"))
+        return ChatMessage(role="assistant", content="I give up.")
+
+    llm = MockFunctionCallingLLM(response_generator=answer)
+    one = ArkSettings(n_agents=1, max_steps=1)
+    for options in ({}, {"temperature": 0.3}):
+        ArkRetriever(MemoryStore.of(NODES, EDGES), BM25Index.build(NODES), llm, settings=one, **options).retrieve("?")
+    assert heard[0] is None
+    assert heard[-1] == 0.3

@@ -9,8 +9,19 @@ from typing import Any
 
 import pytest
 from chat_clients import chat_model
-from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent, ToolCallResult
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    CompletionResponse,
+    ImageBlock,
+    LLMMetadata,
+    MessageRole,
+    TextBlock,
+    ToolCallBlock,
+)
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
@@ -46,6 +57,48 @@ def test_they_are_described_as_the_core_describes_them() -> None:
     described = [tool.metadata.to_openai_tool() for tool in tools()]
     assert described == [tool.to_dict() for tool in Toolbox(STORE, INDEX).tools[:2]]
     assert [tool.metadata.name for tool in tools()] == NAMES
+
+
+class Reacts(CustomLLM):
+    """Calls no tools: it writes what to do, after what it is told that it can."""
+
+    prompts: list[str] = Field(default_factory=list)
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=False)
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        self.prompts.append(prompt)
+        if len(self.prompts) == 1:
+            wanted = {"node": "p1", "relation_types": ["starred_actors"], "k": 1}
+            return CompletionResponse(
+                text=f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {json.dumps(wanted)}"
+            )
+        return CompletionResponse(text="Thought: I can answer.\nAnswer: Big")
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
+    llm = Reacts()
+    answer = await ReActAgent(tools=tools(), llm=llm, streaming=False).run(QUESTION)
+    assert str(answer) == "Big"
+    assert '"relation_types"' in llm.prompts[0]
+    assert "Show only neighbours by these relations" in llm.prompts[0]
+    assert "Big" in answer.tool_calls[0].tool_output.content
+
+
+def test_their_models_take_what_their_schemas_take() -> None:
+    explore = tools()[1].metadata.fn_schema
+    assert explore is not None
+    assert explore(node="p1", k=2).model_dump(exclude_unset=True) == {"node": "p1", "k": 2}
+    for wrong in ({}, {"node": 1}, {"node": "p1", "node_types": "movie"}):
+        with pytest.raises(ValueError, match="validation error"):
+            explore(**wrong)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
