@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import typer.testing
 from typer.testing import CliRunner
 
 from graphret.cli.app import app
+
+# A runner reads the signatures of all commands anew for each command line, which takes longer than most of them.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 CORPUS = [
     {"id": "ann", "title": "Ann Ames", "text": "Ann Ames is a film director. She was born in Ohio in 1950."},
