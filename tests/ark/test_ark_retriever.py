@@ -199,6 +199,23 @@ def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
         Ark(STORE, INDEX, models[0], settings={})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"temperature": "hot"}, "temperature: a number of at least 0, or None, is expected, not 'hot'"),
+        ({"temperature": [0.1, True, 0.2]}, "temperature: .* not True"),
+        ({"temperature": float("nan")}, "temperature: .* not nan"),
+        ({"fallback": 5}, "fallback: a retriever of graphret is expected, not int"),
+        ({"on_run": 5}, "on_run: a function is expected, not int"),
+        ({"on_step": "print"}, "on_step: a function is expected, not str"),
+        ({"text": "name"}, "text: a NodeText is expected, not str"),
+    ],
+)
+def test_what_is_malformed_is_refused_at_once(given: dict[str, object], named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        ark(Follows(selecting("f1")), **given)
+
+
 def test_steps_and_runs_are_told() -> None:
     steps: list[tuple[int, int]] = []
     runs: list[Run] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -96,11 +97,20 @@ class Ark(Retriever):
         self.store = store
         self.index = index
         self.settings = settings
+        if text is not None and not isinstance(text, NodeText):
+            raise InvalidInput(f"text: a NodeText is expected, not {type(text).__name__}")
         self.toolbox = Toolbox(store, index, settings, text=text)
         if not isinstance(hints, str):
             raise InvalidInput(f"hints: a string is expected, not {type(hints).__name__}")
         self.models = callers(model, settings.n_agents)
         self.temperatures: list[Any] = one_each("temperature", temperature, settings.n_agents)
+        for one in self.temperatures:
+            _require_temperature(one)
+        if fallback is not None and not isinstance(fallback, Retriever):
+            raise InvalidInput(f"fallback: a retriever of graphret is expected, not {type(fallback).__name__}")
+        for what, given in (("on_step", on_step), ("on_run", on_run)):
+            if given is not None and not callable(told):
+                raise InvalidInput(f"{what}: a function is expected, not {type(given).__name__}")
         self.hints = hints
         self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
@@ -251,6 +261,12 @@ class Explored(Retriever):
             if node is not None and (where is None or where.matches(node))
         ]
         return hits[:k]
+
+
+def _require_temperature(given: object) -> None:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if given is not None and not (number and 0 <= given < math.inf):  # type: ignore[operator]
+        raise InvalidInput(f"temperature: a number of at least 0, or None, is expected, not {given!r}")
 
 
 def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
