@@ -109,7 +109,7 @@ class Ark(Retriever):
         if fallback is not None and not isinstance(fallback, Retriever):
             raise InvalidInput(f"fallback: a retriever of graphret is expected, not {type(fallback).__name__}")
         for what, given in (("on_step", on_step), ("on_run", on_run)):
-            if given is not None and not callable(told):
+            if given is not None and not callable(given):
                 raise InvalidInput(f"{what}: a function is expected, not {type(given).__name__}")
         self.hints = hints
         self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
