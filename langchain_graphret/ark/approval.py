@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 from langgraph.types import interrupt
 
 from graphret.ark import ArkSession
+from graphret.ark.closest import closest_names
+from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ToolCall
 
-#: Which calls a person must approve: all, those of the tools named, or those for which a function says so.
+#: Which calls that read the graph a person must approve: all, those of the tools named, or those for which a function
+#: says so.
 Approve: TypeAlias = bool | Collection[str] | Callable[[ToolCall], bool]
 
 _REFUSED = "it was not approved"
@@ -29,6 +32,12 @@ def asks_for(approve: Approve | None) -> Callable[[ToolCall], bool] | None:
     if not named or not all(isinstance(name, str) for name in approve):
         raise InvalidInput(f"approve: True, names of tools or a function is expected, not {approve!r}")
     names = frozenset(approve)
+    for name in sorted(names):
+        if name in (SELECT, FINISH):
+            raise InvalidInput(f"approve: {name!r} reads nothing of the graph, and is never asked about")
+        if name not in (SEARCH, EXPLORE):
+            close = " or ".join(map(repr, closest_names(name, (SEARCH, EXPLORE))))
+            raise InvalidInput(f"approve: there is no tool {name!r}; closest: {close}")
     return lambda call: call.name in names
 
 

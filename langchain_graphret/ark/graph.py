@@ -91,17 +91,20 @@ def create_ark_graph(
         has gone on from its checkpoint. One that waits for
         a person is given when it has gone on to its end; `run_of` takes it from the checkpoint where it never does.
     approve
-        Tool calls that a person must approve before they are run: `True` for all, names of tools, or a function of a
-        `ToolCall`. Each agent that waits interrupts the graph with ``{"agent", "step", "question", "calls"}``; resume
-        by the ids of the interrupts with `True`, `False`, or an object with `True`, `False` or a reason for each call's
-        id. A call that is not approved is answered to the model as refused. Needs a checkpointer.
+        Tool calls that a person must approve before they are run: `True` for all calls that read the graph, names of
+        tools that do (``global_search``, ``explore_neighborhood``), or a function of such a `ToolCall`. Nobody is asked
+        about ``select`` and ``finish``, which read nothing. Each agent that waits interrupts the graph with
+        ``{"agent", "step", "question", "calls"}``; resume by the ids of the interrupts with `True`, `False`, or an
+        object with `True`, `False` or a reason for each call's id. A call that is not approved is answered to the model
+        as refused. Needs a checkpointer.
     checkpointer
         As `StateGraph.compile` takes it. The state is plain JSON.
 
     Raises
     ------
     InvalidInput
-        When there are neither one nor `n_agents` models or temperatures.
+        When there are neither one nor `n_agents` models or temperatures, or an argument is malformed: `approve` may
+        name no tool that does not read the graph.
 
     Notes
     -----

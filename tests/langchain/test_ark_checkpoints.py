@@ -243,9 +243,20 @@ def test_what_is_no_answer_is_asked_for_again(malformed: Any) -> None:
     assert asked(asks) == [3, 3, 3]
 
 
-@pytest.mark.parametrize("approve", [3, "global_search", [3]])
-def test_what_says_nothing_of_approval_is_refused(approve: Any) -> None:
-    with pytest.raises(InvalidInput, match="approve"):
+@pytest.mark.parametrize(
+    ("approve", "named"),
+    [
+        (3, "names of tools"),
+        ("global_search", "names of tools"),
+        ([3], "names of tools"),
+        (["explore_neighbourhood"], "no tool 'explore_neighbourhood'; closest: 'explore_neighborhood'$"),
+        ({"global_search", "delete"}, "no tool 'delete'"),
+        (["select"], "'select' reads nothing of the graph"),
+        (["global_search", "finish"], "'finish' reads nothing of the graph"),
+    ],
+)
+def test_what_says_nothing_of_approval_is_refused(approve: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=f"approve: .*{named}"):
         graph(approve=approve)
 
 
