@@ -15,7 +15,7 @@ from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.base import GraphStore, require_direction, require_limit, require_names
-from graphret.stores.following import Following
+from graphret.stores.following import Following, require_whole
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
@@ -168,6 +168,7 @@ class PropertyGraphStoreAdapter(Following):
         """Return the store as far as nodes satisfy `where`; it cannot be written to."""
         other = copy(self)
         other._where = both(self._where, Where.parse(where)) or Where("$and")
+        other._is_view = True
         return other
 
     # -- writing
@@ -212,10 +213,12 @@ class PropertyGraphStoreAdapter(Following):
 
         Raises
         ------
+        InvalidInput
+            As there.
         StoreError
             When the property graph is none in memory: a write of another cannot be undone where the index fails.
         """
-        self._require_writable()
+        require_whole(self._is_view)
         with self._source.restoring():
             super().attach(index)
 

@@ -210,7 +210,7 @@ def test_an_index_is_kept_in_step_or_nothing_is_written(simple: SimplePropertyGr
     assert "x" not in index.table
     with pytest.raises(StoreError, match="undo"):
         PropertyGraphStoreAdapter(GraphretPropertyGraphStore(MemoryStore())).attach(index)
-    with pytest.raises(StoreError, match="view"):
+    with pytest.raises(InvalidInput, match="view"):
         store.view({"label": "Ship"}).attach(index)  # type: ignore[attr-defined]
 
 

@@ -94,7 +94,9 @@ class GraphStore(Protocol):
     def view(self, where: WhereLike) -> GraphStore:
         """Return the store as far as nodes satisfy `where`; nothing of the others can be read through it.
 
-        A view cannot be written to.
+        A view cannot be written to, and no index can follow it: `attach`, where the store has it, raises an
+        `InvalidInput` here, since the store's next write would bring to the index what the view hides. Attach the index
+        to the store, and take a view of the index.
         """
         ...
 

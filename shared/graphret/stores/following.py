@@ -31,10 +31,19 @@ class Follower(Protocol):
         ...
 
 
+def require_whole(is_view: bool) -> None:
+    """Raise an `InvalidInput` if an index would follow a view: writes of the whole store would show in it."""
+    if is_view:
+        raise InvalidInput(
+            "index: a view has no writes to follow; attach the index to the store, and take a view of the index"
+        )
+
+
 class Following:
     """Gives a store `attach` and `detach`; the store puts each of its writes into `followed`."""
 
     _followers: tuple[Any, ...] = ()
+    _is_view = False
 
     def attach(self, index: Any) -> None:
         """Keep an index in step with this store from now on.
@@ -52,8 +61,9 @@ class Following:
         Raises
         ------
         InvalidInput
-            When it has no such methods.
+            When it has no such methods, and on a view: attach the index to the store, and take a view of the index.
         """
+        require_whole(self._is_view)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
             raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
         if any(known is index for known in self._followers):

@@ -54,7 +54,6 @@ class MemoryStore(Following):
     def __init__(self, graph: Graph | None = None) -> None:
         self.graph = graph or Graph(NodeTable.of([]), EdgeTable.empty(0))
         self._writing = threading.Lock()
-        self._is_view = False
         self._schema: tuple[Graph, GraphSchema] | None = None
 
     @classmethod

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout
+from graphret.search import BM25Index
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.cutting import delete_edges
 from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NODES, VALUES, random_graph
@@ -385,6 +386,17 @@ class GraphStoreSuite:
         with pytest.raises(GraphretError):
             view.delete(["ada"])
         assert filled.count() == (len(NODES), len(EDGES))
+
+    def test_no_index_follows_a_view(self, filled: GraphStore) -> None:
+        if not hasattr(filled, "attach"):
+            pytest.skip("no index can be attached to the store")
+        view = filled.view({"label": "Person"})
+        index = BM25Index.of_store(view)
+        for part in (view, view.view({"label": "Author"})):
+            with pytest.raises(InvalidInput, match="view"):
+                part.attach(index)  # type: ignore[attr-defined]
+        filled.upsert([Node("hidden", ("Machine",), "hidden")])
+        assert index.table.ids.tolist() == ["ada", "babbage"]
 
 
 class CypherStoreSuite(GraphStoreSuite):

@@ -348,10 +348,11 @@ class LadybugStore(Reader, Following):
         self.close()
 
 
-class LadybugView(Reader):
+class LadybugView(Reader, Following):
     """The part of a `LadybugStore` that a condition leaves, for reading."""
 
     dialect = "ladybug"
+    _is_view = True
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the view as far as nodes satisfy `where` too."""
