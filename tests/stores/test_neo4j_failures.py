@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,23 @@ def test_a_server_that_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
 
 
 def test_no_server_at_all() -> None:
-    with (
-        Neo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store,
-        pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"),
-    ):
-        store.schema()
+    with Neo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1.*[Cc]onnect") as caught:
+            store.schema()
+    assert "50N42" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
+async def test_a_host_that_there_is_not(scheme: str) -> None:
+    uri = f"{scheme}://no.such.host.invalid"
+    with Neo4jStore(uri, retry_time=0.1) as store:
+        for call in (store.count, lambda: store.query("RETURN 1"), lambda: store.upsert([Node("a")])):
+            with pytest.raises(StoreUnavailable, match=r"no\.such\.host\.invalid"):
+                call()
+    async with AsyncNeo4jStore(uri, retry_time=0.1) as other:
+        with pytest.raises(StoreUnavailable, match=r"no\.such\.host\.invalid"):
+            await other.count()
 
 
 @pytest.mark.parametrize("agent", ["Neo4j/4.4.9", "Neo4j/4.3.0-drop02", "Neo4j/5.3.0"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphret.cypher import check, kinds
+from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
 from graphret.schema import GraphSchema
 from graphret.search import BM25Index
@@ -67,7 +67,7 @@ def test_a_foreign_graph_goes_by_element_ids(database: neo4j.Driver) -> None:
     assert [e.weight for e in store.neighbors([ada.id], limit=1)] == [2.0]
     assert [e.target for e in store.neighbors([engine.id], direction="out")] == [other.id]
     schema = store.schema()
-    assert {label: n for label, n in schema.labels.items() if n} == {"Author": 1, "Machine": 1, "Person": 2}
+    assert schema.labels == {"Author": 1, "Machine": 1, "Person": 2}  # none that only an index names
     assert schema.relations["Person", "KNEW", "Person"] == 2
     assert schema.relations["Machine", "NEAR", ""] == 1
     assert schema.properties["Author"]["born"].type == "DATE"
@@ -130,9 +130,26 @@ def test_a_graph_without_a_property_for_ids_is_not_written_to(database: neo4j.Dr
 def test_a_graph_of_others_with_ids_and_a_label_is_written_to(database: neo4j.Driver) -> None:
     store = Neo4jStore.from_driver(database, id_property="uuid", label="Person", name_property="name")
     store.upsert([Node("new", ("Author",), "New")], [Edge("new", "KNEW", "a", 3.0)])
-    assert store.get(["new"]) == [Node("new", ("Author",), "New", properties={"uuid": "new"})]
+    assert store.get(["new"]) == [Node("new", ("Author", "Person"), "New", properties={"uuid": "new"})]
     assert [e.weight for e in store.neighbors(["new"])] == [3.0]
     assert database.execute_query("MATCH (n:Person:Author {uuid: 'new'}) RETURN count(n) AS n").records[0]["n"] == 1
+
+
+def test_the_label_that_a_user_names_is_a_label_like_any_other(database: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(database, id_property="uuid", label="Person")
+    ada, charles = all_of(store.nodes(labels=["Person"]))
+    assert (ada.labels, charles.labels) == (("Author", "Person"), ("Person",))
+    assert [node.id for node in all_of(store.nodes(where={"label": "Person"}))] == ["a", "b"]
+    assert len(store.neighbors(["a"], labels=["Person"])) == 2
+    schema = store.schema()
+    assert schema.labels == {"Author": 1, "Person": 2}
+    assert schema.relations["Person", "KNEW", "Person"] == 2
+    found = run_checked(store, "MATCH (p:Person)-[:KNEW]->(q:Person) RETURN DISTINCT q.name LIMIT 5", schema=schema)
+    assert found.rows == [("Charles",)]
+    again = Node("b", ("Person", "Author"), "Charles", properties={"uuid": "b"})
+    store.upsert([again, Node("c", ("Machine",), properties={"uuid": "c"})])
+    assert store.get(["b", "c"]) == [again, Node("c", ("Machine", "Person"), properties={"uuid": "c"})]
+    assert store.schema().labels == {"Author": 2, "Machine": 1, "Person": 3}
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -275,7 +292,7 @@ def test_malformed_options_are_refused(options: dict[str, Any], word: str) -> No
         Neo4jStore("bolt://127.0.0.1:1", **options)
 
 
-@pytest.mark.parametrize("uri", ["", "127.0.0.1:7687", "http://127.0.0.1"])
+@pytest.mark.parametrize("uri", ["", "127.0.0.1:7687", "http://127.0.0.1", "bolt://127.0.0.1:99999"])
 def test_an_address_that_is_none_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInput):
         Neo4jStore(uri)

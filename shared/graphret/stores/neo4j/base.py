@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
-from graphret.stores.following import Follower
+from graphret.stores.following import Follower, require_whole
 from graphret.stores.neo4j.connection import Options, driver_options
 from graphret.stores.neo4j.failures import require_driver, sending, translated
 from graphret.stores.neo4j.following import InDatabase
@@ -37,7 +37,9 @@ class Connected(ABC):
     id_property, name_property, text_property, label
         Of a graph that something else wrote: the property that is the id (otherwise element ids are), the properties
         that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes).
-        Give `label` and an index on it and the id where there is an id, or each lookup reads every node.
+        Give `label` and an index on it and the id where there is an id, or each lookup reads every node. Writing takes
+        both: a node that is written gets the label, which is shown on nodes, in the schema and to filters as their
+        other labels are.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own.
     nested
@@ -147,8 +149,10 @@ class Connected(ABC):
         Raises
         ------
         InvalidInput
-            When it cannot be changed in two steps, as an index of `graphret.search` can.
+            When it cannot be changed in two steps, as an index of `graphret.search` can, and on a view: attach the
+            index to the store, and take a view of the index.
         """
+        require_whole(self._scope is not None)
         if not isinstance(index, (InDatabase, Follower)):
             raise InvalidInput(f"index: one of graphret.search is expected, which {type(index).__name__} is not")
         if not any(known is index for known in self.options.followers):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
@@ -115,6 +116,10 @@ def driver_options(
     """What a driver is made with."""
     if not isinstance(uri, str) or "://" not in uri:
         raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
+    try:
+        _ = urlsplit(uri).port  # the driver takes the rest of a port that is too large
+    except ValueError as error:
+        raise InvalidInput(f"uri: {uri!r}: {error}") from error
     options = {
         "auth": auth,
         "max_connection_pool_size": pool_size,

@@ -49,6 +49,10 @@ def translated(uri: str) -> Iterator[None]:
         raise _translate(error, uri) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(f"a text holds half of a surrogate pair, which Neo4j cannot hold: {error}") from error
+    except ValueError as error:
+        if isinstance(error.__cause__, OSError) and str(error).startswith("Cannot resolve address"):
+            raise StoreUnavailable(f"{uri} cannot be reached: {error} ({error.__cause__})") from error
+        raise
 
 
 @contextmanager
@@ -66,7 +70,8 @@ def _translate(error: Exception, uri: str) -> GraphretError:
     import neo4j.exceptions as driver
 
     code = getattr(error, "code", None) or ""
-    said = getattr(error, "message", None) or str(error)
+    # the message of a `DriverError` is one of GQL's that says nothing, and warns that it is a preview
+    said = (isinstance(error, driver.Neo4jError) and error.message) or " ".join(str(error).split())
     if isinstance(error, driver.Forbidden) and code.endswith(".AccessMode"):
         return QueryRefused(f"the query would write: {said}")
     if isinstance(error, (driver.AuthError, driver.Forbidden)) or ".Security." in code:

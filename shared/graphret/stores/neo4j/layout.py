@@ -61,10 +61,11 @@ class Layout:
     name, text
         The properties that are the name and the text: the first of them that a node has as a string.
     label
-        The label of every node of the graph, by which ids are looked up; nodes without it are not read. For speed the
-        database needs an index or a constraint on this label and the id.
+        The label of every node of the graph, by which ids are looked up; nodes without it are not read, and nodes that
+        are written get it. For speed the database needs an index or a constraint on this label and the id. It is shown
+        like any other unless graphret wrote the graph.
     hidden_labels
-        Labels that nodes do not show, besides `label`.
+        Labels that nodes do not show.
     hidden
         Properties of nodes that are never read, such as embeddings.
     entity_label
@@ -150,7 +151,7 @@ class Layout:
     @property
     def unseen_labels(self) -> frozenset[str]:
         """The labels that nodes do not show."""
-        return frozenset((*self.hidden_labels, *([self.label] if self.label else ())))
+        return frozenset((*self.hidden_labels, *([self.label] if self.label and self.own else ())))
 
     @property
     def _fields(self) -> tuple[str, ...]:

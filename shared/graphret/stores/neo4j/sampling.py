@@ -46,8 +46,7 @@ class Sampler:
         triples: Counter[tuple[str, str, str]] = Counter()
         builder = SchemaBuilder()
         for label, n in labels.items():
-            if n:
-                builder.observe_nodes((yield from self._nodes(label, n)))
+            builder.observe_nodes((yield from self._nodes(label, n)))
         for relation, n in relations.items():
             if n:
                 triples.update((yield from self._triples(relation, n, list(labels), whole)))
@@ -72,7 +71,7 @@ class Sampler:
                 clause, parameters = self.graph.conditions("n", f"n:{quote(name)}")
                 patterns.append(f"MATCH {self.graph.layout.node('n')}{clause}")
         found = dict(zip(names, (yield from _counted(patterns, parameters)), strict=True))
-        return found if self.graph.scope is None else {name: n for name, n in found.items() if n}
+        return {name: n for name, n in found.items() if n}  # a database lists labels that only an index names, too
 
     def _relations(self, whole: bool) -> Plan[dict[str, int]]:
         rows = yield Statement(

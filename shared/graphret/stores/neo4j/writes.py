@@ -96,6 +96,8 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
         quote(label, f"{what}: a label")
         if label in layout.unseen_labels:
             raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
+    if layout.label and layout.label not in layout.unseen_labels:
+        labels = tuple(dict.fromkeys((*labels, layout.label)))
     if labels != layout.labels(labels):
         values[LABELS] = list(labels)
     if layout.entity_label and (node.name or not node.text):
