@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -128,7 +129,7 @@ class Agent:
         self._check(session, live, state)
         if session.stop is None:
             with self._asking(session, live) as started:
-                reply = ask_blocking(*self._asked(session, live))
+                reply = live.reply_blocking(partial(ask_blocking, *self._asked(session, live)))
                 self._receive(session, live, reply, started)
         return self._written(session, live, run)
 

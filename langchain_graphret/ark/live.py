@@ -8,17 +8,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from langgraph.errors import GraphInterrupt
 
 from graphret.ark import ArkSession, ArkSettings, Board, Run
 from graphret.ark.running import reason_of
+from graphret.llm.running import Threads
 from langchain_graphret.ark.state import Json
 
 T = TypeVar("T")
 
 _RUNS_KEPT = 1024
+_ASKING = Threads()  # in which models are asked that nobody may wait for
 
 
 class Live:
@@ -34,7 +37,7 @@ class Live:
         self.from_the_start = False  # and not from a checkpoint, so that an agent not seen has not begun
         self.board = Board(settings.n_agents, settings)
         self.sessions: dict[int, ArkSession] = {}  # as they were last seen
-        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+        self._waiting: set[Callable[[], Any]] = set()  # each ends the wait for a reply
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
         self.waits = False  # for a person
 
@@ -75,9 +78,9 @@ class Live:
         """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""
         self.board.post(session)
         if self._waiting and self.board.reason_to_stop():
-            for loop, task in list(self._waiting):
+            for end in list(self._waiting):
                 with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
-                    loop.call_soon_threadsafe(task.cancel)
+                    end()
 
     def broken_off(self, new: Callable[[str, int], ArkSession], error: BaseException) -> Run:
         """Return what was done of a run that an error ends here; its agents that have not stopped are cancelled.
@@ -100,8 +103,8 @@ class Live:
     async def reply(self, asking: Coroutine[Any, Any, T]) -> T | None:
         """Await a reply, and return `None` where the run was ended meanwhile."""
         task = asyncio.create_task(asking)
-        entry = (asyncio.get_running_loop(), task)
-        self._waiting.add(entry)
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        self._waiting.add(end)
         try:
             return await task
         except asyncio.CancelledError:
@@ -110,7 +113,41 @@ class Live:
                 raise
             return None
         finally:
-            self._waiting.discard(entry)
+            self._waiting.discard(end)
+
+    def reply_blocking(self, asking: Callable[[], T]) -> T | None:
+        """Do what `reply` does for a caller that blocks; a request that nobody waits for is left to its thread.
+
+        Raises
+        ------
+        TimeoutError
+            When the run's seconds are used up.
+        """
+        if not self._may_end:
+            return asking()
+        ended = threading.Event()
+        self._waiting.add(ended.set)
+        try:
+            if self.board.reason_to_stop():  # since the agent has last looked
+                return None
+            asked = _ASKING.submit(asking)
+            asked.add_done_callback(lambda _: ended.set())
+            in_time = ended.wait(self.board.remaining)
+            if asked.done():
+                return asked.result()
+            asked.cancel()
+            if in_time:
+                return None
+            raise TimeoutError
+        finally:
+            self._waiting.discard(ended.set)
+
+    @property
+    def _may_end(self) -> bool:
+        """Whether a run can end while an agent waits for its model."""
+        settings = self.board.settings
+        others = settings.n_agents > 1 and (settings.early_stop or settings.max_tokens is not None)
+        return others or settings.max_seconds is not None
 
 
 class LiveRuns:

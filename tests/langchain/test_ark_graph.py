@@ -310,6 +310,48 @@ async def test_agents_stop_once_they_cannot_change_the_top() -> None:
     assert [step["error"] for step in found["agents"][2]["steps"]] == [UNAWAITED]
 
 
+@pytest.mark.parametrize(
+    ("settings", "stop"),
+    [
+        (ArkSettings(), "settled"),
+        (ArkSettings(early_stop=False, max_tokens=500), "tokens"),
+        (ArkSettings(early_stop=False, max_seconds=0.2), "seconds"),
+    ],
+)
+def test_so_they_do_in_the_blocking_form_which_leaves_the_reply_to_its_thread(settings: ArkSettings, stop: str) -> None:
+    begun, answers = threading.Event(), threading.Event()
+
+    def hanging(messages: Sequence[Message]) -> Any:
+        begun.set()
+        answers.wait(20)
+        return [call("finish")]
+
+    def quick(messages: Sequence[Message]) -> Any:
+        begun.wait(20)
+        return selecting("f4")(messages)
+
+    try:
+        found = graph([Follows(quick), Follows(quick), Follows(hanging)], settings=settings).invoke(ASK)
+        assert not answers.is_set()
+        assert (stops(found)[2], len(found["agents"][2]["steps"])) == (stop, 1)
+    finally:
+        answers.set()
+
+
+def test_agents_that_nothing_can_end_ask_in_the_threads_that_langgraph_gives_them() -> None:
+    names: list[str] = []
+
+    def named(messages: Sequence[Message]) -> Any:
+        names.append(threading.current_thread().name)
+        return selecting("f1")(messages)
+
+    for settings in (ArkSettings(n_agents=1, max_tokens=9000), ArkSettings(early_stop=False)):
+        graph(Follows(named), settings=settings).invoke(ASK)
+    assert "graphret work" not in names
+    graph(Follows(named), settings=ArkSettings()).invoke(ASK)
+    assert "graphret work" in names
+
+
 def test_agents_that_could_still_change_the_top_go_on() -> None:
     found = graph(models(("f4",), ("f1",), ("f1",)), settings=ArkSettings(settle=1)).invoke(ASK)
     assert ids(found)[0] == "f1"
