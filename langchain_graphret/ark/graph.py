@@ -13,7 +13,7 @@ from langgraph.types import Send
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Run
 from graphret.ark.retriever import Explored
-from graphret.ark.running import OnRun
+from graphret.ark.running import OnRun, tell
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
@@ -195,8 +195,7 @@ class _Joined:
         sessions = [ArkSession.from_dict(agent) if live is None else live.load(agent) for agent in agents]
         seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
-        if self.ark.on_run is not None:
-            self.ark.on_run(run)
+        tell(run, self.ark.on_run, strict=self.ark.on_failure == "raise")
         return run
 
     def died(self, live: Live, error: BaseException) -> None:

@@ -352,3 +352,15 @@ def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> 
         "directed_by",
     )
     assert [one.kind for one in person.evidence] == ["votes", "seed"]
+
+
+def test_an_answer_is_not_lost_because_it_could_not_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    def full(run: Run) -> None:
+        raise OSError("the disk is full")
+
+    found = ark(Follows(selecting("f1")), on_run=full).retrieve("films by Bob Bell", 1)
+    assert found.ids == ["f1"]
+    assert found.trace.stages[-1].details == {"error": "OSError: the disk is full"}
+    assert "could not be handed on" in caplog.text
+    with pytest.raises(OSError, match="the disk is full"):
+        ark(Follows(selecting("f1")), on_run=full, on_failure="raise").retrieve("films by Bob Bell", 1)

@@ -303,6 +303,18 @@ def test_a_model_that_never_finishes(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("wanted", [["The Lost Film"], ["Big", 7], "Nobody"])
+def test_selections_of_nothing_seen_leave_the_search(client: str, wanted: Any) -> None:
+    with OpenAIServer(playing(tool_calls(("select", {"nodes": wanted}), ("finish", {})))) as server:
+        model = chat_model(client, server.base_url, retries=0)
+        found = ark_of(model).retrieve(QUESTION, 5)
+        with pytest.raises(RetrievalFailed, match="no agent selected a node"):
+            ark_of(model, on_failure="raise").retrieve(QUESTION, 5)
+    require_ranked(found)
+    assert found.trace.fallbacks[0].details == {"reason": "no agent selected a node that qualifies"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_model_that_asks_the_same_for_ever(client: str) -> None:
     with OpenAIServer(playing(LOOK, CHOOSE, LOOK)) as server:
         found = ark_of(chat_model(client, server.base_url, retries=0)).retrieve(QUESTION, 5)
@@ -315,11 +327,23 @@ def test_a_model_that_asks_the_same_for_ever(client: str) -> None:
 def test_a_model_that_finishes_at_once_leaves_the_search(client: str) -> None:
     with OpenAIServer(playing(END)) as server:
         model = chat_model(client, server.base_url, retries=0)
-        found = asyncio.run(ark_of(model, on_failure="raise").aretrieve(QUESTION, 5))
+        found = asyncio.run(ark_of(model).aretrieve(QUESTION, 5))
+        with pytest.raises(RetrievalFailed, match=r"no agent selected a node \(agent 1 finished\)"):
+            ark_of(model, on_failure="raise").retrieve(QUESTION, 5)
     require_ranked(found)
     assert agent(found)["stop"] == "finished"
     assert {e.kind for hit in found.hits for e in hit.evidence} == {"seed"}
     assert found.trace.fallbacks[0].details == {"reason": "no agent selected a node that qualifies"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_replies_that_were_cut_off_say_so_in_the_trace(client: str) -> None:
+    with OpenAIServer(playing(LOOK, text("I would", finish_reason="length"), CHOOSE, END)) as server:
+        found = ark_of(chat_model(client, server.base_url, retries=0)).retrieve(QUESTION, 2)
+    assert found.ids == ["Cast Away", "Big"]
+    steps = [stage.details for stage in found.trace.stages if "step" in stage.details]
+    assert [step.get("finish_reason", "") for step in steps] == ["", "length", "", ""]
+    assert "the reply was cut off: length" in found.trace.html()
 
 
 # -- the run

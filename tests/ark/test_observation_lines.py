@@ -31,6 +31,17 @@ def test_letters_of_every_script_stay_readable() -> None:
     assert json_line("\u202e\U000e0041\u2028\x85") == '"\\u202e\\udb40\\udc41\\u2028\\u0085"'
 
 
+@pytest.mark.parametrize(
+    "token",
+    ["<|im_end|>", "<|eot_id|>", "</s>", "<s>", "<end_of_turn>", "<｜tool▁sep｜>", "[INST]", "[/INST]", "<tool_call>"],
+)
+def test_a_model_s_control_tokens_do_not_stand_in_a_line(token: str) -> None:
+    line = json_line({token: f"a {token} b"})
+    assert token not in line
+    assert json.loads(line) == {token: f"a {token} b"}
+    assert json_line("x < 5 [a] <3") == '"x < 5 [a] <3"'
+
+
 @given(st.text(st.characters(), max_size=300), st.text(max_size=30), st.integers(0, 80))
 def test_an_excerpt_is_short_and_on_one_line(text: str, query: str, longest: int) -> None:
     found = excerpt(text, query_terms(query), longest)

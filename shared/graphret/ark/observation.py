@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,6 +11,9 @@ from typing import Any, TypeAlias
 from graphret.ark.snippet import excerpt
 from graphret.schema.text import estimate_tokens
 
+# What may begin a control token of a chat template: <|im_end|>, </s>, <｜tool▁sep｜>, [INST]. Servers take such words
+# for their own wherever they stand.
+_CONTROL = re.compile(r"<(?=/?[A-Za-z_|｜])|\[(?=/?[A-Z_]+\])")
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
 _SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)
 _BYTES_A_TOKEN = 2.5  # as estimate_tokens has it
@@ -56,9 +60,9 @@ class Entry:
 def json_line(value: Any) -> str:
     """Return a JSON value on one line, every character that breaks a line, is invisible or turns the writing escaped.
 
-    The value comes back unchanged from `json.loads`.
+    So is the first of what may be a control token of a model's. The value comes back unchanged from `json.loads`.
     """
-    text = json.dumps(value, ensure_ascii=False)
+    text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)

@@ -62,7 +62,8 @@ class StepRecord:
     """A reply of the model and its calls, or why a request brought none.
 
     `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
-    the agent added to its selection. `error` says why there was no reply, and is empty where there was one.
+    the agent added to its selection. `error` says why there was no reply, and is empty where there was one;
+    `finish_reason` why the reply ended before its end (``length``, ``content_filter``), and is empty where it did not.
     """
 
     number: int
@@ -74,6 +75,7 @@ class StepRecord:
     calls: list[CallRecord] = field(default_factory=list)
     selected: list[str] = field(default_factory=list)
     error: str = ""
+    finish_reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
@@ -87,6 +89,7 @@ class StepRecord:
             "calls": [call.to_dict() for call in self.calls],
             "selected": list(self.selected),
             "error": self.error,
+            "finish_reason": self.finish_reason,
         }
 
 

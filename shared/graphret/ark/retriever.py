@@ -65,7 +65,8 @@ class Ark(Retriever):
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
         ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent.
+        `RetrievalFailed` when a model, the store or the index fails an agent, or no agent selects a node, and what
+        `on_run` raises.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
         it: also with one that was cancelled or interrupted, with what was done until then.
@@ -165,7 +166,7 @@ class Ark(Retriever):
     async def _explore(self, question: str, *, blocking: bool) -> Run:
         board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
         run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
-        with told(run, board, self.on_run):
+        with told(run, board, self.on_run, strict=self.on_failure == "raise"):
             problem = await self._begin(run, board)
             models, temperatures = self.models, self.temperatures
             agents = Agents(run.sessions, models, temperatures, self.toolbox, board, self.on_step, blocking)
@@ -222,6 +223,8 @@ class Explored(Retriever):
         hits: list[Hit] = []
         if run is not None:
             trace.extend(run.trace)
+            if run.untold:
+                trace.note("untold", error=run.untold)
             for session in run.sessions:
                 if session.failed and self.ark.on_failure == "raise":
                     raise RetrievalFailed(f"ark failed: agent {session.agent + 1}: {session.error}")
@@ -238,6 +241,9 @@ class Explored(Retriever):
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
+            if run is not None and not run.votes and self.ark.on_failure == "raise":
+                ends = ", ".join(f"agent {one.agent + 1} {one.stop}" for one in run.sessions)
+                raise RetrievalFailed(f"ark failed: no agent selected a node ({ends})")
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
         if isinstance(result, Exception) and hits:

@@ -33,6 +33,8 @@ class Run:
         The way of voting; see `graphret.fusion.vote`.
     created
         When the run began, ISO 8601.
+    untold
+        Why it could not be handed to who wanted to be told of it, empty where it could.
     """
 
     question: str
@@ -40,6 +42,7 @@ class Run:
     seconds: float = 0.0
     how: str = "votes"
     created: str = field(default_factory=now)
+    untold: str = ""
 
     @property
     def votes(self) -> list[Vote]:
@@ -127,6 +130,7 @@ def _stages(session: ArkSession) -> list[Stage]:
                 "calls": [call.to_dict() for call in step.calls],
                 "selected": list(step.selected),
                 **({"error": step.error} if step.error else {}),
+                **({"finish_reason": step.finish_reason} if step.finish_reason else {}),
             },
         )
         for step in session.steps

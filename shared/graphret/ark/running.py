@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
@@ -19,6 +20,8 @@ from graphret.ark.tools import THREADS, Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
 from graphret.llm.running import in_thread
+
+_log = logging.getLogger(__name__)
 
 #: The error of a step whose agent was stopped while its model was asked.
 UNAWAITED = "nobody waited for the reply: the agent was stopped"
@@ -130,8 +133,11 @@ class Agents:
 
 
 @contextmanager
-def told(run: Run, board: Board, on_run: OnRun | None) -> Iterator[None]:
-    """Tell of a run when what is done here has ended, in whatever way; agents that have not stopped are cancelled."""
+def told(run: Run, board: Board, on_run: OnRun | None, *, strict: bool) -> Iterator[None]:
+    """Tell of a run when what is done here has ended, in whatever way; agents that have not stopped are cancelled.
+
+    See `tell` for `strict`.
+    """
     try:
         yield
     except BaseException as error:
@@ -145,8 +151,22 @@ def told(run: Run, board: Board, on_run: OnRun | None) -> Iterator[None]:
                 error.add_note(f"the run could not be told: {type(problem).__name__}: {problem}")
         raise
     run.seconds = board.seconds
+    tell(run, on_run, strict=strict)
+
+
+def tell(run: Run, on_run: OnRun | None, *, strict: bool) -> None:
+    """Tell of a run that has ended; what that raises is kept in `run.untold`, or raised where `strict`.
+
+    The answer was paid for, and is not lost because it could not be recorded.
+    """
     if on_run is not None:
-        on_run(run)
+        try:
+            on_run(run)
+        except Exception as error:
+            if strict:
+                raise
+            _log.warning("a run could not be handed on", exc_info=True)
+            run.untold = f"{type(error).__name__}: {error}"
 
 
 def reason_of(error: BaseException) -> str | None:

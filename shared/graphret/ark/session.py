@@ -25,6 +25,7 @@ Outcome: TypeAlias = tuple[ToolCall, Observation, float]
 
 _NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
 _WARN_BELOW = 4
+_WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
 _LEFT = '\n{"steps_left": '
 _NUDGE = (
     "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
@@ -116,9 +117,9 @@ class ArkSession:
             raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
         self._require_answered()
         usage, text = reply.usage, _encodable(reply.text)
-        self.steps.append(
-            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
-        )
+        step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
+        step.finish_reason = "" if reply.finish_reason in _WHOLE else _encodable(reply.finish_reason)
+        self.steps.append(step)
         calls = tuple(self._sendable(reply.tool_calls))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))

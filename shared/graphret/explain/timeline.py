@@ -226,6 +226,7 @@ def _step(stage: Stage, number: int) -> StepRecord:
         [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.get("calls", ())],
         list(given.get("selected", ())),
         given.get("error", ""),
+        given.get("finish_reason", ""),
     )
 
 

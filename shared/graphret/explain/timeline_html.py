@@ -21,9 +21,9 @@ from graphret.explain.timeline_words import (
     duration,
     lane_text,
     names_text,
-    no_reply_text,
     outcome_text,
     stop_text,
+    trouble_text,
 )
 from graphret.explain.words import Lookup, name_of
 from graphret.types import Node, Trace
@@ -147,7 +147,7 @@ def _bar(
     model = 100 * (replied - began) / (done - began) if done > began else 100.0
     shown = dict.fromkeys(numbers[id_] for call in step.calls for id_ in call.nodes if id_ in numbers)
     calls = "; ".join(f"{call_text(call)} {outcome_text(call)}".strip() for call in step.calls)
-    calls = calls or (no_reply_text(step) if step.error else "no calls")
+    calls = "; ".join(part for part in (trouble_text(step), calls) if part) or "no calls"
     about = f"Agent {lane.agent}, step {step.number}, {_times(step)}: {calls}"
     return (
         f'<button type="button" class="step" style="left:{left:.3f}%;width:{width:.3f}%" '
@@ -291,7 +291,8 @@ def _steps(line: Timeline, known: Mapping[str, Node]) -> str:
 
 def _step(lane: Lane, step: StepRecord, known: Mapping[str, Node]) -> str:
     said = f'<div class="quote" dir="auto">{escape(step.text)}</div>' if step.text.strip() else ""
-    said += f'<div class="note warn" dir="auto">{escape(no_reply_text(step))}</div>' if step.error else ""
+    trouble = trouble_text(step)
+    said += f'<div class="note warn" dir="auto">{escape(trouble)}</div>' if trouble else ""
     calls = "".join(_call(call, known) for call in step.calls)
     return (
         f'<li value="{step.number}" id="step-{lane.agent}-{step.number}" tabindex="-1">'

@@ -15,9 +15,9 @@ from graphret.explain.timeline_words import (
     duration,
     lane_text,
     names_text,
-    no_reply_text,
     outcome_text,
     stop_text,
+    trouble_text,
 )
 from graphret.explain.words import Lookup, name_of
 from graphret.types import Trace
@@ -156,8 +156,8 @@ def _step(step: StepRecord, names: Mapping[str, str], indent: str) -> Text:
         out.append(f", {counted(tokens, 'token')}", style="dim")
     if step.text.strip():
         out.append(f"\n{indent}“{clean(names_text([step.text], 1))}”", style="italic")
-    if step.error:
-        out.append(f"\n{indent}{clean(no_reply_text(step))}", style="red")
+    if trouble := trouble_text(step):
+        out.append(f"\n{indent}{clean(trouble)}", style="red")
     for call in step.calls:
         out.append(f"\n{indent}{clean(call_text(call))}", style="red" if call.failed else "")
         if said := outcome_text(call):

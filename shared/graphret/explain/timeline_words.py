@@ -59,9 +59,11 @@ def outcome_text(call: CallRecord) -> str:
     return said + (" selected" if call.tool == SELECT else " shown")
 
 
-def no_reply_text(step: StepRecord) -> str:
-    """Return that a step's request brought no reply, and why."""
-    return f"no reply: {step.error}"
+def trouble_text(step: StepRecord) -> str:
+    """Return why a step's request brought no reply, or one that was cut off; nothing where it brought a whole one."""
+    if step.error:
+        return f"no reply: {step.error}"
+    return f"the reply was cut off: {step.finish_reason}" if step.finish_reason else ""
 
 
 def names_text(ids: Sequence[str], most: int) -> str:
