@@ -225,6 +225,12 @@ def test_options_of_another_method_are_refused_by_name(movies: Path, arguments: 
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("method", ["ark", "sage"])
+def test_an_empty_question_is_refused(movies: Path, method: str) -> None:
+    ran = graphret("query", " ", "--graph", movies, "--method", method)
+    assert (ran.code, ran.out, ran.err) == (2, "", "graphret: QUESTION: it is empty\n")
+
+
 def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
     (tmp_path / "parquet").mkdir()
     (tmp_path / "parquet" / "nodes.parquet").touch()

@@ -102,6 +102,8 @@ def query(
     if method not in METHODS:
         raise InvalidInput(f"--method: there is no method {method!r}; known are {', '.join(METHODS)}")
     options.refuse_others(context, method, _BELONG)
+    if not text.strip():
+        raise InvalidInput("QUESTION: it is empty")
     condition = _condition(where)
     if method == "ark":
         from graphret.cli.exploring import Exploring, explore
