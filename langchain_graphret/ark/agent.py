@@ -119,7 +119,7 @@ class Agent:
     # -- nodes
 
     def _step(self, state: AgentState) -> Command[str]:
-        session, live, run = self._begin(state)
+        session, live = self._begin(state)
         if not state.get("agents"):
             with self._reading(session, live):
                 session = live.take(self.ark.session(session.question, session.agent, self._prompt(live)))
@@ -131,10 +131,10 @@ class Agent:
             with self._asking(session, live) as started:
                 reply = live.reply_blocking(partial(ask_blocking, *self._asked(session, live)))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run)
+        return self._written(session, live)
 
     async def _astep(self, state: AgentState) -> Command[str]:
-        session, live, run = self._begin(state)
+        session, live = self._begin(state)
         if not state.get("agents"):
             with self._reading(session, live):
                 async with asyncio.timeout(live.board.remaining):
@@ -148,17 +148,17 @@ class Agent:
             with self._asking(session, live) as started:
                 reply = await live.reply(ask(*self._asked(session, live)))
                 self._receive(session, live, reply, started)
-        return self._written(session, live, run)
+        return self._written(session, live)
 
     def _approve(self, state: AgentState) -> Json:
-        session, live, run = self._live(state)
+        session, live = self._live(state)
         with live.paused(session):
             why = refused(session, self._to_approve(session))
-        return {"agents": [live.save(session)], "ark_run": run, "refused": why}
+        return {"agents": [live.save(session)], "ark_run": live.noted(), "refused": why}
 
     # -- what they have in common
 
-    def _begin(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
+    def _begin(self, state: AgentState) -> tuple[ArkSession, Live]:
         """Return the agent as it was left, or a new one that has no prompt yet: reading the graph for it may fail."""
         if state.get("agents"):
             return self._live(state)
@@ -170,7 +170,7 @@ class Agent:
         live.begin()
         live.take(session)
         _watch(live)
-        return session, live, run
+        return session, live
 
     def _prompt(self, live: Live) -> str:
         remaining = live.board.remaining
@@ -199,11 +199,11 @@ class Agent:
         if 1 <= room < session.settings.max_steps:  # the recursion limit comes first, and the agent should know
             session.settings = replace(session.settings, max_steps=room)
 
-    def _live(self, state: AgentState) -> tuple[ArkSession, Live, Json]:
+    def _live(self, state: AgentState) -> tuple[ArkSession, Live]:
         saved, run = state["agents"][0], state.get("ark_run") or new_run()
         live = self.runs.of(run, self.ark.settings, saved["question"], saved)
         _watch(live)
-        return live.load(saved), live, run
+        return live.load(saved), live
 
     def _to_approve(self, session: ArkSession) -> list[ToolCall]:
         return [call for call in session.pending if self.asks(call)] if self.asks is not None else []
@@ -283,9 +283,9 @@ class Agent:
             session.observe()
             _tell("step", session, **_numbered(session.steps[-1].to_dict()))
 
-    def _written(self, session: ArkSession, live: Live, run: Json) -> Command[str]:
+    def _written(self, session: ArkSession, live: Live) -> Command[str]:
         live.post(session)
-        update: Json = {"agents": [live.save(session)], "ark_run": run}
+        update: Json = {"agents": [live.save(session)], "ark_run": live.noted()}
         if session.stop is None:
             return Command(update=update, goto="approve" if self._to_approve(session) else "step")
         _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)

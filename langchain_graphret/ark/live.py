@@ -28,7 +28,8 @@ class Live:
     """The board of a run, and the replies that its agents wait for.
 
     A run that goes on in another process gets a new board, which learns of each agent again at its next step. Until
-    then it takes it for one that may still select anything, so that nothing is called settled that is not.
+    then it takes it for one that may still select anything, so that nothing is called settled that is not, and knows of
+    its tokens what the others have saved of them.
     """
 
     def __init__(self, run: Json, settings: ArkSettings, question: str) -> None:
@@ -61,6 +62,16 @@ class Live:
         """Take note of how an agent is now, for `broken_off`, and return it."""
         self.sessions[session.agent] = session
         return session
+
+    def noted(self) -> Json:
+        """Return what agents know the run by, and the tokens that count against its budget, for `recall`."""
+        return self.run if self.board.settings.max_tokens is None else self.run | {"tokens": self.board.spent}
+
+    def recall(self, run: Json) -> None:
+        """Take note of the tokens that an agent has saved, its own and the others'."""
+        spent = run.get("tokens") or ()
+        if len(spent) == self.board.settings.n_agents:  # and not of a graph with more, or fewer
+            self.board.recall(spent)
 
     @contextmanager
     def paused(self, session: ArkSession) -> Iterator[None]:
@@ -167,6 +178,7 @@ class LiveRuns:
                     live.board.began -= seconds_of(ArkSession.from_dict(saved))
                 while len(self._runs) > _RUNS_KEPT:
                     self._runs.popitem(last=False)
+            live.recall(run)
             return live
 
     def end(self, run: str) -> Live | None:

@@ -127,6 +127,20 @@ def test_agents_of_a_run_under_way_can_be_looked_at(saver: BaseCheckpointSaver[A
     assert [len(task.state.values["agents"][0]["steps"]) for task in under_way] == [2, 2, 2]
 
 
+def test_the_budget_of_tokens_goes_on_too() -> None:
+    """Each of three agents spends 110 a step, and each goes on in a graph made anew, which sees no other step."""
+    never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(50)])))
+    saver, timed = InMemorySaver(), replace(FULL, max_tokens=500)
+
+    def made() -> Any:
+        return graph(never, approve=True, settings=timed, checkpointer=saver)
+
+    found = made().invoke(ASK, thread(max_concurrency=1))
+    while one := waiting(found).get(3):  # who was the last to step, and knows of the others
+        found = made().invoke(Command(resume={one.id: True}), thread())
+    assert never.asked == 5
+
+
 # -- approval
 
 

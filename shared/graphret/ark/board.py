@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
@@ -27,6 +28,7 @@ class Board:
         self.began = time.perf_counter()
         self._selections: list[tuple[str, ...]] = [()] * n_agents
         self._tokens = [0] * n_agents
+        self._recalled = [0] * n_agents
         self._stops: list[str | None] = [None] * n_agents
 
     @property
@@ -49,7 +51,16 @@ class Board:
     @property
     def tokens(self) -> int:
         """Tokens that all agents have spent."""
-        return sum(self._tokens)
+        return sum(self.spent)
+
+    @property
+    def spent(self) -> list[int]:
+        """Tokens that each agent has spent."""
+        return list(map(max, self._tokens, self._recalled))
+
+    def recall(self, spent: Sequence[int]) -> None:
+        """Take note of what each agent is known to have spent, for those that have not posted it here."""
+        self._recalled = list(map(max, self._recalled, spent))
 
     def post(self, session: ArkSession) -> None:
         """Take note of what an agent has selected and spent, and of whether it has stopped."""
