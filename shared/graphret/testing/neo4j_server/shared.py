@@ -20,6 +20,8 @@ URI, NEO4J_USER, NEO4J_PASSWORD = "NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD
 REQUIRED = "GRAPHRET_REQUIRE_NEO4J"
 #: How many servers are started for processes that test side by side.
 SERVERS = 2
+#: So many nodes are taken away in one transaction.
+_AT_ONCE = 50_000
 
 
 class SharedServer:
@@ -122,8 +124,11 @@ def empty(execute: Callable[..., Any]) -> None:
     execute
         Runs a query in a transaction of its own: ``session.run``.
     """
-    for kind in ("CONSTRAINT", "INDEX"):
-        found = execute(f"SHOW {kind} YIELD name, type RETURN name, type").data()
-        for name in (row["name"] for row in found if row["type"] != "LOOKUP" and row["name"] != CONSTRAINT):
+    found = execute("SHOW INDEXES YIELD name, type, owningConstraint RETURN name, type, owningConstraint").data()
+    for row in found:
+        if row["type"] != "LOOKUP" and CONSTRAINT not in (row["name"], row["owningConstraint"]):
+            kind, name = ("CONSTRAINT", row["owningConstraint"]) if row["owningConstraint"] else ("INDEX", row["name"])
             execute(f"DROP {kind} `{name.replace('`', '``')}` IF EXISTS").consume()
-    execute("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
+    if execute("MATCH (n) RETURN count(n)").single().value() > _AT_ONCE:
+        execute("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
+    execute("MATCH (n) DETACH DELETE n").consume()
