@@ -243,6 +243,32 @@ class Trace:
             "seconds": round(sum(s.seconds for s in self.stages if "/" not in s.name), 6),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
+        """Return the trace that `to_dict` made these JSON values of, such as the ``trace`` of a LangGraph run.
+
+        Raises
+        ------
+        InvalidInput
+            When there are no stages, or one has no name or no seconds.
+        """
+        stages = data.get("stages") if isinstance(data, Mapping) else None
+        if not isinstance(stages, (list, tuple)):
+            raise InvalidInput("trace: an object with a list of stages is expected, as Trace.to_dict makes it")
+        return cls([_stage(number, stage) for number, stage in enumerate(stages)])
+
+
+def _stage(number: int, data: Any) -> Stage:
+    where = f"trace: stages[{number}]"
+    if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
+        raise InvalidInput(f"{where}: an object is expected, not {data!r:.80}")
+    name, seconds = data.get("name"), data.get("seconds")
+    if not isinstance(name, str):
+        raise InvalidInput(f"{where}.name: a string is expected, not {name!r:.80}")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise InvalidInput(f"{where}.seconds: a number is expected, not {seconds!r:.80}")
+    return Stage(name, seconds, {key: value for key, value in data.items() if key not in ("name", "seconds")})
+
 
 @dataclass(slots=True)
 class Retrieval:

@@ -39,6 +39,7 @@ from graphret.ark.running import UNAWAITED
 from graphret.errors import InvalidInput, RetrievalFailed, StoreError
 from graphret.llm.chat import ChatError, Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
+from graphret.types import Trace
 from langchain_graphret import CoreChat, ScriptedExplorer, create_ark_agent, create_ark_graph
 from langchain_graphret.ark import by_agent
 
@@ -116,6 +117,12 @@ def test_runs_are_handed_on_and_can_be_recorded() -> None:
     graph(on_run=runs.append).invoke(ASK)
     assert [session.selection for session in runs[0].sessions] == [list(nodes) for nodes in SELECTIONS]
     assert runs[0].seconds > 0
+
+
+def test_what_happened_can_be_shown_as_a_page() -> None:
+    page = Trace.from_dict(graph().invoke(ASK)["trace"]).html(title=QUESTION)
+    assert all(f"Agent {agent}, step 3" in page for agent in (1, 2, 3))
+    assert QUESTION in page
 
 
 # -- at once
