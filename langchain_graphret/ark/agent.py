@@ -28,6 +28,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.approval import Approve, asks_for, refused
+from langchain_graphret.ark.as_tool import of_agent
 from langchain_graphret.ark.compiled import Compiled, watched
 from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, LiveRuns
@@ -114,7 +115,9 @@ class Agent:
         if self.asks is not None:
             builder.add_node("approve", Node(self._approve))
             builder.add_edge("approve", "step")
-        return Compiled.of(builder.compile(checkpointer=checkpointer, name="ark_agent"))
+        compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark_agent"))
+        compiled.answers = of_agent()
+        return compiled
 
     # -- nodes
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.typing import InputT, OutputT, StateT
+from pydantic import BaseModel
 
 from graphret.errors import InvalidInput
+from langchain_graphret.ark.as_tool import Answers
 from langchain_graphret.ark.live import Live
 
 _WATCH = "__graphret_run"
@@ -45,9 +48,12 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
     on_death
         Called with the run under way when a call raises, is cancelled, or its stream is closed before the end. An
         interrupt is no end.
+    answers
+        How the graph answers as a tool.
     """
 
     on_death: Callable[[Live, BaseException], None] | None = None
+    answers: Answers | None = None
 
     @classmethod
     def of(cls, compiled: CompiledStateGraph[StateT, None, InputT, OutputT], *also: str) -> Self:
@@ -61,8 +67,30 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         """Return a copy, as `with_config` does."""
         made = super().copy(update)
-        made.on_death = self.on_death
+        made.on_death, made.answers = self.on_death, self.answers
         return made
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Return the graph as a tool for a model: it reads the hits as text, and the artifact has them and the trace.
+
+        Parameters
+        ----------
+        args_schema, arg_types
+            What the tool is asked, where it is something else; LangChain's own tool is returned then, whose answer is
+            the whole output.
+        name, description
+            What the model knows it by: ``explore_graph``, and what it does, by default. Say what the graph holds.
+        """
+        if self.answers is None or args_schema is not None or arg_types is not None:
+            return super().as_tool(args_schema, name=name, description=description, arg_types=arg_types)
+        return self.answers.tool(self, name, description)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Stream the graph; see `CompiledStateGraph.stream`."""

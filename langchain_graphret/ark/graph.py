@@ -23,6 +23,7 @@ from graphret.types import Retrieval
 from graphret.where import Where
 from langchain_graphret.ark.agent import NO_ROOM, Agent, new_run
 from langchain_graphret.ark.approval import Approve
+from langchain_graphret.ark.as_tool import of_graph
 from langchain_graphret.ark.compiled import Compiled, watched
 from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, seconds_of
@@ -114,6 +115,8 @@ def create_ark_graph(
     leaves room for one, one of 2 or 1 for none, so that the fallback answers. A graph of yours around this one needs 2:
     LangGraph raises at 1 whatever its nodes do, and this one says so with an `InvalidInput` first.
 
+    ``graph.as_tool(description=…)`` is a tool for another agent's model, which gives it a question.
+
     Examples
     --------
     >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
@@ -142,7 +145,7 @@ def create_ark_graph(
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
     compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark"), "ark_run")
-    compiled.on_death = joined.died
+    compiled.on_death, compiled.answers = joined.died, of_graph(ark.settings)
     longest = joined.agent.nodes_a_step * ark.settings.max_steps + 3
     return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
 
