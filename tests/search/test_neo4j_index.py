@@ -284,6 +284,29 @@ def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
     for attempt in (Neo4jTextIndex.open, Neo4jTextIndex.create):
         with pytest.raises(StoreMismatch, match=r"48.*32"):
             attempt(store, encoder=Narrow())
+    other = Neo4jStore.from_driver(store.driver)
+    for attempt in (Neo4jTextIndex.open, Neo4jTextIndex.create):
+        with pytest.raises(StoreMismatch, match=r"'names_fulltext'.*'graphret_fulltext'.*name='graphret'"):
+            attempt(other, name="names", text=NodeText.names())
+        with pytest.raises(InvalidInput, match="view"):
+            attempt(store.view({"label": "Movie"}))
+        with pytest.raises(InvalidInput, match="detach"):
+            attempt(store, text=NodeText.names())
+        with pytest.raises(InvalidInput, match="AsyncNeo4jStore"):
+            attempt(AsyncNeo4jStore.from_driver(None))  # type: ignore[arg-type]
+    movies = Neo4jStore.from_driver(store.driver, id_property="id", label="Movie")
+    with pytest.raises(StoreMismatch, match=r"graphret_title, graphret_text of __Graphret__, not .* of Movie.*name="):
+        Neo4jTextIndex.create(movies)
+    with pytest.raises(StoreMismatch, match=r"'__Graphret__'.*'graphret_fulltext'.*overwrite"):
+        Neo4jTextIndex.create(movies, name="movies")
+    store.driver.execute_query(
+        "CREATE VECTOR INDEX far_vector FOR (n:Far) ON (n.graphret_embedding) OPTIONS "
+        "{indexConfig: {`vector.dimensions`: 48, `vector.similarity_function`: 'euclidean'}}"
+    )
+    with pytest.raises(StoreMismatch, match=r"far_vector.*similarity_function"):
+        Neo4jTextIndex.create(Neo4jStore.from_driver(store.driver, label="Far"), name="far", encoder=HashingEncoder())
+    titles = [title for _, title, *_ in documents(Neo4jTextIndex.open(other))]
+    assert titles == ["merian cooper", "peter jackson", "king kong", "king kong"]
     with pytest.raises(InvalidInput, match="alpha"):
         Neo4jTextIndex(store, alpha=2.0)
     with pytest.raises(InvalidInput, match="index"):

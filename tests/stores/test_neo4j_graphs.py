@@ -120,11 +120,79 @@ def _other(store: Neo4jStore) -> str:
     return next(node.id for node in all_of(store.nodes()) if node.properties.get("note"))
 
 
-def test_a_graph_without_a_property_for_ids_is_not_written_to(database: neo4j.Driver) -> None:
-    store = Neo4jStore.from_driver(database)
-    with pytest.raises(StoreMismatch, match="id_property"):
-        store.upsert([Node("new")])
+@pytest.mark.parametrize("options", [{}, {"id_property": "uuid"}], ids=str)
+def test_a_graph_without_a_label_and_a_property_for_ids_is_not_written_to(
+    database: neo4j.Driver, options: dict[str, Any]
+) -> None:
+    store = Neo4jStore.from_driver(database, **options)
+    (first, *_) = all_of(store.nodes())
+    for call in (lambda: store.upsert([Node("new")]), lambda: store.delete([first.id])):
+        with pytest.raises(StoreMismatch, match="id_property"):
+            call()
     assert store.count() == (4, 4)
+
+
+IDS = "1, '2', 3.5, 1.0, 1e21, 9223372036854775807, -0.0, 'NaN', 0.0/0.0, 1.0/0.0, true, date('2020-01-01'), null"
+
+
+def test_every_id_that_is_listed_is_found(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(f"UNWIND [{IDS}] AS sku CREATE (p:P {{sku: sku}})-[:R]->(p)")
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    listed = [node.id for node in all_of(store.nodes())]
+    assert {"1", "2", "3.5", "1.0", "1.0E21", "9223372036854775807", "-0.0", "NaN", "Infinity"} < set(listed)
+    assert len(set(listed)) == len(listed) == 13
+    assert [node and node.id for node in store.get(listed)] == listed
+    assert store.neighbors(listed) == [Edge(node_id, "R", node_id) for node_id in sorted(listed)]
+    assert sorted(node.id for (node,) in store.query("MATCH (n) RETURN n").rows) == sorted(listed)
+    assert store.get(["1.00", "+1", "01", "1e21", "2.0", "nan", "inf", "1_0"]) == [None] * 8
+
+
+def test_ids_that_are_numbers_are_written_as_numbers(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query("CREATE (:P {sku: 1})-[:R]->(:P {sku: 3.5}), (:P {sku: '2'}), (:P {sku: 10})")
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    store.upsert([Node("1", ("P",), "One"), Node("7", ("P",))], [Edge("1", "R", "3.5", 2.0), Edge("7", "S", "1")])
+    assert store.neighbors(["1"]) == [Edge("1", "R", "3.5", 2.0), Edge("7", "S", "1")]
+    store.delete_edges([Edge("7", "S", "1")])
+    store.delete(["10"])
+    with pytest.raises(InvalidInput, match="no node '8'"):
+        store.upsert([Node("9", ("P",))], [Edge("1", "R", "9"), Edge("9", "R", "8")])
+    found = neo4j_empty.execute_query(
+        "MATCH (n) OPTIONAL MATCH (n)-[r]->() RETURN n.sku, n.name, type(r) ORDER BY n.sku"
+    )
+    assert [record.values() for record in found.records] == [
+        ["2", None, None],
+        ["7", None, None],
+        [1, "One", "R"],
+        [3.5, None, None],
+    ]
+
+
+def test_what_two_nodes_may_be_is_not_written_to(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (:P {sku: 1})-[:R]->(:P {sku: '1'}), (:P {sku: 'b'}), (:P {sku: 'b'}), (:P {sku: 'c'})"
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    for node_id in ("1", "b"):
+        with pytest.raises(InvalidInput, match=rf"'{node_id}': 2 nodes"):
+            store.delete(["c", node_id])
+    neo4j_empty.execute_query("MATCH (n {sku: 'b'}) DELETE n")
+    with pytest.raises(InvalidInput, match="'1': 2 nodes"):
+        store.upsert([Node("new", ("P",)), Node("1", ("P",))])
+    assert store.count() == (3, 1)
+    store.delete(["c"])
+    assert store.count() == (2, 1)
+
+
+def test_edges_that_are_alike_come_in_one_order(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (a:P {sku: 'a'}), (b:P {sku: 'b'}) WITH a, b UNWIND range(0, 30) AS i CREATE (a)-[:R {i: i}]->(b)"
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku")
+    one = [edge.properties["i"] for edge in store.neighbors(["a"])]
+    for ids, options in ((["b"], {}), (["b", "a"], {}), (["b"], {"direction": "in"}), (["a"], {"relations": ["R"]})):
+        assert [edge.properties["i"] for edge in store.neighbors(ids, **options)] == one
+    few = {edge.properties["i"] for edge in store.neighbors(["a"], limit=3)}
+    assert few == {edge.properties["i"] for edge in store.neighbors(["b"], limit=3)} == set(one[:3])
 
 
 def test_a_graph_of_others_with_ids_and_a_label_is_written_to(database: neo4j.Driver) -> None:

@@ -18,6 +18,7 @@ from graphret.types import Node
 TITLE, TEXT, VECTOR = "graphret_title", "graphret_text", "graphret_embedding"
 #: HNSW as the papers have it.
 HNSW = {"vector.hnsw.m": 64, "vector.hnsw.ef_construction": 128, "vector.quantization.enabled": False}
+ANALYZER = "english"
 BATCH = 2_000
 #: The most distinct words of a question that are looked for: Lucene takes 1,024 clauses.
 WORDS = 400
@@ -90,7 +91,7 @@ def creating(layout: Layout, fulltext: str, vector: str | None, dimension: int |
         [
             Statement(
                 f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH [n.{TITLE}, n.{TEXT}] "
-                "OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}"
+                f"OPTIONS {{indexConfig: {_map({'fulltext.analyzer': ANALYZER})}}}"
             )
         ]
     ]
@@ -115,36 +116,104 @@ def _map(values: dict[str, Any]) -> str:
     return "{" + ", ".join(f"`{name}`: {written(value)}" for name, value in values.items()) + "}"
 
 
-def require_indexes(rows: Iterable[Sequence[Any]], wanted: dict[str, tuple[str, int | None]]) -> None:
-    """Check what ``SHOW INDEXES`` says of indexes: there, of the right kind, awake and as wide as the encoder.
+SHOWN = "SHOW INDEXES YIELD name, type, state, options, labelsOrTypes, properties "
+SHOW = Statement(f"{SHOWN}RETURN name, type, state, options, labelsOrTypes, properties ORDER BY name")
+
+
+def require_indexes(
+    rows: Iterable[Sequence[Any]],
+    layout: Layout,
+    fulltext: str,
+    vector: str | None,
+    dimension: int | None,
+    *,
+    making: bool = False,
+) -> None:
+    """Check what `SHOW` says of indexes: there, of the right kind and nodes, not failed, as wide as the encoder.
 
     Parameters
     ----------
     rows
-        Name, type, state and options of each index of the database.
-    wanted
-        The type and the dimension of each by name.
+        Name, type, state, options, labels and properties of each index of the database.
+    fulltext, vector
+        The names of the indexes.
+    making
+        Whether those that are missing will be made.
 
     Raises
     ------
     StoreMismatch
-        When one is not as it must be.
+        When one is not as it must be, or another is where it would be: a label has one full-text index over the
+        documents and one over the vectors.
     """
-    found = {name: (kind, state, options) for name, kind, state, options in rows}
-    for name, (kind, dimension) in wanted.items():
+    found = {row[0]: row[1:] for row in rows}
+    label = label_of(layout)
+    wanted = [("FULLTEXT", fulltext, [TITLE, TEXT])]
+    if vector is not None:
+        wanted.append(("VECTOR", vector, [VECTOR]))
+    for kind, name, properties in wanted:
         if name not in found:
-            raise StoreMismatch(f"there is no index {name!r} in the database; Neo4jTextIndex.create makes it")
-        other, state, options = found[name]
+            twins = [n for n, (k, _, _, labels, on) in found.items() if (k, labels, on) == (kind, [label], properties)]
+            if twins:
+                raise StoreMismatch(
+                    f"there is no index {name!r}, since the index {twins[0]!r} is over the same documents, those of "
+                    f"the label {label!r}, which can have but one: take it by its name{_named(twins[0])}, or drop it"
+                )
+            if not making:
+                raise StoreMismatch(f"there is no index {name!r} in the database; Neo4jTextIndex.create makes it")
+            continue
+        other, state, options, labels, on = found[name]
         if other != kind:
             raise StoreMismatch(f"the index {name!r} is of type {other}, not {kind}")
+        if (labels, on) != ([label], properties):
+            raise StoreMismatch(
+                f"the index {name!r} is over {', '.join(on or ())} of {', '.join(labels or ())}, not over "
+                f"{', '.join(properties)} of {label}: give another name (name=), or drop it"
+            )
         if state == "FAILED":
             raise StoreMismatch(f"the index {name!r} has failed; drop it and create it again")
-        has = options.get("indexConfig", {}).get("vector.dimensions")
+        config = options.get("indexConfig", {})
+        has = config.get("vector.dimensions")
         if dimension is not None and has is not None and has != dimension:
             raise StoreMismatch(
                 f"the vector index {name!r} holds vectors of {has} numbers, and the encoder makes {dimension}: "
                 "take the encoder that it was made with, or drop the index and create it again"
             )
+        for setting, value in (("fulltext.analyzer", ANALYZER), ("vector.similarity_function", "cosine")):
+            if str(config.get(setting, value)).lower() != value:
+                raise StoreMismatch(f"the index {name!r} has {setting} {config[setting]!r}, not {value!r}; drop it")
+
+
+def require_apart(rows: Iterable[Sequence[Any]], layout: Layout) -> Plan[None]:
+    """Raise a `StoreMismatch` if nodes of the graph have their documents in an index over another label as well.
+
+    Parameters
+    ----------
+    rows
+        As for `require_indexes`.
+    """
+    own = label_of(layout)
+    others = {
+        label: name for name, _, _, _, labels, on in rows if on == [TITLE, TEXT] for label in labels if label != own
+    }
+    if others:
+        shared = yield Statement(
+            f"MATCH {layout.node('n')} UNWIND labels(n) AS label WITH * WHERE label IN $labels RETURN label LIMIT 1",
+            {"labels": sorted(others)},
+        )
+        for (label,) in shared:
+            raise StoreMismatch(
+                f"nodes of this graph have the label {label!r} too, over which the index {others[label]!r} is: each "
+                "would overwrite the documents of the other; search that one with labels=, or drop it"
+            )
+
+
+def _named(index: str) -> str:
+    """How a `Neo4jTextIndex` of this index is called, where one can be."""
+    for ending in ("_fulltext", "_vector"):
+        if index.endswith(ending):
+            return f" (name={index.removesuffix(ending)!r})"
+    return ""
 
 
 def only(statement: Statement) -> Plan[list[list[Any]]]:

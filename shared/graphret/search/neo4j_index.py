@@ -18,6 +18,7 @@ from graphret.search.index import Matches, require_k
 from graphret.search.neo4j_asking import Asking
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.base import require_names
+from graphret.stores.following import require_whole
 from graphret.stores.neo4j import Neo4jStore
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement, Work
@@ -55,6 +56,12 @@ class Neo4jTextIndex:
         name: str = "graphret",
         alpha: float = 0.6,
     ) -> None:
+        if not isinstance(store, Neo4jStore):
+            raise InvalidInput(
+                f"store: a Neo4jStore is expected, not {type(store).__name__}; an index of one follows the writes of "
+                "an AsyncNeo4jStore once it is attached to that"
+            )
+        require_whole(store.is_view)
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
         self.store = store
@@ -96,14 +103,20 @@ class Neo4jTextIndex:
         Raises
         ------
         StoreMismatch
-            When the vector index that is there has another dimension, or an index fails.
+            When an index that is there has another dimension, is over other nodes or has failed, or when the nodes have
+            their documents in another index: they can be in one.
+        InvalidInput
+            When the store is a view or asynchronous, and when it is followed by an index of other text or another
+            encoder, whose documents this one would overwrite.
         """
         index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
-        layout = store.graph().layout
+        store.require_attachable(index)
+        rows = index._check(making=True)
+        store.run(Work(lambda: documents.require_apart(rows, store.graph().layout)))
         dimension = index.encoder.dimension if index.encoder is not None else None
-        for statements in documents.creating(layout, index.fulltext, index.vector, dimension):
+        for statements in documents.creating(store.graph().layout, index.fulltext, index.vector, dimension):
             documents.first_taken(statements, lambda one: store.run(Work(lambda: documents.only(one), writes=True)))
-        index._check(awake=False)
+        index._check()
         index.refresh()
         ready = Statement("CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)})
         store.run(Work(lambda: documents.only(ready), timeout=timeout + 10))
@@ -125,24 +138,34 @@ class Neo4jTextIndex:
         Raises
         ------
         StoreMismatch
-            When an index is missing, has failed or is of another dimension than the encoder.
+            When an index is missing, has failed, is over other nodes or of another dimension than the encoder.
+        InvalidInput
+            As for `create`.
         """
         index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
-        index._check(awake=True)
+        rows = index._check()
+        if asleep := [
+            name for name, _, state, *_ in rows if name in (index.fulltext, index.vector) and state != "ONLINE"
+        ]:
+            raise StoreMismatch(f"the index {asleep[0]!r} is still being filled; try again when the database is done")
         store.attach(index)
         return index
 
-    def _check(self, *, awake: bool) -> None:
-        show = Statement("SHOW INDEXES YIELD name, type, state, options RETURN name, type, state, options")
-        rows = self.store.run(Work(lambda: documents.only(show)))
-        wanted: dict[str, tuple[str, int | None]] = {self.fulltext: ("FULLTEXT", None)}
-        if self.vector is not None and self.encoder is not None:
-            wanted[self.vector] = ("VECTOR", self.encoder.dimension)
-        documents.require_indexes(rows, wanted)
-        if awake and (asleep := [name for name, _, state, _ in rows if name in wanted and state != "ONLINE"]):
-            raise StoreMismatch(f"the index {asleep[0]!r} is still being filled; try again when the database is done")
+    def _check(self, *, making: bool = False) -> list[list[Any]]:
+        """Check the indexes in the database, and return what it shows of all that it has."""
+        layout = self.store.graph().layout
+        rows = self.store.run(Work(lambda: documents.only(documents.SHOW)))
+        dimension = self.encoder.dimension if self.encoder is not None else None
+        documents.require_indexes(rows, layout, self.fulltext, self.vector, dimension, making=making)
+        return rows
 
     # -- change
+
+    def keeps_as(self, other: Any) -> bool:
+        """Whether it keeps the same beside a node as another index does, or one of them but the words."""
+        if not isinstance(other, Neo4jTextIndex) or self.text.to_dict() != other.text.to_dict():
+            return False
+        return self.encoder is None or other.encoder is None or self.encoder.name == other.encoder.name
 
     @property
     def reads_neighbors(self) -> bool:

@@ -149,16 +149,33 @@ class Connected(ABC):
         Raises
         ------
         InvalidInput
-            When it cannot be changed in two steps, as an index of `graphret.search` can, and on a view: attach the
-            index to the store, and take a view of the index.
+            When it cannot be changed in two steps, as an index of `graphret.search` can, when what it keeps beside the
+            nodes would overwrite what an attached one keeps there, and on a view: attach the index to the store, and
+            take a view of the index.
         """
-        require_whole(self._scope is not None)
-        if not isinstance(index, (InDatabase, Follower)):
-            raise InvalidInput(f"index: one of graphret.search is expected, which {type(index).__name__} is not")
+        self.require_attachable(index)
         if not any(known is index for known in self.options.followers):
             if isinstance(index, Follower):
                 index.bind(self)
             self.options.followers.append(index)
+
+    def require_attachable(self, index: Any) -> None:
+        """Raise an `InvalidInput` if `attach` would."""
+        require_whole(self.is_view)
+        if not isinstance(index, (InDatabase, Follower)):
+            raise InvalidInput(f"index: one of graphret.search is expected, which {type(index).__name__} is not")
+        if not isinstance(index, InDatabase):
+            return
+        if not all(index.keeps_as(known) for known in self.options.followers if isinstance(known, InDatabase)):
+            raise InvalidInput(
+                "index: the store is followed by an index of other text or another encoder, and each would overwrite "
+                "the documents of the other; detach that one first"
+            )
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it shows a part of the graph, as `view` makes it."""
+        return self._scope is not None
 
     def detach(self, index: Any) -> None:
         """Let an index go; one that is not attached is ignored."""

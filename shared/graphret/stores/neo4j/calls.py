@@ -72,6 +72,7 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
 
 def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[None]]:
     """Take nodes away, from the indexes too."""
+    writes.require_writable(graph.layout)
     gone = _ids(ids)
     step = Step(graph, options.followers, deletes=gone)
     yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True, computes=bool(step.followers))

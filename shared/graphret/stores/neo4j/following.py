@@ -21,6 +21,10 @@ class InDatabase(Protocol):
         """Whether what it holds of a node depends on the node's neighbours."""
         ...
 
+    def keeps_as(self, other: Any) -> bool:
+        """Whether what it keeps beside a node is what another index of its kind keeps there."""
+        ...
+
     def written(self, graph: Graph, nodes: Sequence[Node], source: Any) -> Plan[None]:
         """Write what it holds of nodes that are in the database now; `source` has them and their neighbours."""
         ...

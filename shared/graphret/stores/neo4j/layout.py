@@ -47,7 +47,8 @@ _ID_BYTES = 4000
 _ID_SHOWN = 1000
 _DIGEST = re.compile(r"…[0-9a-f]{64}\Z")
 _ELEMENT_ID = re.compile(r"\d+:[0-9a-fA-F-]{36}:\d+\Z")
-_NUMBER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
+#: The longest number as text: -2.2250738585072014E-308 has 24 characters.
+_LONGEST_NUMBER = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Layout:
     Parameters
     ----------
     id
-        The property that is the id; nodes without it go by their element id, as all do where it is `None`.
+        The property that is the id, a string or a number; nodes without one go by their element id, as all do where it
+        is `None`.
     name, text
         The properties that are the name and the text: the first of them that a node has as a string.
     label
@@ -103,8 +105,12 @@ class Layout:
             return f"coalesce({node}.{LONG_ID}, {node}.id)"
         if self.id is None:
             return f"elementId({node})"
-        long = f"{node}.{LONG_ID}, " if self.lossless else ""
-        return f"coalesce({long}toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
+        value = f"{node}.{quote(self.id)}"
+        if self.lossless:  # what has ids of this kind has strings, and each kind that is asked for takes time to plan
+            return f"coalesce({node}.{LONG_ID}, toStringOrNull({value}), elementId({node}))"
+        kinds = f"{value} IS :: STRING NOT NULL OR {value} IS :: INTEGER NOT NULL OR {value} IS :: FLOAT NOT NULL"
+        known = f"CASE WHEN ({kinds}) AND {value} = {value} THEN toString({value}) END"  # NaN equals nothing
+        return f"coalesce({known}, elementId({node}))"
 
     def order_of(self, node: str) -> str:
         """An expression that orders by id, from the index where graphret made one."""
@@ -119,13 +125,16 @@ class Layout:
         if self.id is None:
             parameters["keys"] = of_elements
             return f"elementId({node}) IN $keys"
-        name = quote(self.id)
-        parameters["keys"] = [*map(self.id_key, ids), *(int(i) for i in ids if _NUMBER.match(i))]
-        condition = f"{node}.{name} IN $keys"
-        if not of_elements:
+        numbers = [number for i in ids if (number := number_of(i)) is not None]
+        parameters["keys"] = [*map(self.id_key, ids), *numbers]
+        condition = f"{node}.{quote(self.id)} IN $keys"
+        if of_elements:
+            parameters["elements"] = of_elements
+            condition = f"({condition} OR elementId({node}) IN $elements)"
+        if not of_elements and not numbers:
             return condition
-        parameters["elements"] = of_elements
-        return f"({condition} OR ({node}.{name} IS NULL AND elementId({node}) IN $elements))"
+        parameters["ids"] = list(ids)
+        return f"({condition} AND {self.id_of(node)} IN $ids)"  # 1 equals 1.0, and an element with an id goes by that
 
     def text_of(self, node: str, candidates: Sequence[str]) -> str:
         """An expression for the name or the text of what `node` is."""
@@ -220,6 +229,19 @@ def layout_of(
     name = names("name_property", name_property, FOREIGN.name)
     text = names("text_property", text_property, FOREIGN.text)
     return replace(FOREIGN, id=id_property, name=name, text=text, label=label)
+
+
+def number_of(node_id: str) -> int | float | None:
+    """Return the number whose text an id may be, `None` where there is none that Neo4j holds."""
+    if len(node_id) > _LONGEST_NUMBER:
+        return None
+    for kind in (int, float):
+        try:
+            number = kind(node_id)
+        except ValueError:
+            continue
+        return number if isinstance(number, float) or -(2**63) <= number < 2**63 else None
+    return None
 
 
 def key_of(node_id: str) -> str:

@@ -106,7 +106,8 @@ class Graph:
             )
             for *row, element in (yield Statement(text, parameters | more | keys | {"limit": limit})):
                 found[element] = edge_from(*row)
-        return sorted(found.values(), key=edge_order)
+        ordered = sorted(found.items(), key=lambda pair: (edge_order(pair[1]), pair[0]))  # others make edges alike
+        return [edge for _, edge in ordered]
 
     def _end(self, node: str) -> str:
         return self.layout.id_of(node)
@@ -122,6 +123,7 @@ class Graph:
             self._end("endNode(r)"),
             "type(r)",
             *(f"coalesce(r.{row}, -1)" for row in ROWS),
+            *([] if self.layout.own else ["elementId(r)"]),
         ]
         kept = "WITH a, collect(r)[..$limit] AS kept UNWIND kept AS r WITH DISTINCT r"
         return f"WITH DISTINCT a, r ORDER BY {', '.join(order)} {kept}"

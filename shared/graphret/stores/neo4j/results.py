@@ -27,7 +27,9 @@ class Reader:
         for value in _entities(rows):
             if hasattr(value, "labels"):
                 node_id = self._id_in(value)
-                if node_id is not None:
+                if isinstance(node_id, float):
+                    unknown.add(value.element_id)  # the database writes it as text
+                elif node_id is not None:
                     self._ids[value.element_id] = node_id
             else:
                 unknown.update(end.element_id for end in value.nodes if end is not None)
@@ -60,13 +62,15 @@ class Reader:
     def _id(self, node: Any) -> str:
         return self._ids.get(node.element_id, str(node.element_id))
 
-    def _id_in(self, node: Any) -> str | None:
+    def _id_in(self, node: Any) -> str | float | None:
         values = dict(node)
         if self.layout.id is None:
             return str(node.element_id)
         long = values.get(LONG_ID) if self.layout.lossless else None
         found = values.get(self.layout.id) if long is None else long
-        return None if found is None else str(found)
+        if isinstance(found, float):
+            return found
+        return str(found) if isinstance(found, (str, int)) and not isinstance(found, bool) else None
 
 
 def _entities(value: Any) -> Iterator[Any]:

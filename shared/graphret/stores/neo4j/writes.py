@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout
+from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout, number_of
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import NESTED, edge_key, stored
@@ -155,6 +155,7 @@ def constrained(layout: Layout) -> Plan[None]:
 
 def upsert(layout: Layout, change: Change) -> Plan[None]:
     """Write nodes, then edges."""
+    change = yield from _renumbered(layout, change)
     for labels, rows in change.nodes.items():
         for start in range(0, len(rows), BATCH):
             yield from _merge(layout, labels, rows[start : start + BATCH])
@@ -171,6 +172,54 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
             ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
+
+
+def _renumbered(layout: Layout, change: Change) -> Plan[Change]:
+    """Return the change with the ids of nodes that something else wrote as they lie there, which may be numbers."""
+    rows = [row for of_kind in change.nodes.values() for row in of_kind]
+    ends = [end for of_kind in change.edges.values() for row in of_kind for end in row[:2]]
+    stored = yield from _stored_numbers(layout, [*(row[0] for row in rows), *ends])
+    if not stored:
+        return change
+    nodes = {
+        labels: [
+            [stored[key], values | {layout.id: stored[key]}] if key in stored else [key, values] for key, values in rows
+        ]
+        for labels, rows in change.nodes.items()
+    }
+    return Change(nodes, _with_ends(change.edges, stored))
+
+
+def _with_ends(edges: Mapping[str, list[list[Any]]], stored: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
+    return {
+        relation: [[stored.get(row[0], row[0]), stored.get(row[1], row[1]), *row[2:]] for row in rows]
+        for relation, rows in edges.items()
+    }
+
+
+def _stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
+    """Read which of the ids are numbers in the database."""
+    asked = [] if layout.own else sorted({i for i in ids if number_of(i) is not None})
+    found: dict[str, Any] = {}
+    for start in range(0, len(asked), BATCH):
+        stored = yield from _stored_ids(layout, asked[start : start + BATCH])
+        found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
+    return found
+
+
+def _stored_ids(layout: Layout, ids: Sequence[str]) -> Plan[dict[str, Any]]:
+    """Read what nodes of ids have as their id, and raise an `InvalidInput` if several nodes have the same."""
+    parameters: dict[str, Any] = {}
+    among = layout.among("n", ids, parameters)
+    text = (
+        f"MATCH {layout.node('n')} WHERE {among} WITH {layout.id_of('n')} AS id, n.{quote(layout.id or '')} AS stored "
+        "RETURN id, head(collect(stored)), count(*) ORDER BY id"
+    )
+    rows = yield Statement(text, parameters)
+    for node_id, _, n in rows:
+        if n > 1:
+            raise InvalidInput(f"node {node_id!r}: {n} nodes have this id, so that none of them can be written to")
+    return {node_id: value for node_id, value, _ in rows if value is not None}
 
 
 def _known_relations() -> Plan[set[str]]:
@@ -239,7 +288,7 @@ def _end(layout: Layout, end: int) -> str:
 
 def _refuse_dangling(layout: Layout, rows: list[list[Any]]) -> Plan[None]:
     assert layout.id is not None
-    ends = sorted({end for row in rows for end in row[:2]})
+    ends = sorted({end for row in rows for end in row[:2]}, key=str)
     text = (
         f"UNWIND $ids AS id OPTIONAL MATCH (n:{quote(layout.label or '')} {{{quote(layout.id)}: id}}) "
         "WITH id, n WHERE n IS NULL RETURN id LIMIT 1"
@@ -272,14 +321,25 @@ def _rows_of(edge: Edge) -> dict[str, Any]:
 
 def delete_edges(layout: Layout, keys: Mapping[str, list[list[Any]]]) -> Plan[None]:
     """Take edges away, and nothing else."""
+    ends = [end for rows in keys.values() for row in rows for end in row[:2]]
+    keys = _with_ends(keys, (yield from _stored_numbers(layout, ends)))
     for relation, rows in keys.items():
         for start in range(0, len(rows), BATCH):
             yield from _delete_same(layout, relation, rows[start : start + BATCH])
 
 
 def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
-    """Take nodes and their edges away."""
+    """Take nodes and their edges away.
+
+    Raises
+    ------
+    InvalidInput
+        When an id is that of several nodes, as it may be in a graph that something else wrote.
+    """
     gone = list(dict.fromkeys(ids))
+    if not layout.own:
+        for start in range(0, len(gone), BATCH):
+            yield from _stored_ids(layout, gone[start : start + BATCH])
     for start in range(0, len(gone), BATCH):
         parameters: dict[str, Any] = {}
         among = layout.among("n", gone[start : start + BATCH], parameters)
