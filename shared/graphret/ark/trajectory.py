@@ -1,9 +1,9 @@
 """Trajectories: runs as JSON Lines in the chat format that models are fine-tuned on, and read back.
 
-A line is one agent: ``messages`` and ``tools`` as OpenAI has them (the assistant's turns and tool calls are the targets,
-what tools returned is context; ARK, section 3.3), and beside them all that the run knew, so that `read_runs` returns what
-was recorded. Every field has one type throughout a file, for readers that infer columns: the arguments of a call are JSON
-text, which chat templates that want objects must be given parsed, and no error is an empty one.
+A line is one agent: ``messages`` and ``tools`` as OpenAI has them (the assistant's turns and tool calls are the
+targets, what tools returned is context; ARK, section 3.3), and beside them all that the run knew, so that `read_runs`
+returns what was recorded. Every field has one type throughout a file, for readers that infer columns: no error is an
+empty one, and the arguments of a call are JSON text, which is to be parsed for chat templates that want objects.
 """
 
 from __future__ import annotations
