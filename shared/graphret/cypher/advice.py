@@ -44,20 +44,19 @@ def _limit(statement: Any, facts: Facts) -> None:
 
 def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
     """The paths of one MATCH that share no variable are joined each with each."""
-    groups: list[tuple[set[str], AstNode]] = []
-    for path in match.pattern.paths:
-        names = {n.variable.this for n in _entities(path) if n.variable is not None}
-        if names & bound:
-            names |= {""}  # what was matched before joins the paths that go on from it
-        apart = []
-        for known, node in groups:
-            if known & names:
-                names |= known
-                path = node
-            else:
-                apart.append((known, node))
-        groups = [*apart, (names, path)]
-    if len(groups) > 1:
+    part_of: dict[str, str] = {}
+
+    def part(name: str) -> str:
+        while part_of.setdefault(name, name) != name:
+            part_of[name] = name = part_of[part_of[name]]
+        return name
+
+    for i, path in enumerate(match.pattern.paths):
+        # What was matched before, here the empty name, joins the paths that go on from it.
+        names = {"" if (name := n.variable.this) in bound else name for n in _entities(path) if n.variable is not None}
+        for name in names:
+            part_of[part(name)] = part(f"path {i}")
+    if len({part(f"path {i}") for i in range(len(match.pattern.paths))}) > 1:
         message = "these paths share no variable: every match of the one is joined with every match of the other"
         facts.warn(kinds.CARTESIAN_PRODUCT, message, match.pattern)
 

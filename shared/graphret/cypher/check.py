@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from graphret.cypher.allowed import disallowed
-from graphret.cypher.kinds import NOT_ALLOWED, SYNTAX
+from graphret.cypher.kinds import NOT_ALLOWED, SYNTAX, TOO_LONG
 from graphret.cypher.parsing import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
 from graphret.schema import GraphSchema
+
+#: A longer query is refused unread. Values belong in parameters, and no query of this length takes more than seconds.
+MOST_CHARACTERS = 50_000
+#: A query with more relationships is refused; its labels and properties are not held against the schema.
+MOST_RELATIONSHIPS = 2_000
 
 
 def check(
@@ -20,6 +25,8 @@ def check(
     procedures: Collection[str] = (),
 ) -> Report:
     """Check a Cypher query without running it.
+
+    A query of more than `MOST_CHARACTERS` or `MOST_RELATIONSHIPS` is refused for its length.
 
     Parameters
     ----------
@@ -47,6 +54,11 @@ def check(
     InvalidInput
         If the dialect is unknown.
     """
+    if len(query) > MOST_CHARACTERS:
+        message = f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,} are read"
+        return Report(
+            query, dialect, [Finding(ERROR, TOO_LONG, f"{message}; pass values as parameters", 0, len(query))]
+        )
     parsed = parse(query, dialect)
     if parsed.error is not None:
         findings = [parsed.error]
@@ -71,7 +83,10 @@ def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
     facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
     if parsed.dialect == "ladybug":
         check_ladybug(parsed.tree, facts)
-    if schema is not None:
+    if len(facts.steps) > MOST_RELATIONSHIPS:
+        message = f"the query has {len(facts.steps):,} relationships, and at most {MOST_RELATIONSHIPS:,} are checked"
+        facts.error(TOO_LONG, message, parsed.tree)
+    elif schema is not None:
         check_names(facts, schema)
     advise(parsed.tree, facts)
     return facts.findings

@@ -2,83 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from cypherast.ast import Direction
 
-from graphret.cypher.labels import Alternatives, alternatives
+from graphret.cypher.known import Known, Triple
+from graphret.cypher.labels import Labels, labels_of
 from graphret.cypher.meaning.facts import Step
 from graphret.cypher.meaning.values import Entity
-from graphret.schema import GraphSchema
 
-Triple = tuple[str, str, str]
+#: Of a path that is longer, what ends it is not followed hop by hop: it may be all that a longer one still reaches.
+_HOPS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The names of a schema, and of which of them it may not know all."""
+class Fit(NamedTuple):
+    """What the triples that fit a relationship leave to its left node, to itself and to its right node."""
 
-    labels: frozenset[str]
+    left: frozenset[str]
     relations: frozenset[str]
-    triples: frozenset[Triple]
-    properties: dict[str, frozenset[str]]
-    relation_properties: dict[str, frozenset[str]]
-    all_properties: frozenset[str]
-    sampled_names: bool
-    sampled_relations: AbstractSet[str]
-    sampled_properties: AbstractSet[str]
-    sampled_relation_properties: AbstractSet[str]
-    fold: Callable[[str], str]
-    spelling: dict[str, str]
-
-    @classmethod
-    def of(cls, schema: GraphSchema, dialect: str) -> Known:
-        """The names of this schema; in small letters for Ladybug, which does not tell them apart."""
-        fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
-        spelling: dict[str, str] = {}
-        if dialect == "ladybug":
-            spelling = _spelling(schema)
-            schema = _folded(schema)
-        ends = {end for source, _, target in schema.relations for end in (source, target)}
-        properties = {label: frozenset(of_label) for label, of_label in schema.properties.items()}
-        relation_properties = {name: frozenset(of_name) for name, of_name in schema.relation_properties.items()}
-        return cls(
-            frozenset(schema.labels) | frozenset(properties) | ends,
-            frozenset(schema.relation_names),
-            frozenset(schema.relations),
-            properties,
-            relation_properties,
-            frozenset[str]().union(*properties.values(), *relation_properties.values()),
-            schema.sampled_names,
-            schema.sampled_relations,
-            schema.sampled_properties,
-            schema.sampled_relation_properties,
-            fold,
-            spelling,
-        )
-
-
-def _spelling(schema: GraphSchema) -> dict[str, str]:
-    names = [*schema.labels, *(name for triple in schema.relations for name in triple)]
-    for table in (schema.properties, schema.relation_properties):
-        names += [name for owner, found in table.items() for name in (owner, *found)]
-    return {name.lower(): name for name in names}
-
-
-def _folded(schema: GraphSchema) -> GraphSchema:
-    return GraphSchema(
-        {label.lower(): n for label, n in schema.labels.items()},
-        {(s.lower(), r.lower(), t.lower()): n for (s, r, t), n in schema.relations.items()},
-        {label.lower(): {k.lower(): p for k, p in found.items()} for label, found in schema.properties.items()},
-        {name.lower(): {k.lower(): p for k, p in found.items()} for name, found in schema.relation_properties.items()},
-        schema.sampled,
-        schema.sampled_names,
-        {name.lower() for name in schema.sampled_relations},
-        {label.lower() for label in schema.sampled_properties},
-        {name.lower() for name in schema.sampled_relation_properties},
-    )
+    right: frozenset[str]
 
 
 class Domains:
@@ -90,16 +34,20 @@ class Domains:
 
     def __init__(self, known: Known) -> None:
         self.known = known
-        self._of: dict[int, Alternatives] = {}
+        self._of: dict[int, Labels] = {}
         self._said: dict[int, bool] = {}
         self._guessed: set[int] = set()
+        # A query of a thousand hops asks the same of the triples over and over.
+        self._fits: dict[object, Fit] = {}
+        self._ends: dict[object, frozenset[str]] = {}
+        self._hops: dict[object, Mapping[str, frozenset[str]]] = {}
 
-    def of(self, entity: Entity) -> Alternatives:
-        """Its sets of labels, or None where nothing is known."""
+    def of(self, entity: Entity) -> Labels:
+        """Its labels or relations, or None where nothing is known."""
         key = id(entity)
         if key not in self._of:
             valid = self.known.relations if entity.relationship else self.known.labels
-            self._of[key] = alternatives(entity.labels, valid, self.known.fold)
+            self._of[key] = labels_of(entity.labels, valid, self.known.fold)
             self._said[key] = self._of[key] is not None
         return self._of[key]
 
@@ -111,44 +59,41 @@ class Domains:
             (step.right, self.known.labels),
         ):
             found = self.of(entity)
-            if found is not None and not frozenset[str]().union(*found) <= valid:
+            if found is not None and not found <= valid:
                 return False
         # A relation of which the schema has no triple, or a path that may be of no hop, says nothing.
-        relations = {relation for _, relation, _ in self.known.triples}
-        return bool(self.relations(step) & relations) and not (_is_long(step) and _least(step) == 0)
+        return not self.relations(step).isdisjoint(self.known.by_relation) and not (
+            is_long(step) and hops(step)[0] == 0
+        )
 
     def relations(self, step: Step) -> frozenset[str]:
         """The relations that a relationship may be."""
         found = self.of(step.entity)
-        return self.known.relations if found is None else frozenset[str]().union(*found)
+        return self.known.relations if found is None else found
 
-    def fit(self, step: Step, turned: bool = False) -> bool:
-        """Whether some triple fits a relationship and its ends, as it is written or turned."""
-        if not _is_long(step):
-            return any(True for _ in self.fitting(step, turned))
-        named = [t for t in self.known.triples if t[1] in self.relations(step)]
-        left, right = self.of(step.left), self.of(step.right)
-        ways = [(left, right)] if _forward(step, turned) else [(right, left)]
-        if step.relationship.direction is Direction.BOTH:
-            ways = [(left, right), (right, left)]
-        return any(
-            any(_fits(first, source) for source, _, _ in named) and any(_fits(last, target) for _, _, target in named)
-            for first, last in ways
-        )
+    def fits(self, step: Step, turned: bool = False) -> bool:
+        """Whether some triple fits a relationship and its ends, or a chain of them a path, as written or turned."""
+        if not is_long(step):
+            return bool(self._fit(step, turned).relations)
+        right = self.of(step.right)
+        ends = self._reached(step, turned)
+        return bool(ends) if right is None else not ends.isdisjoint(right)
 
-    def fitting(self, step: Step, turned: bool = False) -> Iterator[Triple]:
+    def fitting(self, step: Step, turned: bool = False) -> list[Triple]:
         """The triples that fit a relationship and its ends."""
-        relations = self.relations(step)
-        both = step.relationship.direction is Direction.BOTH
-        forward = _forward(step, turned)
-        left, right = self.of(step.left), self.of(step.right)
-        for source, relation, target in self.known.triples:
-            if relation not in relations:
-                continue
-            if ((both or forward) and _fits(left, source) and _fits(right, target)) or (
-                (both or not forward) and _fits(left, target) and _fits(right, source)
-            ):
-                yield source, relation, target
+        fit = self._fit(step, turned)
+        found = [triple for name in fit.relations for triple in self.known.by_relation.get(name, ())]
+        ways = _ways(step, turned)
+        return [
+            (source, relation, target)
+            for source, relation, target in found
+            if (True in ways and source in fit.left and target in fit.right)
+            or (False in ways and target in fit.left and source in fit.right)
+        ]
+
+    def joining(self, step: Step) -> frozenset[str]:
+        """The relations that join the ends of a relationship either way."""
+        return self._fitted(self.known.relations, self.of(step.left), self.of(step.right), (True, False)).relations
 
     def guessed(self, entity: Entity) -> bool:
         """Whether a triple that the schema may lack could leave an entity more labels or relations."""
@@ -164,65 +109,119 @@ class Domains:
 
     def doubtful(self, step: Step) -> bool:
         """Whether a label beside a relationship ends no triple: nodes may bear it besides another."""
-        linked = {end for source, _, target in self.known.triples for end in (source, target)}
         found = (self.of(step.left), self.of(step.right))
-        return any(ends is not None and linked.isdisjoint(frozenset[str]().union(*ends)) for ends in found)
+        return any(ends is not None and self.known.linked.isdisjoint(ends) for ends in found)
 
-    def joining(self, step: Step) -> Iterator[Triple]:
-        """The triples that join the ends of a relationship either way, whatever their relation."""
-        left, right = self.of(step.left), self.of(step.right)
-        for source, relation, target in self.known.triples:
-            if (_fits(left, source) and _fits(right, target)) or (_fits(left, target) and _fits(right, source)):
-                yield source, relation, target
-
-    def narrow(self, step: Step) -> bool:
-        """Leave to an entity of which nothing is said what the triples leave; return whether that is less."""
-        if _is_long(step):
-            return False
-        left: set[str] = set()
-        right: set[str] = set()
-        relations: set[str] = set()
-        both = step.relationship.direction is Direction.BOTH
-        forward = _forward(step, turned=False)
-        ends = self.of(step.left), self.of(step.right)
-        for source, relation, target in self.fitting(step):
-            relations.add(relation)
-            if (both or forward) and _fits(ends[0], source) and _fits(ends[1], target):
-                left.add(source)
-                right.add(target)
-            if (both or not forward) and _fits(ends[0], target) and _fits(ends[1], source):
-                left.add(target)
-                right.add(source)
+    def narrow(self, step: Step) -> list[Entity]:
+        """Leave to the entities of which nothing is said what the triples leave; return those that now have less."""
+        if is_long(step):
+            return []
+        fit = self._fit(step)
         guessed = self.sampled(step)
-        changed = self._leave(step.left, left, guessed)
-        changed = self._leave(step.right, right, guessed) or changed
-        return self._leave(step.entity, relations, guessed) or changed
+        left, right = fit.left, fit.right
+        if step.left is step.right:
+            left = right = left & right
+        rest = ((step.left, left), (step.right, right), (step.entity, fit.relations))
+        return [entity for entity, names in rest if self._leave(entity, names, guessed)]
 
-    def _leave(self, entity: Entity, names: set[str], guessed: bool) -> bool:
-        if self._said.get(id(entity), True):
+    def _leave(self, entity: Entity, names: frozenset[str], guessed: bool) -> bool:
+        if self._said.get(id(entity), True) or names == self._of[id(entity)]:
             return False
-        left = tuple(frozenset((name,)) for name in sorted(names))
-        if left == self._of[id(entity)]:
-            return False
-        self._of[id(entity)] = left
+        self._of[id(entity)] = names
         if guessed:
             self._guessed.add(id(entity))
         return True
 
+    # --- one hop ----------------------------------------------------------
 
-def _forward(step: Step, turned: bool) -> bool:
-    return (step.relationship.direction is Direction.OUTGOING) != turned
+    def _fit(self, step: Step, turned: bool = False) -> Fit:
+        return self._fitted(self.relations(step), self.of(step.left), self.of(step.right), _ways(step, turned))
+
+    def _fitted(self, relations: frozenset[str], left: Labels, right: Labels, ways: tuple[bool, ...]) -> Fit:
+        key = (relations, left, right, ways)
+        fit = self._fits.get(key)
+        if fit is None:
+            one_way = [_join(self.known, relations, left, right, forward) for forward in ways]
+            fit = self._fits[key] = Fit(*(frozenset().union(*parts) for parts in zip(*one_way, strict=True)))
+        return fit
+
+    # --- several hops -----------------------------------------------------
+
+    def _reached(self, step: Step, turned: bool) -> frozenset[str]:
+        """The labels at which a path from the left node may end, each of its hops by a triple."""
+        ways = _ways(step, turned)
+        relations, start, (least, most) = self.relations(step), self.of(step.left), hops(step)
+        key = (relations, start, ways, least, most)
+        if key not in self._ends:
+            self._ends[key] = _walked(self._hop(relations, ways), start, least, most)
+        return self._ends[key]
+
+    def _hop(self, relations: frozenset[str], ways: tuple[bool, ...]) -> Mapping[str, frozenset[str]]:
+        """Where one hop leads from each label."""
+        key = (relations, ways)
+        if key not in self._hops:
+            found: defaultdict[str, set[str]] = defaultdict(set)
+            for name in relations:
+                for source, _, target in self.known.by_relation.get(name, ()):
+                    for forward in ways:
+                        found[source if forward else target].add(target if forward else source)
+            self._hops[key] = {label: frozenset(ends) for label, ends in found.items()}
+        return self._hops[key]
 
 
-def _is_long(step: Step) -> bool:
+def _join(known: Known, relations: frozenset[str], left: Labels, right: Labels, forward: bool) -> Fit:
+    """What fits one way, found from the end that may have fewer labels."""
+    there, back = (known.leaving, known.entering) if forward else (known.entering, known.leaving)
+    turned = right is not None and (left is None or len(right) < len(left))
+    near, far, joins = (right, left, back) if turned else (left, right, there)
+    first, names, last = set[str](), set[str](), set[str]()
+    for label in joins if near is None else near:
+        for relation, ends in joins.get(label, {}).items():
+            met = ends if far is None else ends & far
+            if met and relation in relations:
+                first.add(label)
+                names.add(relation)
+                last |= met
+    fit = (last, names, first) if turned else (first, names, last)
+    return Fit(*map(frozenset, fit))
+
+
+def _walked(hop: Mapping[str, frozenset[str]], start: Labels, least: int, most: int | None) -> frozenset[str]:
+    """The labels that a walk of so many hops may end at; of one longer than `_HOPS`, of at least as many."""
+    if least > _HOPS:
+        least, most = _HOPS, None
+    at = frozenset(hop) if start is None else start
+    for _ in range(least):
+        at, before = _onward(hop, at), at
+        if at == before:
+            break
+    found = at
+    while at and (most is None or most > least):
+        at = _onward(hop, at) - found
+        found |= at
+        least += 1
+    return found
+
+
+def _onward(hop: Mapping[str, frozenset[str]], labels: frozenset[str]) -> frozenset[str]:
+    return frozenset().union(*(hop[label] for label in labels if label in hop))
+
+
+def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
+    """Whether the triples are read forward, backward or both: from the left node to the right one is forward."""
+    if step.relationship.direction is Direction.BOTH:
+        return (True, False)
+    return ((step.relationship.direction is Direction.OUTGOING) != turned,)
+
+
+def is_long(step: Step) -> bool:
+    """Whether it is a path of several hops."""
     return bool(step.relationship.variable_length or step.relationship.args.get("quantifier"))
 
 
-def _least(step: Step) -> int:
+def hops(step: Step) -> tuple[int, int | None]:
+    """The least and the most hops of a path; None is no bound."""
     quantifier = step.relationship.args.get("quantifier")
-    return int(quantifier[0] if quantifier else step.relationship.min_hops)
-
-
-def _fits(ends: Alternatives, label: str) -> bool:
-    """Whether a node with one of these sets of labels may be an end that the schema gives by one label."""
-    return ends is None or any(not labels or label in labels for labels in ends)
+    least, most = quantifier or (step.relationship.min_hops, step.relationship.max_hops)
+    # Ladybug's shortest paths have a bound of 0 where they have none: they stop by themselves.
+    return least, None if most is None or most < least else most

@@ -29,6 +29,9 @@ WRONG_ENDS = "wrong-ends"
 #: Errors of what may run.
 NOT_ALLOWED = "not-allowed"
 
+#: The query is longer than what the guard reads.
+TOO_LONG = "too-long"
+
 #: Warnings.
 NO_LIMIT = "no-limit"
 CARTESIAN_PRODUCT = "cartesian-product"

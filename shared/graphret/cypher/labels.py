@@ -1,49 +1,36 @@
-"""What label expressions say of a node: the sets of labels that it may have."""
+"""What label expressions say of a node: the labels that it may have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 from cypherast.ast import AstNode
 
-from graphret.cypher.tree import LabelAll, LabelAny, LabelName, LabelNot, LabelOne
+from graphret.cypher.tree import LabelAll, LabelName, LabelNot, LabelOne
 
-#: Each set is one way to satisfy the expressions, by the labels that the node then surely has; None where nothing is
-#: known, as after ``%`` or ``$(…)``.
-Alternatives = tuple[frozenset[str], ...] | None
-
-_MOST = 64
+#: The labels of which the node surely has some; None where nothing is known, as after ``%`` or ``$(…)``.
+Labels = frozenset[str] | None
 
 
-def alternatives(expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str) -> Alternatives:
-    """The sets of labels that a node may have of which all the expressions hold; None where they say nothing.
+def labels_of(expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str) -> Labels:
+    """The labels that a node may have of which all the expressions hold; None where they say nothing.
 
-    `fold` makes names equal that the dialect takes for the same.
+    `fold` makes names equal that the dialect takes for the same. Whether a node has all of these labels or one of them
+    is not told apart: of either any may be the one by which the schema knows it.
     """
-    found: list[frozenset[str]] | None = None
-    for expression in expressions:
-        of_this = _of(expression, valid, fold)
-        if of_this is None:
-            continue
-        found = of_this if found is None else [a | b for a, b in product(found, of_this)][:_MOST]
-    return None if found is None else tuple(found)
+    known = [found for found in (_of(expression, valid, fold) for expression in expressions) if found is not None]
+    return frozenset().union(*known) if known else None
 
 
-def _of(node: AstNode, valid: frozenset[str], fold: Callable[[str], str]) -> list[frozenset[str]] | None:
+def _of(node: AstNode, valid: frozenset[str], fold: Callable[[str], str]) -> Labels:
     if isinstance(node, LabelName):
-        return [frozenset((fold(node.this),))]
+        return frozenset((fold(node.this),))
+    if isinstance(node, LabelAll):
+        return labels_of(node.parts, valid, fold)
     if isinstance(node, LabelOne):
         parts = [_of(part, valid, fold) for part in node.parts]
-        if any(part is None for part in parts):
-            return None
-        return [labels for part in parts for labels in part or ()][:_MOST]
-    if isinstance(node, LabelAll):
-        known = [part for part in (_of(part, valid, fold) for part in node.parts) if part is not None]
-        return [frozenset().union(*combined) for combined in product(*known)][:_MOST] if known else None
+        return None if None in parts else frozenset().union(*(part or () for part in parts))
     if isinstance(node, LabelNot) and isinstance(node.this, LabelName):
-        return [frozenset((name,)) for name in sorted(valid - {fold(node.this.this)})][:_MOST] or None
-    if isinstance(node, LabelAny):
-        return None
+        return valid - {fold(node.this.this)} or None
     return None

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
-from graphret.cypher.domains import Domains, Known, Triple
-from graphret.cypher.labels import Alternatives
+from graphret.cypher.domains import Domains, hops, is_long
+from graphret.cypher.known import Known, Triple
+from graphret.cypher.labels import Labels
 from graphret.cypher.meaning.facts import Facts, Step
 from graphret.cypher.meaning.values import Entity
 from graphret.cypher.report import ERROR, WARNING
-from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema
 
-_ROUNDS = 4
+#: How often the relationships are gone through for what their neighbours leave them.
+_SWEEPS = 4
+#: How many labels a message names.
+_NAMED = 10
 
 
 def check_names(facts: Facts, schema: GraphSchema) -> None:
@@ -30,6 +34,8 @@ class _Names:
         self.facts = facts
         self.known = known
         self.domains = Domains(known)
+        self._said_of: dict[object, Any] = {}
+        self._bearers: defaultdict[str, list[str]] | None = None
 
     def check(self) -> None:
         """Check every name once, then how they stand together."""
@@ -48,26 +54,26 @@ class _Names:
             return
         what, kind = ("relation", kinds.UNKNOWN_RELATION) if relationship else ("label", kinds.UNKNOWN_LABEL)
         message = f"the graph has no {what} {node.this!r}"
-        self.facts.error(kind, message, node, nearest(node.this, self._say_all(valid)))
+        self.facts.error(kind, message, node, self._nearest(node.this, valid))
 
     def _property(self, name: Name, entity: Entity | None) -> None:
         key = self.known.fold(name.this)
         owners = self._owners(entity)
         if key not in self.known.all_properties:
-            if entity is None:
-                return
-            valid = frozenset[str]().union(*(self._properties(entity, owner) for owner in owners or ()))
-            suggestions = nearest(name.this, self._say_all(valid)) or nearest(
-                name.this, self._say_all(self.known.all_properties)
-            )
-            self.facts.error(kinds.UNKNOWN_PROPERTY, f"the graph has no property {name.this!r}", name, suggestions)
+            if entity is not None and not self._unlabelled(entity, owners):
+                suggestions = self._nearest(name.this, self._keys(entity, owners or frozenset())) or self._nearest(
+                    name.this, self.known.all_properties
+                )
+                self.facts.error(kinds.UNKNOWN_PROPERTY, f"the graph has no property {name.this!r}", name, suggestions)
             return
-        if entity is None or not owners or any(key in self._properties(entity, owner) for owner in owners):
+        if entity is None or not owners or key in self._keys(entity, owners):
             return
-        valid = frozenset[str]().union(*(self._properties(entity, owner) for owner in owners))
+        if self._unlabelled(entity, owners):
+            return
         holders = self._holders(key)
-        whose = " or ".join(self._say_all(owners))
-        message = f"{whose} has no property {name.this!r}" + (f"; it is of {holders}" if holders else "")
+        message = f"{self._say_some(owners)} has no property {name.this!r}" + (
+            f"; it is of {holders}" if holders else ""
+        )
         known = self.known
         sampled = known.sampled_relation_properties if entity.relationship else known.sampled_properties
         doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
@@ -76,29 +82,56 @@ class _Names:
             kinds.MISPLACED_PROPERTY,
             message,
             span(name),
-            nearest(name.this, self._say_all(valid)),
+            self._nearest(name.this, self._keys(entity, owners)),
         )
 
-    def _holders(self, key: str) -> str:
-        nodes = self._say_all(label for label, keys in self.known.properties.items() if key in keys)
-        relations = self._say_all(name for name, keys in self.known.relation_properties.items() if key in keys)
-        return ", ".join([*nodes, *(f"the relation {name}" for name in relations)][:3])
+    def _unlabelled(self, entity: Entity, owners: frozenset[str] | None) -> bool:
+        """Whether it may be a node without a label, of which the schema does not know the properties."""
+        return not entity.relationship and self.known.unlabelled and (owners is None or "" in owners)
 
-    def _properties(self, entity: Entity, owner: str) -> frozenset[str]:
-        table = self.known.relation_properties if entity.relationship else self.known.properties
-        return table.get(owner, frozenset())
+    def _holders(self, key: str) -> str:
+        """Some of what has a property."""
+        if self._bearers is None:
+            self._bearers = defaultdict(list)
+            for label, keys in sorted(self.known.properties.items()):
+                for name in keys:
+                    self._bearers[name].append(self.known.spelling.get(label, label) or "nodes without a label")
+            for relation, keys in sorted(self.known.relation_properties.items()):
+                for name in keys:
+                    self._bearers[name].append(f"the relation {self.known.spelling.get(relation, relation)}")
+        return ", ".join(self._bearers[key][:3])
+
+    def _keys(self, entity: Entity, owners: frozenset[str]) -> frozenset[str]:
+        """All that nodes of some labels, or some relations, have."""
+        key = (entity.relationship, owners)
+        if key not in self._said_of:
+            table = self.known.relation_properties if entity.relationship else self.known.properties
+            self._said_of[key] = frozenset[str]().union(*(table.get(owner, ()) for owner in owners))
+        found: frozenset[str] = self._said_of[key]
+        return found
 
     def _owners(self, entity: Entity | None) -> frozenset[str] | None:
         """The labels or relations that an entity may have, or None where nothing is known of it."""
         found = self.domains.of(entity) if entity is not None else None
         if entity is None or not found:
             return None
-        names = frozenset[str]().union(*found)
-        return names if names <= (self.known.relations if entity.relationship else self.known.labels) else None
+        return found if found <= (self.known.relations if entity.relationship else self.known.labels) else None
+
+    def _nearest(self, name: str, valid: frozenset[str]) -> tuple[str, ...]:
+        return self.facts.nearest(name, valid, self.known.spelling)
 
     def _say_all(self, names: Iterable[str]) -> list[str]:
         """Names as the schema spells them, in order."""
         return sorted(self.known.spelling.get(name, name) for name in names)
+
+    def _say_some(self, names: frozenset[str], most: int = _NAMED) -> str:
+        """The first of some names, joined by "or"."""
+        key = (most, names)
+        if key not in self._said_of:
+            said = self._say_all(name or "a node without a label" for name in names)
+            rest = [f"{len(said) - most:,} more"] if len(said) > most else []
+            self._said_of[key] = " or ".join([*said[:most], *rest])
+        return str(self._said_of[key])
 
     def _say_triples(self, triples: Iterable[Triple]) -> tuple[str, ...]:
         """The first three triples, as a query would write them."""
@@ -106,9 +139,8 @@ class _Names:
         written = ((spelling.get(s, s), spelling.get(r, r), spelling.get(t, t)) for s, r, t in triples)
         return tuple(f"({s})-[:{r}]->({t})" for s, r, t in sorted(written)[:3])
 
-    def _say_ends(self, ends: Alternatives) -> str:
-        names = self._say_all(frozenset[str]().union(*(ends or ())))
-        return " or ".join(names[:3]) or "any node"
+    def _say_ends(self, ends: Labels) -> str:
+        return self._say_some(ends, 3) if ends else "any node"
 
     # --- relations between labels -----------------------------------------
 
@@ -116,17 +148,25 @@ class _Names:
         """Whether triples of the schema fit the relationships, alone and then with what their neighbours leave."""
         steps = [step for step in self.facts.steps if self.domains.readable(step)]
         misfits: set[int] = set()
-        for _ in range(_ROUNDS):
-            changed = False
-            for step in steps:
-                if id(step) in misfits:
+        beside: defaultdict[int, list[Step]] = defaultdict(list)
+        for step in steps:
+            for entity in (step.left, step.entity, step.right):
+                beside[id(entity)].append(step)
+        waiting = {id(step) for step in steps}
+        for sweep in range(_SWEEPS):
+            # To and fro, so that what one end of a path says reaches the other in one sweep.
+            for step in reversed(steps) if sweep % 2 else steps:
+                if id(step) not in waiting:
                     continue
-                if not self.domains.fit(step):
-                    misfits.add(id(step))
+                waiting.remove(id(step))
+                if not self.domains.fits(step):
                     self._misfit(step)
-                else:
-                    changed = self.domains.narrow(step) or changed
-            if not changed:
+                    misfits.add(id(step))
+                    continue
+                changed = self.domains.narrow(step)
+                touched = {id(other) for entity in changed for other in beside[id(entity)]}
+                waiting |= touched - misfits if step.left is step.right else touched - misfits - {id(step)}
+            if not waiting:
                 break
 
     def _misfit(self, step: Step) -> None:
@@ -135,24 +175,45 @@ class _Names:
         # Ladybug's nodes bear one label each.
         second = self.facts.dialect != "ladybug" and self.domains.doubtful(step)
         severity = WARNING if second or self.domains.sampled(step) else ERROR
-        names = self._say_all(relations)
-        if step.relationship.direction is not Direction.BOTH and self.domains.fit(step, turned=True):
-            ways = self._say_triples(self.domains.fitting(step, turned=True)) or self._say_triples(
-                triple for triple in self.known.triples if triple[1] in relations
+        names = " or ".join(self._say_all(relations)) if typed else ""
+        if step.relationship.direction is not Direction.BOTH and self.domains.fits(step, turned=True):
+            ways = (
+                self._ends(relations) if is_long(step) else self._say_triples(self.domains.fitting(step, turned=True))
             )
-            what = f"{' or '.join(names)} goes" if typed else "what joins these goes"
-            message = f"{what} the other way: {', '.join(ways)}"
+            message = f"{names if typed else 'what joins these'} goes the other way: {', '.join(ways)}"
             self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return
         left, right = self._say_ends(self.domains.of(step.left)), self._say_ends(self.domains.of(step.right))
-        between = self._say_all({relation for _, relation, _ in self.domains.joining(step)})
-        if typed:
-            ends = self._say_triples(triple for triple in self.known.triples if triple[1] in relations)
-            message = f"{' or '.join(names)} does not join {left} and {right}; it joins {', '.join(ends)}"
+        between = self.domains.joining(step)
+        ends = ", ".join(self._ends(relations))
+        if is_long(step):
+            message = f"no path of {_length(step)} joins {left} and {right}"
+            message += f" by {names}, which joins {ends}" if typed else ""
+        elif typed:
+            message = f"{names} does not join {left} and {right}; it joins {ends}"
         else:
             message = f"no relation joins {left} and {right}"
-        suggestions = (nearest(names[0], between) if typed else ()) or tuple(between[:3])
+        suggestions = (self._nearest(self._say_all(relations)[0], between) if typed else ()) or tuple(
+            self._say_all(between)[:3]
+        )
         self.facts.add(severity, kinds.WRONG_ENDS, message, _place(step), suggestions)
+
+    def _ends(self, relations: frozenset[str]) -> tuple[str, ...]:
+        """Some of what the relations join."""
+        key = ("ends", relations)
+        if key not in self._said_of:
+            by_relation = self.known.by_relation
+            self._said_of[key] = self._say_triples(t for name in relations for t in by_relation.get(name, ()))
+        found: tuple[str, ...] = self._said_of[key]
+        return found
+
+
+def _length(step: Step) -> str:
+    """How long a path is, in words."""
+    least, most = hops(step)
+    if most is None:
+        return f"{least} or more"
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _place(step: Step) -> tuple[int, int]:

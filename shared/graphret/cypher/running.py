@@ -56,7 +56,7 @@ def run_checked(
     schema
         What its labels, relations and properties are held against; without one only its form is checked.
     timeout
-        Seconds after which the database gives up, for planning the query and running it together.
+        Seconds for checking the query, planning it and running it together; the database gives up after what is left.
     max_rows
         At most this many rows are read; `Rows.truncated` says whether there were more.
     functions, procedures
@@ -72,9 +72,9 @@ def run_checked(
     InvalidInput
         When the store answers no Cypher, or an option is out of its range.
     """
-    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
     started = monotonic()
-    _require_reading(store.explain(query, timeout=timeout), report)
+    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    _require_reading(store.explain(query, timeout=_left(timeout, started)), report)
     return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
@@ -90,9 +90,9 @@ async def arun_checked(
     procedures: Collection[str] = (),
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
-    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
     started = monotonic()
-    _require_reading(await store.explain(query, timeout=timeout), report)
+    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    _require_reading(await store.explain(query, timeout=_left(timeout, started)), report)
     return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
@@ -121,10 +121,10 @@ def _check(
 
 
 def _left(timeout: float, started: float) -> float:
-    """The seconds of a time-out that planning left."""
+    """The seconds of a time-out that checking and planning left."""
     left = timeout - (monotonic() - started)
     if left <= 0:
-        raise QueryTimeout(f"the query took longer than {timeout:g} s to plan")
+        raise QueryTimeout(f"the query took longer than {timeout:g} s to check and plan")
     return left
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
-from cypherast.lexer import TokenKind
 
 from graphret.cypher.grammar.patterns import Patterns
 from graphret.cypher.tree import Paren, Subquery
@@ -106,18 +106,22 @@ class Brackets(Patterns):
 
     def _pattern_ahead(self) -> bool:
         """Whether the bracket that opens here closes before what may be a relationship."""
-        depth, ahead = 0, 0
-        while (token := self._now(ahead)).kind is not TokenKind.EOF:
-            if token.operator in ("(", "[", "{"):
-                depth += 1
-            elif token.operator in (")", "]", "}"):
-                depth -= 1
-                if depth == 0:
-                    break
-            ahead += 1
+        ahead = self._closings.get(self._i, len(self.placed)) - self._i
         if self._is("<", ahead + 1):
             ahead += 1
         return self._is("-", ahead + 1) and (self._is("[", ahead + 2) or self._is("-", ahead + 2))
+
+    @cached_property
+    def _closings(self) -> dict[int, int]:
+        """Where what closes each opening bracket stands, of whatever kind it is."""
+        opened: list[int] = []
+        found: dict[int, int] = {}
+        for i, token in enumerate(self.placed):
+            if token.operator in ("(", "[", "{"):
+                opened.append(i)
+            elif token.operator in (")", "]", "}") and opened:
+                found[opened.pop()] = i
+        return found
 
     # --- subqueries -------------------------------------------------------
 

@@ -15,7 +15,6 @@ from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.procedures import PROCEDURES
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
-from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import Chain, Finish, Page, Subquery, variable_name, walk, without_parens
 
 _UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
@@ -99,7 +98,8 @@ class Clauses(Expressions, Patterns, Projections):
         paths = clause.pattern.paths
         self.declare_paths(paths, scope)
         self.inspect_paths(paths, scope)
-        self.facts.matches.append((clause, frozenset(before)))
+        named = {node.this for node in walk(clause.pattern) if isinstance(node, ast.Identifier)}
+        self.facts.matches.append((clause, frozenset(named & before.keys())))
         if len(paths) > 1 and any(path.args.get("selector") for path in paths) and self.strict:
             message = "a path with a selector such as SHORTEST 1 must be the only one of its MATCH"
             self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
@@ -114,7 +114,7 @@ class Clauses(Expressions, Patterns, Projections):
         for name in names:
             if name not in scope:
                 message = f"the variable {name!r} is not defined"
-                self.facts.error(kinds.UNDEFINED_VARIABLE, message, clause, nearest(name, scope))
+                self.facts.error(kinds.UNDEFINED_VARIABLE, message, clause, self.facts.nearest(name, scope))
 
     def _labels_of_condition(self, where: AstNode, scope: Scope) -> None:
         """``WHERE n:A AND …`` says as much of n as ``(n:A)``."""
@@ -187,7 +187,7 @@ class Clauses(Expressions, Patterns, Projections):
         if known is not None and self.strict:
             if field.this not in known.fields:
                 message = f"{clause.name} yields no {field.this!r}"
-                suggestions = nearest(field.this, known.fields)
+                suggestions = self.facts.nearest(field.this, known.fields)
                 self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
             else:
                 kind = known.fields[field.this]

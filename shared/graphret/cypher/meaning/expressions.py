@@ -31,7 +31,6 @@ from graphret.cypher.meaning.values import (
     union,
     words,
 )
-from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import (
     Chain,
     IsTyped,
@@ -106,7 +105,7 @@ class Expressions(Operators, Calls, Walk):
             message = f"{name!r} cannot be used here: after DISTINCT or an aggregation only what was returned is known"
             self.facts.error(kinds.OUT_OF_SCOPE, message, node)
         else:
-            suggestions = nearest(name, [*scope, *self.hidden])
+            suggestions = self.facts.nearest(name, [*scope, *self.hidden])
             self.facts.error(kinds.UNDEFINED_VARIABLE, f"the variable {name!r} is not defined", node, suggestions)
         return ANYTHING
 

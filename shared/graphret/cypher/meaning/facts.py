@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from cypherast import ast
@@ -9,7 +10,11 @@ from cypherast.ast import AstNode
 
 from graphret.cypher.meaning.values import Entity, Kind
 from graphret.cypher.report import ERROR, WARNING, Finding
+from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import Name, span
+
+#: With how many valid names those of one query that are not are compared, before the rest get no suggestions.
+COMPARED = 30_000
 
 Scope = dict[str, Kind]
 
@@ -44,6 +49,7 @@ class Facts:
     steps: list[Step] = field(default_factory=list)
     properties: list[PropertyUse] = field(default_factory=list)
     _known: set[tuple[int, str, str]] = field(default_factory=set)
+    _compared: int = 0
     matches: list[tuple[ast.Match, frozenset[str]]] = field(default_factory=list)
 
     def error(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
@@ -65,6 +71,13 @@ class Facts:
         before = self.query[:start]
         line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
         self.findings.append(Finding(severity, kind, message, start, end, line, column, suggestions))
+
+    def nearest(self, name: str, valid: Collection[str], spelling: Mapping[str, str] | None = None) -> tuple[str, ...]:
+        """The valid names most like one that is not, as they are spelt; none after `COMPARED` comparisons."""
+        self._compared += len(valid)
+        if self._compared > COMPARED:
+            return ()
+        return nearest(name, (spelling.get(known, known) for known in valid) if spelling else valid)
 
     def text(self, node: AstNode) -> str:
         """The text of a node, as written."""

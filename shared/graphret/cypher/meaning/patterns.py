@@ -21,7 +21,6 @@ from graphret.cypher.meaning.values import (
     list_of,
     words,
 )
-from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
@@ -112,7 +111,7 @@ class Patterns(Walk):
             elif variable is not None and variable.this not in scope and self.strict:
                 kind = kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
                 message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
-                self.facts.error(kind, message, variable, nearest(variable.this, scope))
+                self.facts.error(kind, message, variable, self.facts.nearest(variable.this, scope))
             if getattr(element, "where", None) is not None and self.strict:
                 message = "a WHERE within the brackets may only stand in MATCH or in a comprehension"
                 self.facts.error(kinds.INVALID_PATTERN, message, element.where)

@@ -1,0 +1,132 @@
+"""What the guard knows of a schema, laid out so that a query is held against it in little time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import lru_cache
+
+from graphret.schema import GraphSchema
+
+Triple = tuple[str, str, str]
+#: By the label of one end and the relation, the labels of the other end.
+Joins = Mapping[str, Mapping[str, frozenset[str]]]
+
+_SCHEMAS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """The names of a schema, of which of them it may not know all, and its triples by their parts.
+
+    An empty label stands for nodes that have none.
+    """
+
+    labels: frozenset[str]
+    relations: frozenset[str]
+    properties: dict[str, frozenset[str]]
+    relation_properties: dict[str, frozenset[str]]
+    all_properties: frozenset[str]
+    sampled_names: bool
+    sampled_relations: AbstractSet[str]
+    sampled_properties: AbstractSet[str]
+    sampled_relation_properties: AbstractSet[str]
+    fold: Callable[[str], str]
+    spelling: dict[str, str]
+    by_relation: Mapping[str, list[Triple]]
+    leaving: Joins
+    entering: Joins
+    linked: frozenset[str]
+
+    @classmethod
+    def of(cls, schema: GraphSchema, dialect: str) -> Known:
+        """The names of this schema; in small letters for Ladybug, which does not tell them apart.
+
+        They are kept for the next query: a schema is checked against thousands of times, and does not change.
+        """
+        return _known(_Same(schema), dialect)
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether there are nodes without a label of which the schema does not know the properties."""
+        return "" in self.sampled_properties or ("" in self.linked and "" not in self.properties)
+
+
+class _Same:
+    """A schema as a key: equal to itself alone, since what it holds cannot be hashed."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: GraphSchema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+
+@lru_cache(_SCHEMAS)
+def _known(same: _Same, dialect: str) -> Known:
+    schema = same.schema
+    fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
+    spelling: dict[str, str] = {}
+    if dialect == "ladybug":
+        spelling = _spelling(schema)
+        schema = _folded(schema)
+    properties = {label: frozenset(of_label) for label, of_label in schema.properties.items()}
+    relation_properties = {name: frozenset(of_name) for name, of_name in schema.relation_properties.items()}
+    by_relation: dict[str, list[Triple]] = defaultdict(list)
+    leaving: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    entering: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for triple in schema.relations:
+        source, relation, target = triple
+        by_relation[relation].append(triple)
+        leaving[source][relation].add(target)
+        entering[target][relation].add(source)
+    linked = frozenset(leaving) | frozenset(entering)
+    return Known(
+        frozenset(schema.labels) | frozenset(properties) | linked,
+        frozenset(schema.relation_names),
+        properties,
+        relation_properties,
+        frozenset[str]().union(*properties.values(), *relation_properties.values()),
+        schema.sampled_names,
+        schema.sampled_relations,
+        schema.sampled_properties,
+        schema.sampled_relation_properties,
+        fold,
+        spelling,
+        dict(by_relation),
+        _frozen(leaving),
+        _frozen(entering),
+        linked,
+    )
+
+
+def _frozen(joins: Mapping[str, Mapping[str, set[str]]]) -> Joins:
+    return {label: {name: frozenset(ends) for name, ends in found.items()} for label, found in joins.items()}
+
+
+def _spelling(schema: GraphSchema) -> dict[str, str]:
+    names = [*schema.labels, *(name for triple in schema.relations for name in triple)]
+    for table in (schema.properties, schema.relation_properties):
+        names += [name for owner, found in table.items() for name in (owner, *found)]
+    return {name.lower(): name for name in names}
+
+
+def _folded(schema: GraphSchema) -> GraphSchema:
+    return GraphSchema(
+        {label.lower(): n for label, n in schema.labels.items()},
+        {(s.lower(), r.lower(), t.lower()): n for (s, r, t), n in schema.relations.items()},
+        {label.lower(): {k.lower(): p for k, p in found.items()} for label, found in schema.properties.items()},
+        {name.lower(): {k.lower(): p for k, p in found.items()} for name, found in schema.relation_properties.items()},
+        schema.sampled,
+        schema.sampled_names,
+        {name.lower() for name in schema.sampled_relations},
+        {label.lower() for label in schema.sampled_properties},
+        {name.lower() for name in schema.sampled_relation_properties},
+    )

@@ -1,0 +1,114 @@
+"""Paths of several hops, held against the chains of triples that a schema has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from graphret.cypher import check, kinds
+from graphret.cypher.report import Finding
+from graphret.schema import GraphSchema
+
+SCHEMA = GraphSchema(
+    {"Person": 50, "Movie": 20, "Genre": 5, "Place": 3},
+    {
+        ("Person", "ACTED_IN", "Movie"): 80,
+        ("Movie", "IN_GENRE", "Genre"): 3,
+        ("Person", "KNOWS", "Person"): 4,
+        ("Place", "WITHIN", "Genre"): 1,
+    },
+)
+#: A cycle of 7 labels.
+CYCLE = GraphSchema({f"C{i}": 1 for i in range(7)}, {(f"C{i}", "NEXT", f"C{(i + 1) % 7}"): 1 for i in range(7)})
+
+
+def ends(query: str, schema: GraphSchema = SCHEMA, dialect: str = "neo4j") -> list[Finding]:
+    return [f for f in check(query, schema, dialect=dialect).findings if f.kind in kinds.MISPLACED_NAMES]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH p = shortestPath((a:Person {x: 1})-[:ACTED_IN*]-(b:Person)) RETURN p LIMIT 1",
+        "MATCH (:Person)-[:ACTED_IN*2]-(b:Person) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN*..4]-(b:Person) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN]-{2}(b:Person) RETURN b",
+        "MATCH (:Movie)-[:IN_GENRE*2]-(b:Movie) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN|IN_GENRE*1..3]-(b:Person) RETURN b",
+        "MATCH (:Person)-[*2..3]-(b:Genre) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN|IN_GENRE*2]->(b:Genre) RETURN b",
+        "MATCH (:Genre)<-[:ACTED_IN|IN_GENRE*2]-(b:Person) RETURN b",
+        "MATCH (:Person)-[:KNOWS|ACTED_IN*5..9]->(b:Movie) RETURN b",
+        "MATCH (:Person)-[:KNOWS*100]->(b:Person) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN*0..1]->(b:Person) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN]->*(b:Genre) RETURN b",
+        "MATCH (:Person)-[:ACTED_IN*2]-()-[:ACTED_IN]->(b:Movie) RETURN b",
+        "MATCH (:Person&!Genre)-[*2]->(b:Genre|Place) RETURN b",
+    ],
+)
+def test_a_path_for_which_there_is_a_chain_of_triples_is_none_to_complain_of(query: str) -> None:
+    assert ends(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("MATCH (:Person)-[:ACTED_IN*2]->(b:Person) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[:ACTED_IN*2]->(b) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[:ACTED_IN]->{2,}(b:Movie) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[:ACTED_IN*3]-(b:Person) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[:ACTED_IN*2..4]-(b:Genre) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[*1]-(b:Genre) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Person)-[*]->(b:Place) RETURN b", kinds.WRONG_ENDS),
+        ("MATCH (:Movie)-[:ACTED_IN*1..2]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
+        ("MATCH (:Genre)-[:ACTED_IN|IN_GENRE*2]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
+        ("MATCH (:Genre)-[*]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
+    ],
+)
+def test_a_path_for_which_there_is_none_is_an_error(query: str, kind: str) -> None:
+    (finding,) = ends(query)
+    assert (finding.kind, finding.severity) == (kind, "error")
+    (sampled,) = ends(query, replace(SCHEMA, sampled=True))
+    assert (sampled.kind, sampled.severity) == (kind, "warning")
+
+
+@pytest.mark.parametrize(
+    ("path", "fits"),
+    [
+        ("(:C0)-[*7]->(:C0)", True),
+        ("(:C0)-[*6]->(:C0)", False),
+        ("(:C0)-[*1..6]->(:C0)", False),
+        ("(:C0)-[*20..21]->(:C0)", True),
+        ("(:C0)-[*22..27]->(:C0)", False),
+        ("(:C0)-[*2]-(:C0)", True),
+        ("(:C0)-[*3]-(:C0)", False),
+        ("(:C0)-[*7]-(:C0)", True),
+        # Of so long a path the hops are not followed one by one, and what any longer one may reach counts.
+        ("(:C0)-[*1000000]->(:C0)", True),
+        ("(:C0)-[*1000000..]-(:C3)", True),
+    ],
+)
+def test_hops_are_counted(path: str, fits: bool) -> None:
+    assert (ends(f"MATCH {path} RETURN 1", CYCLE) == []) == fits
+
+
+def test_a_path_that_joins_nothing_is_named_with_its_length() -> None:
+    (finding,) = ends("MATCH (a:Person)-[:ACTED_IN*2..3]->(b:Person) RETURN b")
+    assert finding.message == (
+        "no path of 2 to 3 joins Person and Person by ACTED_IN, which joins (Person)-[:ACTED_IN]->(Movie)"
+    )
+
+
+@pytest.mark.parametrize("bounds", ["* SHORTEST", "* SHORTEST 1..3", "*", "*2..2"])
+def test_ladybugs_paths(bounds: str) -> None:
+    assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Person) RETURN b", dialect="ladybug") == []
+    assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Genre) RETURN b", dialect="ladybug") != []
+
+
+def test_all_of_many_labels_count() -> None:
+    labels = [f"L{i:03}" for i in range(200)]
+    schema = GraphSchema(dict.fromkeys(labels, 1), {("L199", "R", "L000"): 1})
+    assert ends(f"MATCH (n:{'|'.join(labels)})-[:R]->(m) RETURN m", schema) == []
+    assert ends("MATCH (n:!L005)-[:R]->(m) RETURN m", schema) == []
+    assert ends(f"MATCH (n:{'|'.join(labels[:199])})-[:R]->(m) RETURN m", schema) != []

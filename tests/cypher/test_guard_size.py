@@ -1,0 +1,121 @@
+"""Queries and schemas of any size: the work is bounded, and what is too long is refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from graphret.cypher import check, domains, kinds
+from graphret.cypher.check import MOST_CHARACTERS
+from graphret.cypher.known import Known
+from graphret.cypher.meaning.facts import COMPARED
+from graphret.schema import GraphSchema, PropertySchema
+
+LABELS = [f"L{i}" for i in range(300)]
+SCHEMA = GraphSchema(
+    dict.fromkeys(LABELS, 1),
+    {(f"L{i}", f"R{j}", f"L{(i * 7 + j) % 300}"): 1 for i in range(300) for j in range(10)},
+    {label: {"name": PropertySchema("STRING")} for label in LABELS},
+)
+
+
+def chain(hops: int, arrow: str = "-->") -> str:
+    return f"MATCH {arrow.join(f'(a{i})' for i in range(hops + 1))} RETURN a0.name LIMIT 1"
+
+
+@pytest.mark.parametrize("arrow", ["-->", "--", "-[:R1|R2]->", "-[*2..5]-"])
+def test_the_triples_are_asked_a_few_times_only(arrow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def counted(original: Any) -> Any:
+        def count(*given: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return original(*given)
+
+        return count
+
+    monkeypatch.setattr(domains, "_join", counted(domains._join))
+    monkeypatch.setattr(domains, "_walked", counted(domains._walked))
+    assert check(chain(400, arrow), SCHEMA).ok
+    assert asked < 60
+
+
+def test_a_schema_is_laid_out_once() -> None:
+    assert Known.of(SCHEMA, "neo4j") is Known.of(SCHEMA, "neo4j")
+    assert Known.of(SCHEMA, "ladybug") is not Known.of(SCHEMA, "neo4j")
+    other = GraphSchema({"A": 1}, {})
+    assert Known.of(other, "neo4j").labels == {"A"}
+
+
+def test_what_neighbours_leave_travels_along_a_path_of_any_length() -> None:
+    labels = [f"C{i}" for i in range(40)]
+    schema = GraphSchema(
+        dict.fromkeys(labels, 1),
+        {(f"C{i}", "NEXT", f"C{i + 1}"): 1 for i in range(39)},
+        {label: {f"p{label}": PropertySchema("STRING")} for label in labels},
+    )
+    path = "-->".join(f"(a{i}{':C39' if i == 30 else ''})" for i in range(31))
+    assert check(f"MATCH {path} RETURN a0.pC9 LIMIT 1", schema).ok
+    assert not check(f"MATCH {path} RETURN a0.pC8 LIMIT 1", schema).ok
+
+
+def test_a_query_that_is_too_long_is_refused() -> None:
+    long = f"RETURN '{'x' * MOST_CHARACTERS}'"
+    for schema in (None, SCHEMA):
+        (finding,) = check(long, schema).errors
+        assert finding.kind == kinds.TOO_LONG
+        assert "50,009 characters" in finding.message
+    assert check(f"RETURN '{'x' * (MOST_CHARACTERS - 9)}'").ok
+
+
+def test_a_query_with_too_many_relationships_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["graphret.cypher.check"], "MOST_RELATIONSHIPS", 20)
+    assert check(f"MATCH {'-->'.join(['()'] * 21)} RETURN 1", SCHEMA).ok
+    for query in (f"MATCH {'-->'.join(['()'] * 22)} RETURN 1", f"MATCH {', '.join(['()--()'] * 21)} RETURN 1"):
+        (finding,) = check(query, SCHEMA).errors
+        assert (finding.kind, "21 relationships" in finding.message) == (kinds.TOO_LONG, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"RETURN {'(' * 3000}1{')' * 3000}",
+        f"RETURN {'[' * 2000}{']' * 2000}",
+        f"RETURN {'NOT ' * 5000}true",
+        f"MATCH (n:{'!(' * 2000}L1{')' * 2000}) RETURN n",
+        f"MATCH (n) WHERE {'EXISTS { MATCH (n) WHERE ' * 400}true{' }' * 400} RETURN n",
+        f"RETURN {'CASE WHEN true THEN ' * 900}1{' END' * 900}",
+        f"MATCH (n) RETURN n{'.a' * 3000}",
+        " UNION ".join(["RETURN 1 AS a"] * 2000),
+    ],
+)
+def test_what_is_nested_too_deeply_is_an_error(query: str) -> None:
+    (finding,) = check(query, SCHEMA).errors
+    assert (finding.kind, finding.message) == (kinds.SYNTAX, "Nested too deeply to be read")
+
+
+def test_only_so_many_names_are_compared() -> None:
+    few = len(LABELS)
+    wrong = [f"Lx{i}" for i in range(COMPARED // few + 5)]
+    errors = check(f"MATCH {', '.join(f'(:{label})' for label in wrong)} RETURN 1", SCHEMA).errors
+    assert [f.kind for f in errors] == [kinds.UNKNOWN_LABEL] * len(wrong)
+    assert errors[0].suggestions
+    assert not errors[-1].suggestions
+
+
+def test_messages_stay_short() -> None:
+    (finding,) = check("MATCH (n:!L0)-->() RETURN n.titel", SCHEMA).errors
+    assert len(finding.message) < 200
+    schema = GraphSchema(SCHEMA.labels, {}, {**SCHEMA.properties, "Z": {"title": PropertySchema("STRING")}})
+    (finding,) = check(f"MATCH (n:{'|'.join(LABELS)}) RETURN n.title", schema).errors
+    assert finding.message.endswith("or 290 more has no property 'title'; it is of Z")
+
+
+def test_paths_that_share_variables_in_a_row_are_no_cartesian_product() -> None:
+    joined = ", ".join(f"(a{i})-->(a{i + 1})" for i in reversed(range(50)))
+    assert check(f"MATCH {joined} RETURN count(*)").warnings == []
+    apart = check(f"MATCH {joined}, (z) RETURN count(*)").warnings
+    assert [f.kind for f in apart] == [kinds.CARTESIAN_PRODUCT]
