@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import (
     EDGE_COLUMNS,
@@ -14,10 +13,13 @@ from graphret.stores.ladybug.names import (
     OVERFLOW,
     UNLABELLED,
     column_of,
+    comment_of,
     folded,
     literal,
+    named_in,
     property_of,
     quoted,
+    require_name,
 )
 
 
@@ -40,7 +42,9 @@ class NodeTable:
     Parameters
     ----------
     name
-        Its name, the primary label of its nodes.
+        Its name, by which queries know the nodes.
+    label
+        Their primary label, empty where they have none: the name, but for names that no two tables can have.
     number
         The number that the database gave it.
     columns
@@ -56,6 +60,7 @@ class NodeTable:
     """
 
     name: str
+    label: str
     number: int
     columns: dict[str, str]
     key: str
@@ -88,9 +93,10 @@ class NodeTable:
 
 @dataclass(frozen=True, slots=True)
 class RelationTable:
-    """A table of edges: its name is their relation, and `pairs` the node tables that they join."""
+    """A table of edges: what queries call it, their relation, and in `pairs` the node tables that they join."""
 
     name: str
+    relation: str
     columns: dict[str, str]
     pairs: tuple[tuple[str, str], ...]
 
@@ -124,38 +130,38 @@ class Catalog:
         """Ask the database."""
         nodes: dict[str, NodeTable] = {}
         relations: dict[str, RelationTable] = {}
-        for number, name, kind, *_ in sorted(session.rows("CALL show_tables() RETURN *")):
+        for number, name, kind, _, comment in sorted(session.rows("CALL show_tables() RETURN *")):
             info = session.rows(f"CALL table_info({literal(name)}) RETURN *")
             columns = {row[1]: row[2] for row in info}
             if kind == "NODE":
                 key = next((row[1] for row in info if row[4] is True), "")
-                nodes[name] = _node_table(name, number, columns, key, layout)
+                label = named_in(comment, relation=False)
+                if label is None:
+                    label = "" if name == UNLABELLED else name
+                nodes[name] = _node_table(name, label, number, columns, key, layout)
             elif kind == "REL":
                 pairs = session.rows(f"CALL show_connection({literal(name)}) RETURN *")
-                relations[name] = RelationTable(name, columns, tuple((row[0], row[1]) for row in pairs))
+                relation = named_in(comment, relation=True) or name
+                relations[name] = RelationTable(name, relation, columns, tuple((row[0], row[1]) for row in pairs))
         return cls(nodes, relations)
 
     def numbered(self) -> dict[int, NodeTable]:
         """The tables of nodes by their numbers."""
         return {table.number: table for table in self.nodes.values()}
 
-    def table_of(self, label: str) -> str:
-        """Return the name of the table of a primary label."""
-        return label or UNLABELLED
+    def related(self, relations: Collection[str] | None) -> list[RelationTable]:
+        """Return the tables of some relations, or all; a name that is none may be what queries call one."""
+        tables = [*self.relations.values()]
+        if relations is None:
+            return tables
+        there = {table.relation for table in tables}
+        return [t for t in tables if t.relation in relations or (t.name in relations and t.name not in there)]
 
-    def require_free(self, name: str, what: str, *, relation: bool) -> None:
-        """Raise an `InvalidInput` that begins with `what` if another table takes the place of this one."""
-        same = self.relations if relation else self.nodes
-        if name in same:
-            return
-        for kind, tables in (("label", self.nodes), ("relation", self.relations)):
-            for other in tables:
-                if folded(other) == folded(name):
-                    raise InvalidInput(
-                        f"{what}: a Ladybug database has no room for the {'relation' if relation else 'label'} "
-                        f"{name[:80]!r} beside the {kind} {other[:80]!r}: it does not tell upper from lower case, "
-                        "and a label from a relation"
-                    )
+    def labels_of(self, labels: Iterable[str]) -> list[str]:
+        """Return labels, and for a name that queries call a table by, its label too."""
+        given = [*labels]
+        called = (table.label for table in self.nodes.values() if table.label and table.name in given)
+        return [*dict.fromkeys([*given, *called])]
 
     def conflicted(self) -> set[str]:
         """The tables of nodes with a column that has another type in another table.
@@ -170,16 +176,57 @@ class Catalog:
         return {t.name for t in self.nodes.values() if any(folded(column) in mixed for column in t.columns)}
 
 
-def _node_table(name: str, number: int, columns: dict[str, str], key: str, layout: Layout) -> NodeTable:
+class TableNames:
+    """The table of each label and each relation, of those that are yet to be made too.
+
+    A table has the name of its label or relation. Where another table has that, whatever the case of its letters, for
+    labels and relations share one space of names, an underscore follows it; and one stands for each dot, which the
+    database does not take. The table's comment then says what it is of.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._tables = {(False, table.label): table.name for table in catalog.nodes.values()}
+        self._tables |= {(True, table.relation): table.name for table in catalog.relations.values()}
+        self._taken = {folded(name) for name in (*catalog.nodes, *catalog.relations)}
+        self._comments: dict[str, str] = {}
+
+    def of(self, name: str, what: str, *, relation: bool = False) -> str:
+        """Return the table of a label, or of a relation.
+
+        Raises
+        ------
+        InvalidInput
+            Begins with `what`; when no table can have a name that is made of this one.
+        """
+        key = relation, name
+        if key not in self._tables:
+            require_name(name or UNLABELLED, f"{what}, {'relation' if relation else 'label'}")
+            free = name.replace(".", "_") or UNLABELLED
+            while folded(free) in self._taken or (name and folded(free) == UNLABELLED):
+                free += "_"
+            self._taken.add(folded(free))
+            self._tables[key] = free
+            if free != (name or UNLABELLED):
+                self._comments[free] = comment_of(name, relation=relation)
+        return self._tables[key]
+
+    def comment(self, table: str) -> Iterable[str]:
+        """Return the statement that says what a new table is of, where its name does not."""
+        if table in self._comments:
+            yield f"COMMENT ON TABLE {quoted(table)} IS {literal(self._comments[table])}"
+
+
+def _node_table(name: str, label: str, number: int, columns: dict[str, str], key: str, layout: Layout) -> NodeTable:
     native = key == "id" and all(columns.get(column) == kind for column, kind in NODE_COLUMNS.items())
     if native and layout == Layout():
-        return NodeTable(name, number, columns, key, True, "id", "name", "text")
+        return NodeTable(name, label, number, columns, key, True, "id", "name", "text")
 
     def present(column: str | None) -> str | None:
         return column if column in columns else None
 
     return NodeTable(
         name,
+        label,
         number,
         columns,
         key,

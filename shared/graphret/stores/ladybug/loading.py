@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.storage import Records, Strings
-from graphret.stores.ladybug.catalog import Catalog, NodeTable
+from graphret.stores.ladybug.catalog import Catalog, NodeTable, TableNames
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, literal, quoted, require_table_name
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, literal, quoted
 from graphret.stores.ladybug.values import arrow_array
 from graphret.stores.memory import Graph
 
@@ -66,11 +66,14 @@ class _Loader:
         self.session = session
         self.graph = graph
         self.nested = nested
-        self.made = Catalog()
         self.catalog = catalog
         self.ids = _strings(graph.nodes.ids)
         nodes = graph.nodes
-        primary = [catalog.table_of(labels[0] if labels else "") for labels in nodes.label_sets]
+        self.names = TableNames(catalog)
+        primary = [""] * len(nodes.label_sets)
+        for number, first in zip(*np.unique(nodes.labels, return_index=True), strict=True):
+            labels = nodes.label_sets[number]
+            primary[number] = self.names.of(labels[0] if labels else "", f"node {nodes.ids[int(first)]!r}")
         self.tables = sorted(set(primary))
         code_of = {table: code for code, table in enumerate(self.tables)}
         codes = np.asarray([code_of[table] for table in primary], dtype=np.int64)
@@ -86,8 +89,6 @@ class _Loader:
             chosen = np.flatnonzero(self.table == code)
             if not len(chosen):
                 continue
-            first = f"node {nodes.ids[int(chosen[0])]!r}"
-            self._require(table, first, relation=False)
             known = self.catalog.nodes.get(table)
             columns = self._columns(
                 nodes.properties,
@@ -102,6 +103,7 @@ class _Loader:
             else:
                 listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in kinds.items())
                 self.session.do(f"CREATE NODE TABLE {quoted(table)} ({listed}, PRIMARY KEY (id))")
+                self._run(self.names.comment(table))
             for part in _parts(chosen):
                 own = [column.take(part).cast(pa.string()) for column in (self.ids, names, texts)]
                 labels = label_sets.take(pa.array(nodes.labels[part]))
@@ -133,10 +135,10 @@ class _Loader:
         def what(i: int) -> str:
             return f"edge {ids[int(edges.source[i])]!r} to {ids[int(edges.target[i])]!r}"
 
-        for relation, found in spans.items():
+        for name, found in spans.items():
             if between is not None:
                 between()
-            self._require(relation, what(int(found[0][2][0])), relation=True)
+            relation = self.names.of(name, what(int(found[0][2][0])), relation=True)
             every = np.concatenate([chosen for *_, chosen in found])
             columns = self._columns(edges.properties, every, EDGE_COLUMNS, what, self.catalog.relations.get(relation))
             kinds = columns.final()
@@ -167,6 +169,7 @@ class _Loader:
             ends = ", ".join(f"FROM {quoted(a)} TO {quoted(b)}" for a, b in pairs)
             listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in kinds.items())
             self.session.do(f"CREATE REL TABLE {quoted(relation)} ({ends}, {listed})")
+            self._run(self.names.comment(relation))
             return
         self._run(columns.statements(relation))
         self._run(
@@ -178,12 +181,6 @@ class _Loader:
     def _run(self, statements: Any) -> None:
         for statement in statements:
             self.session.do(statement)
-
-    def _require(self, name: str, what: str, *, relation: bool) -> None:
-        require_table_name(name, f"{what}, {'relation' if relation else 'label'}")
-        for catalog in (self.catalog, self.made):
-            catalog.require_free(name, what, relation=relation)
-        (self.made.relations if relation else self.made.nodes)[name] = None  # type: ignore[assignment]
 
     def _columns(
         self, records: Records, chosen: NDArray[np.int64], own: dict[str, str], what: Any, known: Any

@@ -15,6 +15,7 @@ OVERFLOW = "properties"
 UNLABELLED = "_unlabelled"
 
 _PREFIX = "properties."
+_COMMENTS = ("graphret label: ", "graphret relation: ")
 _RESERVED = frozenset(
     {*NODE_COLUMNS, *EDGE_COLUMNS, OVERFLOW, "_id", "_label", "_src", "_dst", "_nodes", "_rels", "from", "to", "*"}
 )
@@ -59,11 +60,15 @@ def require_name(name: str, what: str) -> str:
     return name
 
 
-def require_table_name(name: str, what: str) -> str:
-    """Return a name that a table can have; besides the others, the database takes what is before a dot for another."""
-    if "." in name:
-        raise InvalidInput(f"{what}: {name[:80]!r} has a dot, which no table of a Ladybug database can have")
-    return require_name(name, what)
+def comment_of(name: str, *, relation: bool) -> str:
+    """Return the comment of a table that is not named like its label or relation."""
+    return _COMMENTS[relation] + name
+
+
+def named_in(comment: str, *, relation: bool) -> str | None:
+    """Return the label or relation that the comment of a table names, `None` where it names none."""
+    head = _COMMENTS[relation]
+    return comment[len(head) :] if comment.startswith(head) else None
 
 
 def is_text(value: str) -> bool:

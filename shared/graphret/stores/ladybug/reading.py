@@ -105,15 +105,16 @@ class Reader:
         require_direction(direction)
         require_limit(limit)
         wanted = require_names("relations", relations)
-        other = both(self._restriction, _bearing(labels, where))
+        named, condition = require_names("labels", labels), Where.parse(where)
         anchors = [*dict.fromkeys(_require_ids(ids))]
         found: dict[tuple[Any, ...], Edge] = {}
         of_anchor: dict[str, dict[tuple[Any, ...], Edge]] = {}
         with self._opened() as (session, catalog):
+            other = both(self._restriction, _bearing(catalog, named, condition))
             tables: dict[str, list[str]] = {}
             for node, table in self.locate(session, catalog, anchors).items():
                 tables.setdefault(table, []).append(node)
-            chosen = [t for t in catalog.relations.values() if wanted is None or t.name in wanted]
+            chosen = catalog.related(wanted)
             for table, nodes in tables.items():
                 for way in ("out", "in") if direction == "both" else (direction,):
                     for anchor, key, edge in self._around(session, catalog, table, nodes, chosen, other, way, limit):
@@ -162,11 +163,12 @@ class Reader:
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        return self._blocks(both(self._restriction, _bearing(labels, where)))
+        return self._blocks(require_names("labels", labels), Where.parse(where))
 
-    def _blocks(self, condition: Where | None) -> Iterator[list[Node]]:
+    def _blocks(self, labels: list[str] | None, condition: Where | None) -> Iterator[list[Node]]:
         with self._opened() as (session, catalog):
-            ids = sorted(self._ids(session, catalog, condition))
+            chosen = both(self._restriction, _bearing(catalog, labels, condition))
+            ids = sorted(self._ids(session, catalog, chosen))
         for start in range(0, len(ids), BLOCK):
             yield [node for node in self.get(ids[start : start + BLOCK]) if node is not None]
 
@@ -185,7 +187,7 @@ class Reader:
 
     def _edge_blocks(self, wanted: list[str] | None) -> Iterator[list[Edge]]:
         with self._opened() as (_, catalog):
-            chosen = [t for t in catalog.relations.values() if wanted is None or t.name in wanted]
+            chosen = catalog.related(wanted)
         for table in chosen:
             for source, target in table.pairs:
                 lowest, step = 0, BLOCK
@@ -265,10 +267,8 @@ class Reader:
             yield Condition(group, writer.write(where), writer.parameters)
 
 
-def _bearing(labels: Collection[str] | None, where: WhereLike) -> Where | None:
-    names = require_names("labels", labels)
-    condition = Where.parse(where)
-    return condition if names is None else both(Where("$in", "label", tuple(names)), condition)
+def _bearing(catalog: Catalog, labels: list[str] | None, condition: Where | None) -> Where | None:
+    return condition if labels is None else both(Where("$in", "label", tuple(catalog.labels_of(labels))), condition)
 
 
 def _require_ids(ids: Iterable[str]) -> list[str]:

@@ -94,19 +94,20 @@ class NodeReader:
             found = {key: json_value(value) for key, value in found.items()}
         return Node(
             own_id,
-            (self.table.name,) if labels is None else tuple(labels),
+            (self.table.label,) if labels is None else tuple(labels),
             _text(name),
             _text(text),
             found,
         )
 
     def in_cypher(self, node: Node) -> Node:
-        """Return the node with its properties as queries name them, its id, name and text among them."""
+        """Return the node with primary label and properties as queries name them, id, name and text among them."""
         fields = {self.table.id_column: node.id, self.table.name_column: node.name, self.table.text_column: node.text}
         columns = self.table.properties
         found: dict[str, Any] = {column: value for column, value in fields.items() if column and value}
         found.update({columns.get(name, name): value for name, value in node.properties.items()})
-        return replace(node, properties=found)
+        labels = [self.table.name if label == self.table.label else label for label in node.labels]
+        return replace(node, labels=tuple(labels), properties=found)
 
 
 class EdgeReader:
@@ -137,20 +138,21 @@ class EdgeReader:
 
     def edge(self, source: str, target: str, row: Sequence[Any]) -> Edge:
         """Return the edge of what was returned."""
-        relation, *values = row
-        return self.of_record(source, target, relation, dict(zip(self.columns, values, strict=True)))
+        name, *values = row
+        return self.of_record(source, target, name, dict(zip(self.columns, values, strict=True)))
 
     def in_cypher(self, edge: Edge) -> Edge:
-        """Return the edge with its properties as queries name them, its weight among them where it is not 1."""
-        columns = self.tables[edge.relation].properties
+        """Return the edge with relation and properties as queries name them, its weight among them if it is not 1."""
+        table = next(table for table in self.tables.values() if table.relation == edge.relation)
+        columns = table.properties
         found = {columns.get(name, name): value for name, value in edge.properties.items()}
         if edge.weight != 1.0:
             found["weight"] = edge.weight
-        return replace(edge, properties=found)
+        return replace(edge, relation=table.name, properties=found)
 
-    def of_record(self, source: str, target: str, relation: str, values: Mapping[str, Any]) -> Edge:
-        """Return the edge of the values of its columns."""
-        table = self.tables[relation]
+    def of_record(self, source: str, target: str, name: str, values: Mapping[str, Any]) -> Edge:
+        """Return the edge of the values of its columns, in the table of a name."""
+        table = self.tables[name]
         found: dict[str, Any] = {}
         for name, column in table.properties.items():
             value = values.get(column)
@@ -161,7 +163,7 @@ class EdgeReader:
             if table.overflows and values.get(OVERFLOW):
                 found.update(json.loads(values[OVERFLOW]))
         weight = values.get("weight") if table.native or "weight" not in table.properties else None
-        return Edge(source, relation, target, 1.0 if weight is None else float(weight), found)
+        return Edge(source, table.relation, target, 1.0 if weight is None else float(weight), found)
 
 
 def edge_key(edge: Edge) -> EdgeKey:

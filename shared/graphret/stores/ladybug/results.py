@@ -103,15 +103,15 @@ class Values:
         mixed = self._mixed_relations() if found else set()
         again: dict[str, set[int]] = {}
         for place, value in found.items():
-            relation = value["_LABEL"]
-            if relation in mixed:
-                again.setdefault(relation, set()).add(place[1])
+            name = value["_LABEL"]
+            if name in mixed:
+                again.setdefault(name, set()).add(place[1])
             ends_of = self._ids[_place(value["_SRC"])], self._ids[_place(value["_DST"])]
-            reader = EdgeReader([self._catalog.relations[relation]])
-            if relation not in mixed:
-                self._edges[place] = reader.of_record(*ends_of, relation, value)
-        for relation, places in again.items():
-            reader = EdgeReader([self._catalog.relations[relation]])
+            reader = EdgeReader([self._catalog.relations[name]])
+            if name not in mixed:
+                self._edges[place] = reader.of_record(*ends_of, name, value)
+        for name, places in again.items():
+            reader = EdgeReader([self._catalog.relations[name]])
             rows = self._session.rows(
                 f"MATCH (a)-[{reader.pattern('r')}]->(b) WHERE list_contains($offsets, offset(id(r))) "
                 f"RETURN id(r), id(a), id(b), {reader.expressions('r')}",

@@ -80,7 +80,7 @@ class Sampler:
         triples = self.triples() if self._rows_to_count() <= self.counted else self._estimated()
         for relation in self.catalog.relations.values():
             self._observe_edges(builder, relation, triples)
-        primary = {name: "" if name == self.catalog.table_of("") else name for name in self.catalog.nodes}
+        primary = {name: table.label and name for name, table in self.catalog.nodes.items()}
         counted: Counter[Triple] = Counter()
         for (source, name, target), n in triples.items():
             counted[primary[source], name, primary[target]] += n
@@ -150,11 +150,11 @@ class Sampler:
                 f"{head}{self._drawn('n', step)} RETURN {reader.expressions('n')} ORDER BY offset(id(n))",
                 condition.parameters,
             )
-            nodes = [reader.node(row) for row in rows]
+            nodes = [reader.in_cypher(reader.node(row)) for row in rows]
             times = n / len(nodes) if nodes else 1.0
-            builder.observe_nodes(map(reader.in_cypher, nodes), times=max(1, round(times)))
+            builder.observe_nodes(nodes, times=max(1, round(times)))
             found = Counter(label for node in nodes for label in dict.fromkeys(node.labels))
-            if not nodes and table.name != self.catalog.table_of(""):
+            if not nodes and table.label:
                 found[table.name] = n
             labels.update({label: round(m * times) for label, m in found.items()})
 

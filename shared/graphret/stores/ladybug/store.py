@@ -12,7 +12,7 @@ from typing import Any, Self
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores.base import Rows, require_limit
 from graphret.stores.following import Following
-from graphret.stores.ladybug.catalog import Catalog, Layout
+from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
 from graphret.stores.ladybug.columns import require_nested
 from graphret.stores.ladybug.engine import Engine, Session, failed, refused
 from graphret.stores.ladybug.loading import is_heavy, load_graph
@@ -33,8 +33,16 @@ class LadybugStore(Reader, Following):
     Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
     property, each relation a table of edges with ``weight``, ``source_row``, ``target_row`` and its properties: a
     query says ``MATCH (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an item of
-    ``labels``. A property named like one of the layout's columns is the column ``properties.NAME``. Ladybug tells
-    neither upper from lower case in names nor a label from a relation; a graph that does is refused by name.
+    ``labels``. A property named like one of the layout's columns is the column ``properties.NAME``.
+
+    Ladybug tells neither upper from lower case in the names of tables, nor a label from a relation, and takes no dot in
+    them. Of two such names the one that comes second, in one call a relation after the labels, gets a table with an
+    underscore behind its name, and an underscore stands for a dot: beside the label ``Director`` a query says
+    ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is ``film_actor``. `schema` shows labels and
+    relations, as it does properties, by the names that queries say, so that the guard and whoever writes a query know
+    them; ``relations=`` and ``labels=`` take these too. `Node` and `Edge`, also those that a query returns, have the
+    graph's own; only a query's ``label(r)`` gives the table's. Two properties of one label that differ by case alone
+    are refused by name, unless `nested` is ``json``.
 
     A column has one type. Integers go into a column of doubles, and a column of integers becomes one of doubles, where
     all are exact; they are then read as floats. `None` is not stored: the property is absent.
@@ -195,14 +203,15 @@ class LadybugStore(Reader, Following):
         ends = {end for edge in edges.values() for end in (edge.source, edge.target)}
         with self._opened() as (session, catalog):
             located = self.locate(session, catalog, sorted({*nodes, *ends}))
+        names = TableNames(catalog)
         require_ends(edges.values(), nodes.keys() | located.keys())
-        tables = located | {node.id: catalog.table_of(node.label) for node in nodes.values()}
+        tables = located | {node.id: names.of(node.label, f"node {node.id!r}") for node in nodes.values()}
         moved = [i for i in nodes if i in located and located[i] != tables[i]]
         kept = {edge_key(edge): edge for edge in self.neighbors(moved)} if moved else {}
         with self._opened() as (session, catalog):
             others = {end for edge in kept.values() for end in (edge.source, edge.target)} - tables.keys()
             tables |= self.locate(session, catalog, sorted(others))
-            plan = Plan(catalog, located, self.nested)
+            plan = Plan(catalog, names, located, self.nested)
             for node in nodes.values():
                 plan.add_node(session, node)
             for key, edge in (kept | edges).items():
@@ -240,15 +249,16 @@ class LadybugStore(Reader, Following):
             ends = {end for edge in linked.values() for end in (edge.source, edge.target)}
             with self._opened() as (session, catalog):
                 located = self.locate(session, catalog, sorted(ends))
+            relations = {table.relation: table for table in catalog.relations.values()}
             gone: dict[tuple[str, str, str], list[EdgeKey]] = {}
             for key, edge in linked.items():
-                known = catalog.relations.get(edge.relation)
+                known = relations.get(edge.relation)
                 tables = located.get(edge.source, ""), located.get(edge.target, "")
                 if known is None or tables not in known.pairs:
                     continue
                 if not known.native:
                     raise StoreError(f"relation {edge.relation!r}: it is not graphret's, and is only read")
-                gone.setdefault((edge.relation, *tables), []).append(key)
+                gone.setdefault((known.name, *tables), []).append(key)
 
             def delete(session: Session) -> None:
                 for pair, keys in gone.items():

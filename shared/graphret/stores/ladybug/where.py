@@ -221,15 +221,13 @@ class LadybugWhere(WhereCypher):
             return has if operand else f"NOT {has}"
         else:
             raise InvalidInput(f"where: {op} does not apply to labels")
-        if not self.group.first.native:
-            found = f"label({self.variable}) IN {self.parameter(wanted)}" if wanted else "false"
-        else:
-            labels, table = f"{self.variable}.labels", f"label({self.variable})"
-            found = " OR ".join(  # no coalesce: after UNWIND it filters wrongly (0.22)
-                f"({labels} IS NOT NULL AND list_contains({labels}, {name})) OR ({labels} IS NULL AND {table} = {name})"
-                for name in map(self.parameter, wanted)
-            )
-        return f"NOT ({found or 'false'})" if op in ("$ne", "$nin") else f"({found or 'false'})"
+        labels = f"{self.variable}.labels"
+        named = [table.name for table in self.group.tables if table.label in wanted]
+        found = f"label({self.variable}) IN {self.parameter(named)}" if named else "false"
+        if self.group.first.native:  # no coalesce: after UNWIND it filters wrongly (0.22)
+            bears = " OR ".join(f"list_contains({labels}, {name})" for name in map(self.parameter, wanted)) or "false"
+            found = f"({labels} IS NOT NULL AND ({bears})) OR ({labels} IS NULL AND {found})"
+        return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
 
     def _resolved(
         self, where: Where, tables: Iterable[NodeTable], among: Callable[[NodeTable], tuple[str, Mapping[str, Any]]]

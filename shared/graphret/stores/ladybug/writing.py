@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.ladybug.catalog import Catalog
+from graphret.stores.ladybug.catalog import Catalog, TableNames
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, is_text, literal, quoted, require_table_name
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, is_text, literal, quoted
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.values import arrow_array
 from graphret.types import Edge, Node, require_id
@@ -37,6 +37,7 @@ class Plan:
     """
 
     catalog: Catalog
+    names: TableNames
     located: dict[str, str]
     nested: str
     nodes: dict[str, Columns] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Plan:
 
     def add_node(self, session: Session, node: Node) -> None:
         """Plan to write a node."""
-        table = self.catalog.table_of(node.label)
+        table = self.names.of(node.label, f"node {node.id!r}")
         columns = self.nodes.get(table)
         if columns is None:
             columns = self.nodes[table] = self._node_columns(table, node)
@@ -65,11 +66,8 @@ class Plan:
 
     def _node_columns(self, table: str, node: Node) -> Columns:
         what = f"node {node.id!r}"
-        self.catalog.require_free(table, what, relation=False)
-        self._require_distinct(table, what, self.nodes)
         known = self.catalog.nodes.get(table)
         if known is None:
-            require_table_name(table, f"{what}, label")
             return Columns(None, NODE_COLUMNS, self.nested)
         if not known.native:
             raise StoreMismatch(
@@ -80,36 +78,29 @@ class Plan:
 
     def add_edge(self, session: Session, key: EdgeKey, edge: Edge, tables: Mapping[str, str]) -> None:
         """Plan to write an edge between nodes of which the tables are given."""
-        columns = self.relations.get(edge.relation)
+        relation = self.names.of(edge.relation, _what(edge), relation=True)
+        columns = self.relations.get(relation)
         if columns is None:
-            columns = self.relations[edge.relation] = self._relation_columns(edge.relation, _what(edge))
+            columns = self.relations[relation] = self._relation_columns(relation, _what(edge))
         placed: dict[str, Any] = {"weight": float(edge.weight)}
         if edge.properties:
             placed |= _rows_of(edge)
             others = {name: value for name, value in edge.properties.items() if name not in _ROWS}
             placed |= columns.place(session, _what(edge), others)
-        pair = edge.relation, tables[edge.source], tables[edge.target]
+        pair = relation, tables[edge.source], tables[edge.target]
         edges = self.edges.get(pair)
         if edges is None:
             edges = self.edges[pair] = {}
-            self.pairs.setdefault(edge.relation, []).append(pair[1:])
+            self.pairs.setdefault(relation, []).append(pair[1:])
         edges[key] = placed
 
     def _relation_columns(self, relation: str, what: str) -> Columns:
-        self.catalog.require_free(relation, what, relation=True)
-        self._require_distinct(relation, what, self.relations)
         known = self.catalog.relations.get(relation)
         if known is None:
-            require_table_name(relation, f"{what}, relation")
             return Columns(None, EDGE_COLUMNS, self.nested)
         if not known.native:
             raise StoreMismatch(f"{what}: the relation {relation!r} was made by something else")
         return Columns(f"()-[x:{quoted(relation)}]->()", known.columns, self.nested)
-
-    def _require_distinct(self, name: str, what: str, own: Mapping[str, Columns]) -> None:
-        """Names that are new in this write must not be the same to the database either."""
-        planned = Catalog(dict.fromkeys(self.nodes), dict.fromkeys(self.relations))  # type: ignore[arg-type]
-        planned.require_free(name, what, relation=own is self.relations)
 
     @property
     def alone(self) -> bool:
@@ -147,6 +138,7 @@ class Plan:
             if columns.pattern is None:
                 listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in columns.final().items())
                 yield f"CREATE NODE TABLE {quoted(table)} ({listed}, PRIMARY KEY (id))"
+                yield from self.names.comment(table)
             else:
                 yield from columns.statements(table)
         for relation, columns in self.relations.items():
@@ -155,6 +147,7 @@ class Plan:
                 ends = ", ".join(f"FROM {quoted(a)} TO {quoted(b)}" for a, b in wanted)
                 listed = ", ".join(f"{quoted(c)} {kind}" for c, kind in columns.final().items())
                 yield f"CREATE REL TABLE {quoted(relation)} ({ends}, {listed})"
+                yield from self.names.comment(relation)
                 continue
             yield from columns.statements(relation)
             for a, b in wanted:

@@ -1,0 +1,142 @@
+"""Labels and relations that no two tables of a Ladybug database can have by name: all are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphret.cypher import check, kinds, run_checked
+from graphret.errors import InvalidInput, QueryRefused
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.memory import MemoryStore
+from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.types import Edge, Node
+
+#: A relation named like a label but for its case, or exactly; labels and relations that differ by case; dots.
+NODES = [
+    Node("f", ("Film",), "Alien", "", {"year": 1979}),
+    Node("g", ("film", "Film"), "other"),
+    Node("p", ("Director", "film.person"), "Scott", "", {"born": 1937}),
+    Node("q", ("film.person",), "Someone", "", {"born": 1}),
+    Node("u", (), "none"),
+    Node("v", ("_unlabelled",), "named like the table of those without"),
+]
+EDGES = [
+    Edge("f", "director", "p", 0.5, {"since": 1977}),
+    Edge("f", "DIRECTOR", "q"),
+    Edge("p", "Film", "f"),
+    Edge("p", "film.film.directed_by", "f", 1.0, {"source_row": 1}),
+    Edge("p", "film_film_directed_by", "f"),
+    Edge("u", "_unlabelled", "v"),
+]
+
+
+@pytest.fixture(params=["upsert", "load", "one by one"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LadybugStore]:
+    with LadybugStore(tmp_path / "g.lbug") as store:
+        if request.param == "load":
+            store.load(MemoryStore.of(NODES, EDGES))
+        elif request.param == "upsert":
+            store.upsert(NODES, EDGES)
+        else:
+            for node in NODES:
+                store.upsert([node])
+            for edge in EDGES:
+                store.upsert([], [edge])
+    with LadybugStore(tmp_path / "g.lbug") as store:  # what tables are of is read again
+        yield store
+
+
+def test_a_graph_is_kept_whatever_its_names(store: LadybugStore) -> None:
+    assert all_nodes(store) == NODES
+    assert all_edges(store) == sorted(EDGES, key=edge_key)
+    for edge in EDGES:
+        assert all_edges(store, relations=[edge.relation]) == [edge]
+        assert store.neighbors([edge.source], relations=[edge.relation], direction="out", limit=1) == [edge]
+    for label, ids in {"Film": ["f", "g"], "film": ["g"], "film.person": ["p", "q"], "_unlabelled": ["v"]}.items():
+        assert [node.id for node in all_nodes(store, labels=[label])] == ids
+        assert [node.id for node in all_nodes(store, where={"label": label})] == ids
+    view = store.view({"label": {"$in": ["Film", "Director"]}})
+    assert view.count() == (3, 4)
+    assert view.schema().labels == {"Film": 2, "film_": 1, "Director": 1, "film.person": 1}
+
+
+def test_what_is_there_is_replaced_moved_and_taken_away(store: LadybugStore) -> None:
+    changed = [Edge("f", "director", "p", 2.0), Edge("f", "Director", "p"), Edge("f", "film.film.directed_by", "f")]
+    store.upsert([Node("f", ("FILM",), "moved")], changed)
+    store.delete_edges([EDGES[1], EDGES[4]])
+    assert store.get(["f"]) == [Node("f", ("FILM",), "moved")]
+    assert all_edges(store) == sorted([*changed, EDGES[2], EDGES[3], EDGES[5]], key=edge_key)
+    assert store.neighbors(["f"], relations=["DIRECTOR"]) == []
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:") as store:
+        store.upsert(NODES, EDGES)
+        yield store
+
+
+def test_a_query_says_the_names_that_the_schema_shows(asked: LadybugStore) -> None:
+    store, schema = asked, asked.schema()
+    assert schema.labels == {
+        "Film": 2,
+        "film_": 1,
+        "Director": 1,
+        "_unlabelled_": 1,
+        "film.person": 1,  # a second label, an item of `labels`
+        "film_person": 1,
+    }
+    assert sum(schema.relations.values()) == len(EDGES)
+    by_relation = {
+        relation: store.query(f"MATCH (a)-[r:`{relation}`]->(b) RETURN r").rows for relation in schema.relation_names
+    }
+    assert sorted((rows[0][0] for rows in by_relation.values()), key=edge_key) == sorted(EDGES, key=edge_key)
+    assert by_relation["director_"] == [(EDGES[0],)]
+    assert schema.relations["Film", "director_", "Director"] == 1
+    assert schema.relation_properties["director_"]["since"].type == "INTEGER"
+    assert schema.properties["film_person"]["born"].examples == (1,)
+    query = "MATCH (f:Film)-[r:director_]->(d:Director) RETURN f, r, d LIMIT 3"
+    assert run_checked(store, query, schema=schema).rows == [(NODES[0], EDGES[0], NODES[2])]
+    assert store.query("MATCH (n:film_) RETURN n").rows == [(NODES[1],)]
+    unknown = "MATCH (f:Film)-[:director]->(d:Director) RETURN f LIMIT 3"
+    (error,) = check(unknown, schema, dialect="ladybug").errors
+    assert error.kind == kinds.UNKNOWN_RELATION
+    assert "director_" in error.suggestions
+    with pytest.raises(QueryRefused):
+        store.query(unknown)
+
+
+def test_names_of_the_schema_are_understood_as_filters(asked: LadybugStore) -> None:
+    assert asked.neighbors(["f"], relations=["director_"]) == [EDGES[0]]
+    assert all_edges(asked, relations=["director_"]) == [EDGES[0]]
+    assert [node.id for node in all_nodes(asked, labels=["film_"])] == ["g"]
+    assert asked.neighbors(["f"], labels=["film_person"], direction="out") == EDGES[:2]
+
+
+@pytest.mark.parametrize("name", ["", "nul\0l", "\ud800"], ids=ascii)
+def test_names_that_cannot_be_are_refused(name: str) -> None:
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("a")])
+        for node in (Node("b", (name,)), Node("b", properties={name: 1})):
+            if node.labels != ("",):  # no label
+                with pytest.raises(InvalidInput, match="'b'"):
+                    store.upsert([node])
+        with pytest.raises(InvalidInput):
+            store.upsert([], [Edge("a", name, "a")])
+        assert store.count() == (1, 0)
+
+
+def test_properties_that_differ_only_in_case_are_refused_by_name_or_kept_as_json() -> None:
+    node = Node("b", ("Film",), properties={"Year": 2, "year": 1, "YEAR": "x"})
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("a", ("Film",), properties={"year": 1})])
+        with pytest.raises(InvalidInput, match="case"):
+            store.upsert([node])
+        assert store.count() == (1, 0)
+    with LadybugStore(":memory:", nested="json") as store:
+        store.upsert([node])
+        assert store.get(["b"]) == [node]
+        assert [n.id for n in all_nodes(store, where={"YEAR": "x"})] == ["b"]
