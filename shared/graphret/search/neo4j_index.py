@@ -110,8 +110,8 @@ class Neo4jTextIndex:
             encoder, whose documents this one would overwrite.
         """
         index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
-        store.require_attachable(index)
         rows = index._check(making=True)
+        store.require_attachable(index)
         store.run(Work(lambda: documents.require_apart(rows, store.graph().layout)))
         dimension = index.encoder.dimension if index.encoder is not None else None
         for statements in documents.creating(store.graph().layout, index.fulltext, index.vector, dimension):
