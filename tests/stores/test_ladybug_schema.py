@@ -57,8 +57,7 @@ def test_a_large_graph_is_sampled_and_says_so(store: LadybugStore, graph: tuple[
     schema = store.schema(sample=200)
     assert schema.sampled
     assert schema.relations == exact(*graph)  # counted: the nodes are no more than may be
-    assert (schema.labels["Film"], schema.labels["Person"]) == (N // 2, N // 2)
-    assert schema.labels["Author"] == pytest.approx(N // 4, rel=0.2)
+    assert schema.labels == {"Author": N // 4, "Film": N // 2, "Person": N // 2}  # counted too
     film = schema.properties["Film"]
     assert film["half"].coverage == pytest.approx(0.5, abs=0.1)
     assert film["period"].type == "INTEGER"
@@ -68,7 +67,7 @@ def test_a_large_graph_is_sampled_and_says_so(store: LadybugStore, graph: tuple[
 def test_the_guard_refuses_what_a_large_database_cannot_hold(store: LadybugStore) -> None:
     schema = store.schema(sample=200)
     assert (schema.sampled_relations, schema.sampled_relation_properties) == (frozenset(), {"KNOWS", "SAW"})
-    assert schema.sampled_names  # a rare second label may be missing
+    assert not schema.sampled_names
     assert schema.sampled_properties == {"Author", "Film", "Person"}
     (error,) = check("MATCH (f:Film)-[:MADE]->(p:Person) RETURN p LIMIT 1", schema, dialect="ladybug").errors
     assert error.kind == kinds.WRONG_DIRECTION
@@ -76,6 +75,23 @@ def test_the_guard_refuses_what_a_large_database_cannot_hold(store: LadybugStore
         run_checked(store, "MATCH (f:Film)-[:MADE]->(p:Person) RETURN p LIMIT 1", schema=schema)
     report = check("MATCH (f:Film) RETURN f.stars LIMIT 1", schema, dialect="ladybug")
     assert [finding.severity for finding in report.findings] == ["warning"]
+
+
+def test_second_labels_are_counted_where_the_nodes_are_not_too_many(
+    store: LadybugStore, graph: tuple[list[Node], list[Edge]]
+) -> None:
+    for counted, exactly in ((N, True), (N - 1, False)):
+        schema = store.schema(sample=200, counted=counted)
+        assert schema.labels["Author"] == (N // 4 if exactly else pytest.approx(N // 4, rel=0.2))
+        assert (schema.labels["Film"], schema.labels["Person"]) == (N // 2, N // 2)
+        assert schema.sampled_names != exactly  # of a sample, a rare second label may be missing
+        (found,) = check("MATCH (n:Rare) RETURN n LIMIT 1", schema, dialect="ladybug").findings
+        assert found.severity == "error"
+    view = store.view({"period": {"$lt": 50}, "label": {"$ne": "Film"}})
+    schema = view.schema(sample=100)
+    kept = [node for node in graph[0] if node.properties["period"] < 50 and "Film" not in node.labels]
+    assert schema.labels == Counter(label for node in kept for label in node.labels)
+    assert (schema.sampled, schema.sampled_names) == (True, False)
 
 
 def test_what_a_small_table_lacks_is_known_beside_a_large_one() -> None:
@@ -133,7 +149,7 @@ def test_a_relation_with_a_pair_that_was_not_looked_up_is_doubtful(monkeypatch: 
 
 def test_rows_with_a_period_are_drawn_from_all_of_it(store: LadybugStore) -> None:
     """Every second person is an author: every fortieth row would show none of them or nothing else."""
-    drawn = [store.schema(sample=sample).labels["Author"] for sample in (25, 50, 100, 250, 500)]
+    drawn = [store.schema(sample=sample, counted=0).labels["Author"] for sample in (25, 50, 100, 250, 500)]
     assert drawn == pytest.approx([N // 4] * len(drawn), rel=0.3)
 
 

@@ -220,7 +220,7 @@ class Reader:
 
         An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
         ``id``, ``name`` and ``text`` among them. Where the graph is large, the schema says that it is sampled:
-        secondary labels, properties, and where there are very many, triples are then estimates. The same graph gives
+        properties, and where there are very many, secondary labels and triples are then estimates. The same graph gives
         the same schema.
 
         Parameters
@@ -229,8 +229,8 @@ class Reader:
             Of about so many nodes of each label and edges of each relation the properties are read, of fewer where
             there are many labels or relations.
         counted
-            The edges are counted where the nodes that they may leave, summed over pairs of labels and relations, are
-            no more than this; else those of some nodes are.
+            Labels are counted where the nodes are no more than this, and edges where the nodes that they may leave,
+            summed over pairs of labels and relations, are; else those of some nodes are.
         """
         with self._opened() as (session, catalog):
             return self._sampler(session, catalog, sample, counted).schema()

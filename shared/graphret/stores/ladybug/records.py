@@ -94,7 +94,7 @@ class NodeReader:
             found = {key: json_value(value) for key, value in found.items()}
         return Node(
             own_id,
-            (self.table.label,) if labels is None else tuple(labels),
+            self._labels(labels),
             _text(name),
             _text(text),
             found,
@@ -106,8 +106,17 @@ class NodeReader:
         columns = self.table.properties
         found: dict[str, Any] = {column: value for column, value in fields.items() if column and value}
         found.update({columns.get(name, name): value for name, value in node.properties.items()})
-        labels = [self.table.name if label == self.table.label else label for label in node.labels]
-        return replace(node, labels=tuple(labels), properties=found)
+        return replace(node, labels=self.labels_in_cypher(node.labels), properties=found)
+
+    def labels_in_cypher(self, labels: Sequence[str] | None) -> tuple[str, ...]:
+        """Return what the column of labels holds, the primary one as queries name it."""
+        own = self._labels(labels)
+        return tuple(self.table.name if label == self.table.label else label for label in dict.fromkeys(own))
+
+    def _labels(self, labels: Sequence[str] | None) -> tuple[str, ...]:
+        if labels is None:
+            return (self.table.label,) if self.table.label else ()
+        return tuple(labels)
 
 
 class EdgeReader:

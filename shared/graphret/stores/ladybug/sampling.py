@@ -18,7 +18,8 @@ SAMPLE = 1_000
 #: in all of so many labels and relations; where there are more, each gives less, down to the last.
 _OWNERS, _LEAST = 10, 20
 #: Edges are counted one by one where the tables of their sources have no more rows than this, each taken as often as
-#: a relation leaves it for a table; a million takes some 30 ms.
+#: a relation leaves it for a table; a million takes some 30 ms. Labels are counted where the nodes are no more than
+#: this; a million takes half a second, and so does the question whether any has a second label.
 COUNTED = 10_000_000
 #: The edges of a relation are read for their properties from its most frequent pairs of tables,
 _PAIRS = 4
@@ -143,9 +144,6 @@ class Sampler:
             step = n // self._share(len(self.catalog.nodes))
             if step > 1:
                 self._drawn_tables.add(table.name)
-                if table.native and not self._second_labels:
-                    several = f"{head} AND size(n.labels) > 1 RETURN 1 LIMIT 1"
-                    self._second_labels = bool(self.session.rows(several, condition.parameters))
             rows = self.session.rows(
                 f"{head}{self._drawn('n', step)} RETURN {reader.expressions('n')} ORDER BY offset(id(n))",
                 condition.parameters,
@@ -153,6 +151,13 @@ class Sampler:
             nodes = [reader.in_cypher(reader.node(row)) for row in rows]
             times = n / len(nodes) if nodes else 1.0
             builder.observe_nodes(nodes, times=max(1, round(times)))
+            if step > 1 and table.native and sum(map(self._size, self.catalog.nodes)) <= self.counted:
+                for borne, m in self.session.rows(f"{head} RETURN n.labels, count(*)", condition.parameters):
+                    labels.update(dict.fromkeys(reader.labels_in_cypher(borne), m))
+                continue
+            if step > 1 and table.native and not self._second_labels:
+                several = f"{head} AND size(n.labels) > 1 RETURN 1 LIMIT 1"
+                self._second_labels = bool(self.session.rows(several, condition.parameters))
             found = Counter(label for node in nodes for label in dict.fromkeys(node.labels))
             if not nodes and table.label:
                 found[table.name] = n
