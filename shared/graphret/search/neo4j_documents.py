@@ -168,7 +168,7 @@ def require_indexes(
         if (labels, on) != ([label], properties):
             raise StoreMismatch(
                 f"the index {name!r} is over {', '.join(on or ())} of {', '.join(labels or ())}, not over "
-                f"{', '.join(properties)} of {label}: give another name (name=), or drop it"
+                f"{', '.join(properties)} of {label}: take a store of those, give another name (name=), or drop it"
             )
         if state == "FAILED":
             raise StoreMismatch(f"the index {name!r} has failed; drop it and create it again")
