@@ -238,6 +238,7 @@ class Agent:
 
     def _check(self, session: ArkSession, live: Live, state: AgentState) -> None:
         """Stop an agent that should not be asked again."""
+        live.check()
         live.post(session)
         if session.stop is not None:
             return

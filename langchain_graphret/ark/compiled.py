@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,8 +24,9 @@ _WATCH = "__graphret_run"
 
 @dataclass(slots=True)
 class Watch:
-    """What a call of a graph has come to: the run under way, once it is."""
+    """What a call of a graph has come to: a question that no agent has been sent, and the run under way, once it is."""
 
+    unsent: str = ""
     live: Live | None = None
 
 
@@ -46,13 +47,13 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
     Attributes
     ----------
     on_death
-        Called with the run under way when a call raises, is cancelled, or its stream is closed before the end. An
+        Called with what a call has come to when it raises, is cancelled, or its stream is closed before the end. An
         interrupt is no end.
     answers
         How the graph answers as a tool.
     """
 
-    on_death: Callable[[Live, BaseException], None] | None = None
+    on_death: Callable[[Watch, BaseException], None] | None = None
     answers: Answers | None = None
 
     @classmethod
@@ -94,9 +95,16 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Stream the graph; see `CompiledStateGraph.stream`."""
-        watch, config = self._watching(config)
+        watch, config = self._watching(input, config)
         try:
-            yield from super().stream(input, config, **options)
+            with closing(super().stream(input, config, **options)) as chunks:  # type: ignore[type-var]
+                for chunk in chunks:
+                    try:
+                        yield chunk
+                    except GeneratorExit:
+                        if watch.live is not None and not watch.live.waits:
+                            watch.live.stop()  # LangGraph waits for its threads
+                        raise
         except GraphBubbleUp:
             raise
         except BaseException as error:
@@ -105,7 +113,7 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """Stream the graph; see `CompiledStateGraph.astream`."""
-        watch, config = self._watching(config)
+        watch, config = self._watching(input, config)
         try:
             async with aclosing(super().astream(input, config, **options)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
@@ -116,11 +124,15 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
             self._died(watch, error)
             raise
 
-    def _watching(self, config: RunnableConfig | None) -> tuple[Watch, RunnableConfig | None]:
+    def _watching(self, input: Any, config: RunnableConfig | None) -> tuple[Watch, RunnableConfig | None]:
         watch = Watch()
         given: dict[str, Any] = {**(config or {})}
+        is_node = "langgraph_node" in (given.get("metadata") or {})
+        question = input.get("question") if isinstance(input, Mapping) else None
+        if isinstance(question, str) and not is_node:  # a node is given its input again when it goes on
+            watch.unsent = question.strip() and question
         if given.get("recursion_limit", (self.config or {}).get("recursion_limit")) == 1:
-            if "langgraph_node" in (given.get("metadata") or {}):
+            if is_node:
                 raise InvalidInput(f"recursion_limit: 1 lets no graph with {self.name} as a node end; 2 is the least")
             given["recursion_limit"] = 2
         if self.on_death is not None:
@@ -128,5 +140,5 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
         return watch, given or None  # type: ignore[return-value]
 
     def _died(self, watch: Watch, error: BaseException) -> None:
-        if self.on_death is not None and watch.live is not None:
-            self.on_death(watch.live, error)
+        if self.on_death is not None:
+            self.on_death(watch, error)

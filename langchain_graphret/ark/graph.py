@@ -24,9 +24,9 @@ from graphret.where import Where
 from langchain_graphret.ark.agent import NO_ROOM, Agent, new_run
 from langchain_graphret.ark.approval import Approve
 from langchain_graphret.ark.as_tool import of_graph
-from langchain_graphret.ark.compiled import Compiled, watched
+from langchain_graphret.ark.compiled import Compiled, Watch, watched
 from langchain_graphret.ark.core import Models, core_ark
-from langchain_graphret.ark.live import Live, seconds_of
+from langchain_graphret.ark.live import seconds_of
 from langchain_graphret.ark.nodes import Branch, Node
 from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
@@ -59,7 +59,8 @@ def create_ark_graph(
 
     A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and ``where`` of the input are used
     instead of the graph's own `k`, and to filter what is returned. The agents run at once, each in a subgraph of its
-    own, in both `invoke` and `ainvoke`; cancelling the latter stops all of them.
+    own, in both `invoke` and `ainvoke`; cancelling the latter, or closing the stream of either, stops all of them. An
+    interrupt of the former is raised when they have ended, since LangGraph waits for its threads.
 
     Parameters
     ----------
@@ -88,9 +89,9 @@ def create_ark_graph(
         `None` tries that once more.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
-        was closed, with what was done until then (nothing, where the schema was still being read), and again when it
-        has gone on from its checkpoint. One that waits for
-        a person is given when it has gone on to its end; `run_of` takes it from the checkpoint where it never does.
+        was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),
+        and again when it has gone on from its checkpoint, unless it broke off in its vote. One that waits for a person
+        is given when it has gone on to its end; `run_of` takes it from the checkpoint where it never does.
     approve
         Tool calls that a person must approve before they are run: `True` for all calls that read the graph, names of
         tools that do (``global_search``, ``explore_neighborhood``), or a function of such a `ToolCall`. Nobody is asked
@@ -160,6 +161,8 @@ class _Joined:
 
     def fan_out(self, state: ArkState, config: RunnableConfig) -> list[Send]:
         """Send the question to every agent, or straight to the vote where there is nothing to ask, or no room."""
+        if watch := watched(config):
+            watch.unsent = ""
         question = state.get("question")
         if not isinstance(question, str):
             raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
@@ -168,13 +171,16 @@ class _Joined:
         to_where(where)
         if not question.strip() or state["remaining"] < 3:
             return [Send("vote", {"question": question, "ark_run": run})]
-        if watch := watched(config):
-            watch.live = self.agent.runs.of(run, self.ark.settings, question)
-            watch.live.from_the_start = True
+        if watch:
+            self._begin(watch, run, question)
         return [
             Send("agent", {"question": question, "agent": number, "ark_run": run})
             for number in range(self.ark.settings.n_agents)
         ]
+
+    def _begin(self, watch: Watch, run: Json, question: str) -> None:
+        watch.live = self.agent.runs.of(run, self.ark.settings, question)
+        watch.live.from_the_start = True
 
     def vote(self, state: ArkState) -> Json:
         """Rank what the agents selected."""
@@ -198,12 +204,25 @@ class _Joined:
         sessions = [ArkSession.from_dict(agent) if live is None else live.load(agent) for agent in agents]
         seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
-        tell(run, self.ark.on_run, strict=self.ark.on_failure == "raise")
+        self._tell(run, state["ark_run"]["id"])
         return run
 
-    def died(self, live: Live, error: BaseException) -> None:
+    def _tell(self, run: Run, id_: str) -> None:
+        """Hand on a run that has ended, once: its vote may be cancelled, and taken again from the checkpoint."""
+        steps = [(step.started, step.seconds) for session in run.sessions for step in session.steps]
+        if not self.agent.runs.told(id_, steps):
+            tell(run, self.ark.on_run, strict=self.ark.on_failure == "raise")
+            if not run.untold:
+                self.agent.runs.tell(id_, steps)
+
+    def died(self, watch: Watch, error: BaseException) -> None:
         """Hand on what was done of a run that raised or was cancelled, unless it came to the vote or goes on."""
+        if watch.unsent:
+            self._begin(watch, new_run(), watch.unsent)
+        if (live := watch.live) is None:
+            return
         if live.waits and isinstance(error, GeneratorExit):  # who sees the interrupt in a stream may close it
+            live.stopped = False
             return
         if self.agent.runs.end(live.run["id"]) is None or self.ark.on_run is None:
             return

@@ -41,6 +41,7 @@ class Live:
         self._waiting: set[Callable[[], Any]] = set()  # each ends the wait for a reply
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
         self.waits = False  # for a person
+        self.stopped = False
 
     def save(self, session: ArkSession) -> Json:
         """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
@@ -89,9 +90,22 @@ class Live:
         """Tell the others of an agent; where that ends the run, no reply is waited for any longer."""
         self.board.post(session)
         if self._waiting and self.board.reason_to_stop():
-            for end in list(self._waiting):
-                with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
-                    end()
+            self._wake()
+
+    def stop(self) -> None:
+        """Have agents that block raise `asyncio.CancelledError` where they wait or would next be asked."""
+        self.stopped = True
+        self._wake()
+
+    def check(self) -> None:
+        """Raise `asyncio.CancelledError` where the run was stopped."""
+        if self.stopped:
+            raise asyncio.CancelledError
+
+    def _wake(self) -> None:
+        for end in list(self._waiting):
+            with suppress(RuntimeError):  # a loop that has just been closed waits for nothing
+                end()
 
     def broken_off(self, new: Callable[[str, int], ArkSession], error: BaseException) -> Run:
         """Return what was done of a run that an error ends here; its agents that have not stopped are cancelled.
@@ -147,6 +161,7 @@ class Live:
             if asked.done():
                 return asked.result()
             asked.cancel()
+            self.check()
             if in_time:
                 return None
             raise TimeoutError
@@ -162,10 +177,11 @@ class Live:
 
 
 class LiveRuns:
-    """The runs under way, by id; the oldest are forgotten where very many were never ended."""
+    """The runs under way, by id, and those told of; the oldest are forgotten where very many were never ended."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, Live] = OrderedDict()
+        self._told: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, run: Json, settings: ArkSettings, question: str, saved: Json | None = None) -> Live:
@@ -185,6 +201,17 @@ class LiveRuns:
         """Forget a run."""
         with self._lock:
             return self._runs.pop(run, None)
+
+    def told(self, run: str, steps: Any) -> bool:
+        """Whether it was told that a run ended with these steps."""
+        return bool(self._told.get(run) == steps)
+
+    def tell(self, run: str, steps: Any) -> None:
+        """Take note that it was told."""
+        with self._lock:
+            self._told[run] = steps
+            while len(self._told) > _RUNS_KEPT:
+                self._told.popitem(last=False)
 
 
 def seconds_of(session: ArkSession) -> float:

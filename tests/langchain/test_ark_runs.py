@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from ark_support import Follows, selecting
+from ark_support import Follows, call, selecting, turns
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from langgraph_parts import ASK, INDEX, QUESTION, SELECTIONS, STORE, Gate, Meeting, graph, models, thread
 
-from graphret.ark import Recorder, Run, read_runs
+from graphret.ark import ArkSettings, Recorder, Run, read_runs
 from graphret.ark.retriever import Explored
 from graphret.errors import InvalidInput, RetrievalFailed, StoreError
 from graphret.llm.chat import ChatError, Message
@@ -91,6 +92,27 @@ def test_a_run_whose_vote_fails_is_handed_on_once(monkeypatch: pytest.MonkeyPatc
     assert [ends(run) for run in runs] == [["finished"] * 3]
 
 
+async def test_a_run_whose_vote_is_cancelled_and_taken_again_is_handed_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, voting, ask = list[Run](), asyncio.Event(), Explored.aretrieve
+
+    async def stuck(self: Explored, *given: Any) -> Any:
+        voting.set()
+        await asyncio.Event().wait()
+
+    compiled = graph(on_run=runs.append, checkpointer=InMemorySaver())
+    monkeypatch.setattr(Explored, "aretrieve", stuck)
+    task = asyncio.create_task(compiled.ainvoke(ASK, thread()))
+    await voting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    monkeypatch.setattr(Explored, "aretrieve", ask)
+    assert len((await compiled.ainvoke(None, thread()))["hits"]) == 4
+    assert [ends(run) for run in runs] == [["finished"] * 3]
+    await compiled.ainvoke(ASK, thread())  # asked again, it is another run
+    assert len(runs) == 2
+
+
 async def test_what_ends_a_run_is_raised_where_it_cannot_be_handed_on() -> None:
     def dies(messages: Sequence[Message]) -> Any:
         raise ChatError("it is gone", model="dead", reason="server", status=500)
@@ -119,6 +141,35 @@ async def test_a_run_whose_stream_is_closed_is_handed_on(form: str) -> None:
     assert run.sessions[0].steps
 
 
+def test_agents_stop_where_they_are_when_a_stream_is_closed() -> None:
+    """Two have not said yet what the third has, of whose reply the stream tells first."""
+    hangs, runs, saver = threading.Event(), list[Run](), InMemorySaver()
+
+    def hanging(messages: Sequence[Message]) -> Any:
+        hangs.wait(20)
+        return selecting("f1")(messages)
+
+    def made(model: Any) -> Any:
+        return graph([models()[0], model, model], settings=ArkSettings(), on_run=runs.append, checkpointer=saver)
+
+    stream = made(Follows(hanging)).stream(ASK, thread(), stream_mode="custom", subgraphs=True)
+    next(iter(stream))
+    stream.close()
+    assert not hangs.is_set()
+    hangs.set()
+    assert ends(runs[0])[1:] == ["cancelled", "cancelled"]
+    made(Follows(selecting("f1"))).invoke(None, thread())  # and they go on from there
+    assert (len(runs), runs[1].cut_short) == (2, False)
+
+
+def test_agents_are_not_asked_again_after_a_stream_is_closed() -> None:
+    never = Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(90)])))
+    stream = graph(never, max_steps=90).stream(ASK, stream_mode="custom", subgraphs=True)
+    next(iter(stream))
+    stream.close()
+    assert never.asked < 135  # of 270
+
+
 def test_a_run_that_waits_is_handed_on_when_it_ends_and_only_then() -> None:
     runs: list[Run] = []
     compiled = around(graph(approve=["global_search"], on_run=runs.append), checkpointer=InMemorySaver())
@@ -133,9 +184,12 @@ def test_to_leave_a_stream_at_its_interrupt_ends_no_run() -> None:
     runs: list[Run] = []
     compiled = graph(approve=["global_search"], on_run=runs.append, checkpointer=InMemorySaver())
     stream = compiled.stream(ASK, thread())
-    assert next(one for one in stream if "__interrupt__" in one)
+    waiting = next(one for one in stream if "__interrupt__" in one)["__interrupt__"]
     stream.close()
     assert runs == []
+    while waiting:
+        waiting = compiled.invoke(Command(resume={one.id: True for one in waiting}), thread()).get("__interrupt__")
+    assert [ends(run) for run in runs] == [["finished"] * 3]
 
 
 def test_a_run_that_never_goes_on_is_taken_from_its_checkpoint(tmp_path: Path) -> None:

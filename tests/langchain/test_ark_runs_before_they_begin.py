@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_parts import ASK, QUESTION, graph, thread
 
 from graphret.ark import ArkSettings, Recorder, Run, read_runs
-from graphret.errors import RetrievalFailed, StoreError
+from graphret.errors import InvalidInput, RetrievalFailed, StoreError
 from graphret.llm.chat import ChatError, Message
 from graphret.schema import GraphSchema
 from graphret.stores import MemoryStore
@@ -51,6 +51,39 @@ async def test_one_that_is_cancelled_is_recorded_and_goes_on_from_its_checkpoint
     await over(store, on_run=runs.append, checkpointer=saver).ainvoke(None, thread())
     assert [run.cut_short for run in runs] == [True, False]
     assert runs[1].created == runs[0].created
+
+
+class Unread(InMemorySaver):
+    """Checkpoints in a database that does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = asyncio.Event()
+
+    async def aget_tuple(self, config: Any) -> Any:
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+async def test_so_is_one_that_is_cancelled_before_any_agent_is_sent_the_question() -> None:
+    runs, saver = list[Run](), Unread()
+    compiled = over(films(), on_run=runs.append, checkpointer=saver)
+    for given in (ASK, {"question": " "}, None):  # nothing to ask, and one that goes on
+        saver.reached.clear()
+        task = asyncio.create_task(compiled.ainvoke(given, thread()))
+        await saver.reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [seen(run) for run in runs] == [(QUESTION, [("cancelled", "m", 0, [])] * 2)]
+
+
+@pytest.mark.parametrize("given", [{"question": QUESTION, "k": 0}, {"question": 5}])
+def test_what_is_asked_wrongly_is_no_run(given: Any) -> None:
+    runs: list[Run] = []
+    with pytest.raises(InvalidInput):
+        over(films(), on_run=runs.append).invoke(given)
+    assert runs == []
 
 
 @pytest.mark.parametrize("n_agents", [1, 2])
