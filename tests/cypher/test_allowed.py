@@ -46,7 +46,15 @@ RETURN linenumber()
 RETURN graph.names()
 RETURN genai.vector.encode('x')
 MATCH (n:$(x)) RETURN n
-FINISH
+MATCH (n) FINISH CREATE (m)
+MATCH (n) FINISH LOAD CSV FROM 'x' AS y
+MATCH (n) FINISH n
+MATCH (n IS CREATE (m)) RETURN n
+MATCH (n) WHERE n IS DELETE n RETURN n
+RETURN n IS LOAD CSV FROM 'x' AS y
+MATCH (n:A) WHERE n IS $(x) RETURN n
+RETURN CASE n WHEN IS NULL CREATE (m)
+RETURN CASE n WHEN IS NOT LOAD CSV FROM 'x' AS y
 COMMIT
 BEGIN TRANSACTION
 CALL {RETURN 1 AS x} LOAD CSV FROM 'x' AS y RETURN y
@@ -105,6 +113,11 @@ RETURN [(a)-->(b:B) WHERE b.x | b.name] AS l, [1,2][..1], 'C:\\users', "it's", 1
 RETURN date('2020').year, duration({days: 1}).days, datetime.truncate('day', x), vector.similarity.cosine(a, b)
 MATCH ((a)-[:R]->(b)){1,3} (c) RETURN c
 MATCH (a)-[:R*]->(b), (c) RETURN *
+MATCH (n:A) WITH n LIMIT 3 FINISH;
+MATCH (n) CALL (n) { MATCH (n)-->(m) FINISH } RETURN n
+MATCH (finish:Finish) RETURN finish.finish AS FINISH
+MATCH (n IS A&!B {x: 1})-[r IS R|S*1..2]->(m IS (A|B) WHERE m IS !C) WHERE m IS A RETURN n IS D AS d
+MATCH (n) RETURN CASE n.x WHEN IS NULL, IS NOT NULL, > 5 THEN 1 WHEN IS NOT TYPED STRING, IS NFC NORMALIZED THEN 2 END
 MATCH (n) RETURN n.`odd name`, n['set'], n.create, n.delete ORDER BY n.x ASC, n.y DESCENDING
 MATCH (n) RETURN DISTINCT n.x, collect(DISTINCT n.y)
 UNWIND [1,2] AS x WITH DISTINCT x WHERE x > 1 OPTIONAL MATCH (n {x: x}) RETURN *
@@ -134,6 +147,8 @@ CALL project_graph_cypher('x', 'MATCH (n) RETURN n')
 BEGIN TRANSACTION
 RETURN 1; COPY A TO 'x'
 RETURN 1 AS x COPY A TO 'x'
+MATCH (n) FINISH
+MATCH (n IS A) RETURN n
 MATCH (n) RETURN randomUUID()
 """.strip().split("\n")
 

@@ -7,7 +7,7 @@ parentheses, label expressions, the arrows and the names with their places. Noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from cypherast import ast
 from cypherast.ast import AstNode
@@ -85,6 +85,14 @@ class Page(AstNode):
 
 class Finish(AstNode):
     """``FINISH``."""
+
+
+class Hint(NamedTuple):
+    """``USING INDEX n:Label(property)``, ``USING SCAN n:Label`` or ``USING JOIN ON n, m``."""
+
+    variables: list[str]
+    label: str | None
+    properties: list[str]
 
 
 def mark(node: AstNode, start: int, end: int) -> Any:

@@ -29,7 +29,8 @@ class SchemaBuilder:
 
     def __init__(self, examples: int = EXAMPLES) -> None:
         self.examples = examples
-        self._labels: Counter[str] = Counter()
+        #: The empty label stands for nodes that have none: it has properties and triples, and is no label.
+        self._bearers: Counter[str] = Counter()
         self._triples: Counter[tuple[str, str, str]] = Counter()
         self._relations: Counter[str] = Counter()
         self._of_label: dict[str, dict[str, _Property]] = {}
@@ -39,8 +40,8 @@ class SchemaBuilder:
         """Read a block of nodes, each of which stands for so many of the graph."""
         for node in nodes:
             seen = _seen(node.properties)
-            for label in dict.fromkeys(node.labels):
-                self._labels[label] += times
+            for label in dict.fromkeys(node.labels) or ("",):
+                self._bearers[label] += times
                 _observe(self._of_label.setdefault(label, {}), seen, times)
 
     def observe_edges(
@@ -76,9 +77,9 @@ class SchemaBuilder:
         What may be missing is said as `GraphSchema` has it.
         """
         return GraphSchema(
-            dict(sorted((self._labels if labels is None else labels).items())),
+            {label: n for label, n in sorted((self._bearers if labels is None else labels).items()) if label},
             dict(sorted((self._triples if relations is None else relations).items())),
-            self._properties(self._of_label, self._labels),
+            self._properties(self._of_label, self._bearers),
             self._properties(self._of_relation, self._relations),
             sampled,
             sampled_names,

@@ -118,7 +118,7 @@ def _of_owners(
 def _names(piece: _Piece) -> Iterable[str]:
     if piece.kind == "triple":
         return [part for part in piece.owner if part]  # a node may have no label
-    return [piece.owner, piece.name] if piece.name else [piece.owner]
+    return [piece.owner, piece.name] if piece.owner and piece.name else [piece.owner or piece.name]
 
 
 def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> str:
@@ -136,7 +136,8 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
     if of_label:
         out.append("Nodes, how many, and their properties:")
         for label, told in of_label.items():
-            out.append(f"{_node(label)} {schema.labels.get(label, 0):,}{_braces(told)}")
+            count = f" {schema.labels.get(label, 0):,}" if label else ""
+            out.append(f"{_node(label)}{count}{_braces(told)}")
     if triples := [p.owner for p in shown if p.kind == "triple"]:
         out.append("Relations and how many:")
         for source, relation, target in triples:

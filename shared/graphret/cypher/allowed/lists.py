@@ -93,7 +93,7 @@ class Allowed:
 
 ALLOWED = {
     "neo4j": Allowed(
-        frozenset(("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "CALL")),
+        frozenset(("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "FINISH", "CALL")),
         frozenset(_NEO4J_FUNCTIONS.split()),
         frozenset(_NEO4J_PROCEDURES.split()),
         frozenset(_NEO4J_TYPES.split()),

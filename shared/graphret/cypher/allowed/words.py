@@ -31,6 +31,7 @@ _LADYBUG_SELECTORS = frozenset(("SHORTEST", "ALL", "TRAIL", "ACYCLIC"))
 _SUBQUERIES = {"EXISTS": Kind.PATTERN, "COUNT": Kind.PATTERN, "COLLECT": Kind.SUBQUERY}
 _CLAUSED = frozenset((Kind.STATEMENT, Kind.SUBQUERY, Kind.PATTERN))
 _AFTER_A_NAME = frozenset(") ] } , . .. : | ; = <> < > <= >= =~ + * / ^ % & ||".split())
+_TESTS = frozenset(("NOT", "NULL", "TYPED", "NORMALIZED", "NFC", "NFD", "NFKC", "NFKD"))
 _NORMAL_FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
 
 
@@ -99,6 +100,8 @@ class Words(Reader):
             word = following
         if word == "CALL":
             self._call()
+        elif word == "FINISH":
+            self._go(State.DONE)
         else:
             self._go(State.PATTERN if word == "MATCH" else State.OPERAND)
 
@@ -216,6 +219,8 @@ class Words(Reader):
         word = piece.keyword
         if word in _SUBQUERIES and following.is_symbol("{"):
             self._open(Frame("}", _SUBQUERIES[word]), State.CLAUSE, 2)
+        elif word == "IS" and self._frame.cases and following.keyword in _TESTS and self._begins_a_condition():
+            self._test()
         elif self._prefixes(word, following):
             self._go(State.OPERAND)
         elif word in ("ANY", "ALL", "SHORTEST") and (following.keyword in _SELECTORS or following.kind == NUMBER):
@@ -242,6 +247,11 @@ class Words(Reader):
         if word in ("BOTH", "LEADING", "TRAILING", "FROM"):
             return self._frame.function == "trim" and begins
         return False
+
+    def _begins_a_condition(self) -> bool:
+        """Whether what stands here begins a condition of ``CASE x WHEN …, … THEN``."""
+        before = self._next(-1)
+        return before.keyword == "WHEN" or before.is_symbol(",")
 
     def _function(self, piece: Piece) -> bool:
         """Read a name with dots and the bracket behind it, if there is one."""
@@ -290,9 +300,10 @@ class Words(Reader):
             self._not_here(piece)
 
     def _test(self) -> None:
-        """``IS [NOT] NULL``, ``IS [NOT] [NFC] NORMALIZED``, ``IS [NOT] :: TYPE``."""
+        """``IS [NOT] NULL``, ``IS [NOT] [NFC] NORMALIZED``, ``IS [NOT] :: TYPE``, ``IS Label``."""
         self._at += 1
-        if self._piece.keyword == "NOT":
+        negated = self._piece.keyword == "NOT"
+        if negated:
             self._at += 1
         if self._piece.keyword in ("NULL", "NORMALIZED"):
             self._go(State.OPERATOR)
@@ -301,6 +312,8 @@ class Words(Reader):
         elif self._piece.keyword == "TYPED" or self._piece.is_symbol("::"):
             self._at += 1
             self._type()
+        elif self._neo4j and not negated:
+            self._label_name()
         else:
             self._not_here(self._piece)
 
@@ -336,6 +349,9 @@ class Words(Reader):
     def _label(self) -> None:
         """What follows a colon: a label or a relation, or on ladybug the end of a slice."""
         self._at += 1
+        self._label_name()
+
+    def _label_name(self) -> None:
         if self._piece.name:
             self._a_name()
         elif self._piece.is_symbol("!", "%", "(") or not self._neo4j:

@@ -9,7 +9,7 @@ from cypherast.ast import AstNode
 from cypherast.lexer import TokenKind
 
 from graphret.cypher.grammar.expressions import Expressions
-from graphret.cypher.tree import Finish, Page
+from graphret.cypher.tree import Finish, Hint, Page
 
 _WRITES = frozenset("CREATE INSERT MERGE SET DELETE DETACH NODETACH REMOVE FOREACH LOAD".split())
 
@@ -120,27 +120,28 @@ class Clauses(Expressions):
             hints.append(self._hint())
         return ast.Match(pattern=pattern, optional=optional, where=self._where(), hints=hints or None)
 
-    def _hint(self) -> list[str]:
+    def _hint(self) -> Hint:
         self._need_word("USING")
-        words = []
+        label = None
+        properties: list[str] = []
         self._take_word("BTREE", "TEXT", "RANGE", "POINT")
         if self._take_word("INDEX"):
             self._take_word("SEEK")
-            words = [self._need_name("a variable").token.value]
+            names = [self._need_name("a variable").token.value]
             self._need(":")
-            self._need_name("a label")
+            label = self._need_name("a label").token.value
             self._need("(")
-            self._list(self._name)
+            properties = [name.this for name in self._list(self._name)]
             self._need(")")
         elif self._take_word("SCAN"):
-            words = [self._need_name("a variable").token.value]
+            names = [self._need_name("a variable").token.value]
             self._need(":")
-            self._need_name("a label")
+            label = self._need_name("a label").token.value
         else:
             self._need_word("JOIN")
             self._need_word("ON")
-            words = [name.this for name in self._list(self._name)]
-        return words
+            names = [name.this for name in self._list(self._name)]
+        return Hint(names, label, properties)
 
     def parse_unwind(self) -> ast.Unwind:
         self._need_word("UNWIND")

@@ -12,7 +12,9 @@ from graphret.cypher.grammar.primaries import FORMS, Primaries
 from graphret.cypher.grammar.typenames import TypeNames
 from graphret.cypher.tree import Chain, IsTyped, Sign, Test
 
-_COMPARISONS = frozenset(("=", "<>", "!=", "<", ">", "<=", ">="))
+#: What follows ``IS`` where ``CASE x WHEN IS …`` is a test and no variable.
+_TESTS = FORMS | {"NOT", "NULL", "TYPED", "NORMALIZED"}
+COMPARISONS = frozenset(("=", "<>", "!=", "<", ">", "<=", ">="))
 
 
 class Expressions(Primaries, TypeNames):
@@ -63,7 +65,7 @@ class Expressions(Primaries, TypeNames):
             self._i += 1
             with self._nesting():
                 return self._mark(ast.Not(this=self.parse_not()), start)
-        return self._operators(_COMPARISONS, self.parse_comparison)
+        return self._operators(COMPARISONS, self.parse_comparison)
 
     def parse_comparison(self) -> AstNode:
         start = self._i
@@ -99,9 +101,9 @@ class Expressions(Primaries, TypeNames):
         self._take_word(*FORMS)
         if self._take_word("NORMALIZED"):
             return self._mark(IsTyped(this=left, type_=None, not_=negated), start)
-        if self._now().named and not negated:
+        if not negated and (self._now().named or self._now().operator in ("!", "%", "(")):
             # ``n IS Label`` in an expression.
-            return self._mark(ast.LabelPredicate(this=left, labels=self._label_expression()), start)
+            return self._mark(ast.LabelPredicate(this=left, labels=self._labels_after_is()), start)
         raise self._wrong("NULL, NOT NULL, a type or NORMALIZED")
 
     def parse_add(self) -> AstNode:
@@ -172,13 +174,13 @@ class Expressions(Primaries, TypeNames):
         """What stands after ``WHEN`` where the case has a subject: a value, or an operator and its right side."""
         start = self._i
         token = self._now()
-        if token.operator in _COMPARISONS or token.operator == "=~":
+        if token.operator in COMPARISONS or token.operator == "=~":
             self._i += 1
             return self.parse_comparison()
         if token.word in ("STARTS", "ENDS") and self._is_word("WITH", ahead=1):
             self._i += 2
             return self.parse_add()
-        if token.word == "IS" or token.operator == "::":
+        if (token.word == "IS" and self._now(1).word in _TESTS) or token.operator == "::":
             nothing = self._mark(ast.Null(), start)
             if token.operator == "::":
                 self._i += 1

@@ -9,7 +9,18 @@ from cypherast.ast import AstNode, Direction
 from cypherast.lexer import TokenKind
 
 from graphret.cypher.grammar.cursor import Cursor
-from graphret.cypher.tree import Group, LabelAll, LabelAny, LabelDynamic, LabelName, LabelNot, LabelOne, Name, Shortest
+from graphret.cypher.tree import (
+    Group,
+    LabelAll,
+    LabelAny,
+    LabelDynamic,
+    LabelName,
+    LabelNot,
+    LabelOne,
+    Name,
+    Shortest,
+    walk,
+)
 
 _SHORTEST = ("SHORTESTPATH", "ALLSHORTESTPATHS")
 _NAME_ENDS = frozenset((")", "]", ":", "{", "*", ",", "=", "", "|"))
@@ -151,9 +162,10 @@ class Patterns(Cursor):
         keyword = token.word in ("WHERE", "IS") and self._now(1).operator not in _NAME_ENDS
         if token.named and not (keyword or (token.word in ("WHERE", "IS") and self._now(1).kind is TokenKind.STRING)):
             filling["variable"] = self.parse_variable()
-        if self._is(":") or self._is_word("IS"):
-            self._i += 1
+        if self._take(":"):
             labels = self._label_expression()
+        elif self._take_word("IS"):
+            labels = self._labels_after_is()
         filling["types" if relationship else "labels"] = labels
         if relationship:
             filling.update(self._length())
@@ -211,6 +223,16 @@ class Patterns(Cursor):
             colons = self._take(":") or colons
             parts.append(self._label_conjunction())
         return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=colons), start)
+
+    def _labels_after_is(self) -> AstNode:
+        if self._is_word("NULL"):
+            raise self._wrong("a label or a relation")
+        labels = self._label_expression()
+        if any(
+            (isinstance(n, LabelAll) and ":" in n.signs) or (isinstance(n, LabelOne) and n.colons) for n in walk(labels)
+        ):
+            raise self._err("after IS labels are joined by '&' or '|', not by ':'", code="CG1102")
+        return labels
 
     def _label_conjunction(self) -> AstNode:
         start = self._i

@@ -15,7 +15,7 @@ from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.procedures import PROCEDURES
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
-from graphret.cypher.tree import Chain, Finish, Page, Subquery, variable_name, walk, without_parens
+from graphret.cypher.tree import Chain, Finish, Hint, LabelName, Page, Subquery, variable_name, walk, without_parens
 
 _UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
 #: What Ladybug's searches of an index return without being asked by YIELD.
@@ -57,6 +57,8 @@ class Clauses(Expressions, Patterns, Projections):
                 self._shadowing(clause, passed, outer)
                 scope = {**outer, **passed}
             else:
+                if isinstance(clause, Finish) and not last:
+                    self.facts.error(kinds.INVALID_QUERY, "FINISH may only end a query", clause)
                 scope = self._clause(clause, scope, alone=len(clauses) == 1)
         self._check_end(query, clauses, mode)
         return columns
@@ -80,7 +82,13 @@ class Clauses(Expressions, Patterns, Projections):
             ended = mode == "top" and (end.yield_ is None or len(clauses) == 1)
         elif isinstance(end, ast.CallSubquery):
             ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
-        if mode in ("EXISTS", "COUNT") or ended or not self.strict:
+        if isinstance(end, Finish) and mode in ("EXISTS", "COUNT", "COLLECT"):
+            self.facts.error(kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end)
+        if mode in ("EXISTS", "COUNT") or ended:
+            return
+        if not self.strict:
+            if not isinstance(end, (ast.Return, *_UPDATES)):
+                self.facts.error(kinds.INVALID_QUERY, "a query ends with RETURN", end if end is not None else query)
             return
         self.facts.error(kinds.INVALID_QUERY, f"a query ends with {_ENDS}", end if end is not None else query)
 
@@ -110,11 +118,37 @@ class Clauses(Expressions, Patterns, Projections):
             self._labels_of_condition(clause.where, scope)
         return scope
 
-    def _hint(self, names: list[str], clause: ast.Match, scope: Scope) -> None:
-        for name in names:
+    def _hint(self, hint: Hint, clause: ast.Match, scope: Scope) -> None:
+        for name in hint.variables:
             if name not in scope:
                 message = f"the variable {name!r} is not defined"
                 self.facts.error(kinds.UNDEFINED_VARIABLE, message, clause, self.facts.nearest(name, scope))
+
+            elif hint.label is not None:
+                self._check_hint(name, hint.label, hint.properties, clause)
+
+    def _check_hint(self, name: str, label: str, properties: list[str], clause: ast.Match) -> None:
+        """A hint is refused where its MATCH does not ask for its label and its properties."""
+        asked, keys = set[str](), set[str]()
+        for part in (clause.pattern, clause.where):
+            for node in walk(part) if part is not None else ():
+                if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.variable is not None:
+                    of, labels = node.variable.this, node.args.get("labels") or node.args.get("types")
+                    keys |= {key.this for key, _ in getattr(node.properties, "entries", ()) if of == name}
+                elif isinstance(node, ast.LabelPredicate):
+                    of, labels = variable_name(node.this), node.labels
+                elif isinstance(node, ast.Property) and variable_name(node.this) == name:
+                    keys.add(node.name.this)
+                    continue
+                else:
+                    continue
+                asked |= {n.this for n in walk(labels) if isinstance(n, LabelName)} if labels and of == name else set()
+        if label not in asked:
+            message = f"the hint is of {label}, which this MATCH does not ask of {name!r}"
+            self.facts.error(kinds.INVALID_QUERY, message, clause)
+        elif missing := [key for key in properties if key not in keys]:
+            message = f"the hint is of the property {missing[0]!r}, which this MATCH does not ask of {name!r}"
+            self.facts.error(kinds.INVALID_QUERY, message, clause)
 
     def _labels_of_condition(self, where: AstNode, scope: Scope) -> None:
         """``WHERE n:A AND …`` says as much of n as ``(n:A)``."""

@@ -255,6 +255,9 @@ class Expressions(Operators, Calls, Walk):
         self.path_without_new_variables(node.pattern, scope, "a pattern used as a condition")
 
     def _bare_pattern(self, node: ast.PatternPredicate, scope: Scope) -> Kind:
+        if not self.strict:
+            self.pattern_predicate(node, scope)
+            return BOOLEAN
         self.facts.error(
             kinds.MISPLACED_PATTERN,
             "a pattern may only stand where a condition does; use EXISTS { … }, COUNT { … } or [pattern | expression]",

@@ -6,8 +6,9 @@ from cypherast import ast
 from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
+from graphret.cypher.grammar.expressions import COMPARISONS
 from graphret.cypher.meaning.facts import Facts
-from graphret.cypher.tree import Chain, Group, IsTyped, Page, Shortest, Subquery, walk
+from graphret.cypher.tree import Chain, Finish, Group, IsTyped, Page, Shortest, Subquery, walk
 
 _LACKS: dict[type[AstNode], str] = {
     ast.MapProjection: "map projection; write a map, {name: n.name}",
@@ -19,6 +20,7 @@ _LACKS: dict[type[AstNode], str] = {
     IsTyped: "test of types with ::",
     Group: "quantified path; write -[:RELATION*1..3]->",
     Shortest: "shortestPath(…); write -[:RELATION* SHORTEST 1..5]->",
+    Finish: "FINISH; a query ends with RETURN",
     Page: "LIMIT, SKIP or ORDER BY outside WITH and RETURN",
 }
 
@@ -26,7 +28,7 @@ _LACKS: dict[type[AstNode], str] = {
 def check_ladybug(tree: AstNode, facts: Facts) -> None:
     """Add to the facts what Ladybug does not read."""
     for node in walk(tree):
-        lacking = _LACKS.get(type(node)) or _lacking(node)
+        lacking = _LACKS.get(type(node)) or _lacking(node) or _part_lacking(node, facts)
         if lacking:
             facts.error(kinds.SYNTAX, f"Ladybug has no {lacking}", node)
 
@@ -47,4 +49,21 @@ def _lacking(node: AstNode) -> str:
             return "arrow with two heads; write -[]-"
     if isinstance(node, Chain) and "||" in node.operators:
         return "operator ||; use concat(a, b)"
+    return ""
+
+
+def _part_lacking(node: AstNode, facts: Facts) -> str:
+    """What Ladybug has, but not in all its forms."""
+    if isinstance(node, Subquery) and any(
+        isinstance(clause, ast.Return) for clause in node.query.args.get("clauses", ())
+    ):
+        return f"RETURN in {node.kind} {{ }}"
+    if isinstance(node, Chain) and len(node.operators) > 1 and node.operators[0] in COMPARISONS:
+        return "comparison of three values; write a < b AND b < c"
+    if isinstance(node, ast.With) and node.order is not None and node.skip is None and node.limit is None:
+        return "ORDER BY in WITH without SKIP or LIMIT"
+    if isinstance(node, ast.Skip) and facts.text(node)[:6].upper() == "OFFSET":
+        return "OFFSET; write SKIP"
+    if isinstance(node, ast.RelationshipPattern) and node.variable_length and 0 < (node.max_hops or 0) < node.min_hops:
+        return f"path of {node.min_hops} to {node.max_hops} hops"
     return ""

@@ -12,9 +12,10 @@ from graphret.cypher.meaning.base import Walk
 from graphret.cypher.meaning.facts import Scope
 from graphret.cypher.meaning.shapes import Shape, aggregates, is_aggregate, shape
 from graphret.cypher.meaning.values import NUMBERS, Kind
-from graphret.cypher.tree import Sign, Subquery, children, walk, without_parens
+from graphret.cypher.tree import Lambda, Sign, Subquery, children, walk, without_parens
 
-_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension)
+_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension, Lambda)
+_KEYS = (ast.Identifier, ast.Property, ast.FunctionCall, ast.IsNull, Sign)
 
 
 class Projections(Walk):
@@ -115,11 +116,12 @@ class Projections(Walk):
         if not any(aggregating):
             return
         expressions = [without_parens(item.this if isinstance(item, ast.Alias) else item) for item in items]
-        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and _simple(e)}
+        groups = _simple if self.strict else _groups_on_ladybug
+        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and groups(e)}
         if starred:
             keys |= {shape(ast.Identifier(this=name)) for name in scope}
         for expression, has in zip(expressions, aggregating, strict=True):
-            if has and (loose := _ungrouped(expression, keys, frozenset(), scope)) is not None:
+            if has and (loose := _ungrouped(expression, keys, frozenset(), scope, self.strict)) is not None:
                 message = (
                     f"{self.facts.text(loose)!r} stands beside an aggregation: make it an item of its own, "
                     "or pass it on with WITH first"
@@ -138,11 +140,18 @@ def _simple(node: AstNode) -> bool:
     return isinstance(node, ast.Identifier)
 
 
-def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope) -> AstNode | None:
+def _groups_on_ladybug(node: AstNode) -> bool:
+    """Whether an expression may group on Ladybug: calls and signs do, ``n.x + 1`` and ``coalesce(n.x, 0)`` do not."""
+    if isinstance(node, ast.FunctionCall):
+        return bool(node.name.this.lower() != "coalesce")
+    return _simple(node) or isinstance(node, Sign | ast.IsNull)
+
+
+def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope, strict: bool) -> AstNode | None:
     """The first part of an aggregating expression that no key groups by."""
-    if is_aggregate(node):
+    if is_aggregate(node) or (isinstance(node, Subquery) and not strict):
         return None
-    if _simple(node) and shape(node) in keys:
+    if isinstance(node, _KEYS) and shape(node) in keys:
         return None
     if isinstance(node, ast.Identifier):
         return None if node.this in local else node
@@ -158,10 +167,11 @@ def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Sc
         return next((n for n in outside if shape(n) not in keys), None)
     if isinstance(node, _LOCAL):
         named = {v.this for key in ("variable", "accumulator") if (v := node.args.get(key)) is not None}
+        named |= {variable.this for variable in node.args.get("variables") or ()}
         if isinstance(node, ast.PatternComprehension):
             named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier) and n.this not in scope}
         local = local | named
     for child in children(node):
-        if (loose := _ungrouped(child, keys, local, scope)) is not None:
+        if (loose := _ungrouped(child, keys, local, scope, strict)) is not None:
             return loose
     return None
