@@ -137,9 +137,9 @@ async def test_the_same_with_a_store_that_is_awaited(neo4j_empty: Any, neo4j_uri
         assert await store.count() == (2, 0)
 
 
-@pytest.mark.parametrize(("planned", "left"), [(0.5, 1.5), (2.0, None)])
-async def test_planning_and_running_share_one_time_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, planned: float, left: float | None
+@pytest.mark.parametrize(("checked", "planned", "left"), [(0.25, 0.5, 1.25), (0.0, 2.0, None), (2.0, 0.0, None)])
+async def test_checking_planning_and_running_share_one_time_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checked: float, planned: float, left: float | None
 ) -> None:
     from graphret.cypher import running
     from graphret.stores.ladybug import LadybugStore
@@ -147,6 +147,13 @@ async def test_planning_and_running_share_one_time_out(
     clock = [0.0]
     monkeypatch.setattr(running, "monotonic", lambda: clock[0])
     given: list[float | None] = []
+
+    def check(*args: Any, **options: Any) -> Any:
+        clock[0] += checked
+        return running_check(*args, **options)
+
+    running_check = running.check
+    monkeypatch.setattr(running, "check", check)
 
     class Planned(LadybugStore):
         def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
@@ -172,10 +179,10 @@ async def test_planning_and_running_share_one_time_out(
         if left is not None:
             assert run_checked(store, "RETURN 1 AS one", timeout=2.0).rows == [(1,)]
             assert (await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)).rows == [(1,)]
-            assert given == [2.0, left] * 2
+            assert given == [2.0 - checked, left] * 2
         else:
             with pytest.raises(QueryTimeout, match="2 s"):
                 run_checked(store, "RETURN 1 AS one", timeout=2.0)
             with pytest.raises(QueryTimeout, match="2 s"):
                 await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)
-            assert given == [2.0, 2.0]
+            assert given == ([2.0, 2.0] if planned else [])
