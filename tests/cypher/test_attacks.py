@@ -82,8 +82,8 @@ class Attacked:
         return self.store.count(), nodes, edges, sorted(schema.labels), sorted(schema.relations)
 
     def may_refuse(self, name: str) -> bool:
-        """Whether the database cannot hold a name: none takes NUL, and ladybug no full stop in the name of a table."""
-        return "\0" in name or (self.store.dialect == "ladybug" and "." in name)
+        """Whether the database cannot hold a name: none takes NUL."""
+        return "\0" in name
 
     def require_unchanged(self) -> None:
         assert self.state() == self.before
