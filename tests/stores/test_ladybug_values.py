@@ -104,9 +104,32 @@ def test_a_column_without_values_takes_one_type_of_a_batch(keeping: LadybugStore
     assert repr(keeping.get(["n0", "n1", "a"])) == repr([*nodes, Node("a")])
 
 
-def test_absent_and_null_are_the_same(store: LadybugStore) -> None:
-    store.upsert([Node("a", properties={"x": None, "y": 1})])
-    assert store.get(["a"]) == [Node("a", properties={"y": 1})]
+def test_null_is_kept_beside_whatever_else(store: LadybugStore, keeping: LadybugStore) -> None:
+    nodes = [
+        Node("a", properties={"x": None, "y": 1, "_nulls": "mine", "id": None}),
+        Node("b", properties={"x": 2, "y": None}),
+        Node("c", properties={"properties.y": None, "y": 3}),
+    ]
+    edges = [Edge("a", "R", "b", 1.0, {"p": None, "_nulls": 3}), Edge("b", "R", "c")]
+    deep = Node("d", properties={"x": "other", "y": {"z": None}, "w": None})
+    store.upsert(nodes, edges)
+    keeping.load(MemoryStore.of([*nodes, deep], edges))
+    assert keeping.get(["d"]) == [deep]
+    for one in (store, keeping):
+        assert one.get(["a", "b", "c"]) == nodes
+        assert all_edges(one) == edges
+        assert one.query("MATCH (n)-[r]->(m) RETURN n, r, m ORDER BY n.id").rows == [
+            (nodes[0], edges[0], nodes[1]),
+            (nodes[1], edges[1], nodes[2]),
+        ]
+        assert one.query("MATCH (n) WHERE n.x IS NULL AND n.id < 'd' RETURN n.id ORDER BY n.id").rows == [
+            ("a",),
+            ("c",),
+        ]
+        assert all_nodes(one, where={"properties.y": 3}) == []  # as with any value, the whole name comes first
+        assert all_nodes(one, where={"properties.y": 1}) == nodes[:1]
+    with pytest.raises(InvalidInput, match="'e'"):
+        store.upsert([Node("e", properties={"": None})])
 
 
 def test_queries_return_nodes_edges_and_paths_whatever_types_other_tables_have(store: LadybugStore) -> None:

@@ -34,6 +34,7 @@ VALUES: dict[str, Any] = {
     "lowest integer": -(2**63),
     "float": 0.1,
     "whole float": 3.0,
+    "zero": 0.0,
     "small float": 5e-324,
     "true": True,
     "false": False,

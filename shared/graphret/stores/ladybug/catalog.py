@@ -10,6 +10,7 @@ from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import (
     EDGE_COLUMNS,
     NODE_COLUMNS,
+    NULLS,
     OVERFLOW,
     UNLABELLED,
     column_of,
@@ -75,7 +76,7 @@ class NodeTable:
         """The column of each property."""
         own = {self.id_column, self.name_column, self.text_column}
         if self.native:
-            own |= {"labels", OVERFLOW}
+            own |= {"labels", OVERFLOW, NULLS}
             return {property_of(column): column for column in self.columns if column not in own}
         return {column: column for column in self.columns if column not in own}
 
@@ -83,6 +84,11 @@ class NodeTable:
     def overflows(self) -> bool:
         """Whether nodes may have properties as JSON."""
         return self.native and OVERFLOW in self.columns
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether nodes may have properties that are null."""
+        return self.native and NULLS in self.columns
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -109,13 +115,19 @@ class RelationTable:
     def properties(self) -> dict[str, str]:
         """The column of each property, without weight and rows."""
         if self.native:
-            return {property_of(c): c for c in self.columns if c not in EDGE_COLUMNS and c != OVERFLOW}
+            own = {*EDGE_COLUMNS, OVERFLOW, NULLS}
+            return {property_of(column): column for column in self.columns if column not in own}
         return {column: column for column in self.columns if column != "weight" or self.columns[column] != "DOUBLE"}
 
     @property
     def overflows(self) -> bool:
         """Whether edges may have properties as JSON."""
         return self.native and OVERFLOW in self.columns
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether edges may have properties that are null."""
+        return self.native and NULLS in self.columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import OVERFLOW, column_of, folded, quoted, require_name
+from graphret.stores.ladybug.names import NULLS, OVERFLOW, column_of, folded, quoted, require_name
 from graphret.stores.ladybug.values import EMPTY, OPENING, fits, json_object, merged_type, type_of
 
 _HINT = "; nested='json' keeps such values as JSON"
@@ -54,11 +54,13 @@ class Columns:
         """
         row: dict[str, Any] = {}
         beside: dict[str, Any] = {}
+        nulls: list[str] = []
         for name, value in properties.items():
-            if value is None:
-                continue
             if not isinstance(name, str):
                 raise InvalidInput(f"{what}: the name of a property must be a string, not {name!r}")
+            if value is None:
+                nulls.append(require_name(name, f"{what}, property {name[:80]!r}"))
+                continue
             problem = self._problem(session, what, name, value)
             if problem is None:
                 row[column_of(name)] = value
@@ -66,6 +68,9 @@ class Columns:
                 beside[name] = value
             else:
                 raise InvalidInput(f"{what}, property {name[:80]!r}: {problem}{_HINT}")
+        if nulls:
+            row[NULLS] = nulls
+            self.types.setdefault(NULLS, "STRING[]")
         if beside:
             try:
                 row[OVERFLOW] = json_object(beside)

@@ -11,13 +11,30 @@ EDGE_COLUMNS = {"weight": "DOUBLE", "source_row": "INT64", "target_row": "INT64"
 #: The column of the properties that no typed column holds, as a JSON object.
 OVERFLOW = "properties"
 
+#: The column of the names of the properties that are null, which a column of their own cannot tell from absent ones.
+NULLS = "_nulls"
+
 #: The table of the nodes without a label.
 UNLABELLED = "_unlabelled"
 
 _PREFIX = "properties."
 _COMMENTS = ("graphret label: ", "graphret relation: ")
 _RESERVED = frozenset(
-    {*NODE_COLUMNS, *EDGE_COLUMNS, OVERFLOW, "_id", "_label", "_src", "_dst", "_nodes", "_rels", "from", "to", "*"}
+    {
+        *NODE_COLUMNS,
+        *EDGE_COLUMNS,
+        OVERFLOW,
+        NULLS,
+        "_id",
+        "_label",
+        "_src",
+        "_dst",
+        "_nodes",
+        "_rels",
+        "from",
+        "to",
+        "*",
+    }
 )
 _FOLD = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphret.stores.ladybug.catalog import NodeTable, RelationTable
-from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
 from graphret.stores.ladybug.values import json_value, text_expression
 from graphret.types import Edge, Node
 
@@ -69,15 +69,16 @@ class NodeReader:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self.properties = [*table.properties.items()]
+        #: What is read besides the id, in order.
+        self.columns = [column for column in (table.name_column, table.text_column) if column]
+        self.columns += ["labels"] if table.native else []
+        self.columns += [OVERFLOW] if table.overflows else []
+        self.columns += [NULLS] if table.has_nulls else []
+        self.columns += [column for _, column in self.properties]
 
     def expressions(self, variable: str) -> str:
         """Return what a query returns of a node."""
-        own = [self.table.name_column, self.table.text_column]
-        columns = [column for column in own if column]
-        columns += ["labels"] if self.table.native else []
-        columns += [OVERFLOW] if self.table.overflows else []
-        columns += [column for _, column in self.properties]
-        return ", ".join([id_expression(self.table, variable), *(f"{variable}.{quoted(c)}" for c in columns)])
+        return ", ".join([id_expression(self.table, variable), *(f"{variable}.{quoted(c)}" for c in self.columns)])
 
     def node(self, row: Sequence[Any]) -> Node:
         """Return the node of what was returned."""
@@ -87,9 +88,11 @@ class NodeReader:
         text = next(values) if self.table.text_column else ""
         labels = next(values) if self.table.native else None
         overflow = next(values) if self.table.overflows else None
+        nulls = next(values) if self.table.has_nulls else None
         found = {name: value for (name, _), value in zip(self.properties, values, strict=True) if value is not None}
         if self.table.native:
             found.update(json.loads(overflow) if overflow else {})
+            found.update(dict.fromkeys(nulls or ()))
         else:
             found = {key: json_value(value) for key, value in found.items()}
         return Node(
@@ -105,7 +108,7 @@ class NodeReader:
         fields = {self.table.id_column: node.id, self.table.name_column: node.name, self.table.text_column: node.text}
         columns = self.table.properties
         found: dict[str, Any] = {column: value for column, value in fields.items() if column and value}
-        found.update({columns.get(name, name): value for name, value in node.properties.items()})
+        found.update({columns.get(name, name): value for name, value in node.properties.items() if value is not None})
         return replace(node, labels=self.labels_in_cypher(node.labels), properties=found)
 
     def labels_in_cypher(self, labels: Sequence[str] | None) -> tuple[str, ...]:
@@ -154,7 +157,7 @@ class EdgeReader:
         """Return the edge with relation and properties as queries name them, its weight among them if it is not 1."""
         table = next(table for table in self.tables.values() if table.relation == edge.relation)
         columns = table.properties
-        found = {columns.get(name, name): value for name, value in edge.properties.items()}
+        found = {columns.get(name, name): value for name, value in edge.properties.items() if value is not None}
         if edge.weight != 1.0:
             found["weight"] = edge.weight
         return replace(edge, relation=table.name, properties=found)
@@ -171,6 +174,8 @@ class EdgeReader:
             found.update({row: values[row] for row in ("source_row", "target_row") if values.get(row) is not None})
             if table.overflows and values.get(OVERFLOW):
                 found.update(json.loads(values[OVERFLOW]))
+            if table.has_nulls:
+                found.update(dict.fromkeys(values.get(NULLS) or ()))
         weight = values.get("weight") if table.native or "weight" not in table.properties else None
         return Edge(source, table.relation, target, 1.0 if weight is None else float(weight), found)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphret.stores.ladybug.catalog import Catalog, NodeTable
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import OVERFLOW, folded, quoted
+from graphret.stores.ladybug.names import folded, quoted
 from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, node_id
 from graphret.types import Edge, Node
 
@@ -134,10 +134,7 @@ class Values:
 def _row(table: NodeTable, value: dict[str, Any]) -> list[Any]:
     """The values of a node in the order in which `NodeReader` asks for them."""
     own = value["_ID"] if table.id_column is None else value.get(table.id_column)
-    columns = [column for column in (table.name_column, table.text_column) if column]
-    columns += ["labels"] if table.native else []
-    columns += [OVERFLOW] if table.overflows else []
-    return [own, *(value.get(column) for column in (*columns, *table.properties.values()))]
+    return [own, *(value.get(column) for column in NodeReader(table).columns)]
 
 
 def _walked(value: Any) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
-from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
 from graphret.stores.ladybug.scalars import EXACT_DIGITS, SIGNS, bound_of_doubles, bound_of_integers, exact, of_absent
 from graphret.stores.ladybug.values import KINDS, OPENING, text_expression
 from graphret.strings import to_json
@@ -63,6 +63,15 @@ class LadybugWhere(WhereCypher):
             return self._label(where)
         if where.field in ("id", "name", "text"):
             return self._own(where)
+        if "." in where.field and any(table.has_nulls for table in self.group.tables):
+            # null comes before what else the name may mean; elsewhere it is as absent
+            null = f"list_contains({self.variable}.{quoted(NULLS)}, {self.parameter(where.field)})"
+            there = f"({self.variable}.{quoted(NULLS)} IS NOT NULL AND {null})"
+            absent = _literal(of_absent(where.operator, where.value))
+            return f"(({there} AND {absent}) OR (NOT {there} AND {self._property(where)}))"
+        return self._property(where)
+
+    def _property(self, where: Where) -> str:
         if self.group.first.native and any(table.overflows for table in self.group.tables):
             return self._overflowing(where)
         return self._chosen(where, self._in_columns(where, self._columns(where.field)))
