@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from graphret.cypher.allowed.lists import Allowed
-from graphret.cypher.allowed.reader import Frame, Kind, Reader, Refused, State, Stop
+from graphret.cypher.allowed.reader import Frame, Kind, Refused, State, Stop
 from graphret.cypher.allowed.scan import END, NUMBER, PARAMETER, STRING, Piece
+from graphret.cypher.allowed.suffixes import Suffixes
 
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 _TO_OPERAND = frozenset(("AND", "OR", "XOR", "IN", "CONTAINS", "WHERE"))
@@ -32,10 +33,9 @@ _SUBQUERIES = {"EXISTS": Kind.PATTERN, "COUNT": Kind.PATTERN, "COLLECT": Kind.SU
 _CLAUSED = frozenset((Kind.STATEMENT, Kind.SUBQUERY, Kind.PATTERN))
 _AFTER_A_NAME = frozenset(") ] } , . .. : | ; = <> < > <= >= =~ + * / ^ % & ||".split())
 _TESTS = frozenset(("NOT", "NULL", "TYPED", "NORMALIZED", "NFC", "NFD", "NFKC", "NFKD"))
-_NORMAL_FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
 
 
-class Words(Reader):
+class Words(Suffixes):
     """Reads a query once, and notes what may not run.
 
     Parameters
@@ -299,65 +299,12 @@ class Words(Reader):
         elif not self._joined(piece):
             self._not_here(piece)
 
-    def _test(self) -> None:
-        """``IS [NOT] NULL``, ``IS [NOT] [NFC] NORMALIZED``, ``IS [NOT] :: TYPE``, ``IS Label``."""
-        self._at += 1
-        negated = self._piece.keyword == "NOT"
-        if negated:
-            self._at += 1
-        if self._piece.keyword in ("NULL", "NORMALIZED"):
-            self._go(State.OPERATOR)
-        elif self._piece.keyword in _NORMAL_FORMS and self._next().keyword == "NORMALIZED":
-            self._go(State.OPERATOR, 2)
-        elif self._piece.keyword == "TYPED" or self._piece.is_symbol("::"):
-            self._at += 1
-            self._type()
-        elif self._neo4j and not negated:
-            self._label_name()
-        else:
-            self._not_here(self._piece)
-
-    def _type(self) -> None:
-        """The name of a type, such as ``LIST<LOCAL TIME NOT NULL>`` or, on ladybug, ``DECIMAL(18, 3)[]``."""
-        while True:
-            word, following = self._piece.keyword, self._next().keyword
-            if word in self._allowed.types:
-                self._at += 1
-            elif (word == "NOT" and following == "NULL") or (word == "WITH" and following in ("TIME", "TIMEZONE")):
-                self._at += 2
-            elif self._piece.is_symbol(*("<>|" if self._neo4j else "[]")):
-                self._at += 1
-            else:
-                self._state = State.OPERATOR
-                return
-
     def _alias(self) -> None:
         self._at += 1
         if self._frame.function == "cast" and not self._neo4j:
             self._type()
         else:
             self._a_name()
-
-    def _a_name(self) -> None:
-        """Read exactly one name, and no bracket that would make a call of it."""
-        if not self._piece.name:
-            self._not_here(self._piece)
-        self._go(State.OPERATOR)
-        if self._piece.is_symbol("("):
-            self._not_here(self._piece)
-
-    def _label(self) -> None:
-        """What follows a colon: a label or a relation, or on ladybug the end of a slice."""
-        self._at += 1
-        self._label_name()
-
-    def _label_name(self) -> None:
-        if self._piece.name:
-            self._a_name()
-        elif self._piece.is_symbol("!", "%", "(") or not self._neo4j:
-            self._state = State.OPERAND
-        else:
-            self._not_here(self._piece)
 
     # Symbols
 
