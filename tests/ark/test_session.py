@@ -207,3 +207,18 @@ def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]], da
 def test_a_malformed_session_is_refused() -> None:
     with pytest.raises(InvalidInput, match="session: malformed"):
         ArkSession.from_dict({"question": "who?"})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("max_seconds", "1"),
+        ("max_seconds", True),
+        ("max_seconds", float("nan")),
+        ("max_seconds", 0),
+        ("early_stop", "no"),
+    ],
+)
+def test_malformed_settings_are_refused_by_name(name: str, wrong: object) -> None:
+    with pytest.raises(InvalidInput, match=f"{name}: .* is expected"):
+        ArkSettings(**{name: wrong})  # type: ignore[arg-type]

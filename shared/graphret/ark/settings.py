@@ -74,8 +74,12 @@ class ArkSettings:
         if self.max_tokens is not None:
             self._require_whole("max_tokens", 1)
         seconds = self.max_seconds
-        if seconds is not None and (isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0):
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if seconds is not None and not (number and 0 < seconds < math.inf):
             raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
+        for name in ("early_stop", "remember"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(f"{name}: true or false is expected, not {getattr(self, name)!r}")
         if self.vote not in VOTES:
             raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")
 
