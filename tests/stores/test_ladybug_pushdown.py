@@ -59,6 +59,39 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_times_of_many_nodes_are_compared_each_with_its_own(tmp_path: Path) -> None:
+    """Texts of several lengths, and none, one after the other: also where the nodes are looked up from a list."""
+    import ladybug
+
+    path = tmp_path / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for statement in (
+            "CREATE NODE TABLE Event(code STRING PRIMARY KEY, zoned TIMESTAMP_TZ)",
+            "CREATE REL TABLE NEXT(FROM Event TO Event)",
+            "UNWIND range(10, 49) AS i CREATE (:Event {code: CAST(i AS STRING), zoned: CASE i % 5 WHEN 0 THEN NULL "
+            "WHEN 1 THEN timestamp(concat('20', CAST(i AS STRING), '-01-02 03:04:05.5')) "
+            "WHEN 2 THEN timestamp('0050-01-01 00:00:00') "
+            "WHEN 3 THEN timestamp(concat('2020-01-02 03:04:', CAST(i AS STRING), '.123456+02:00')) "
+            "ELSE timestamp('2020-01-02 03:04:05') END})",
+            "MATCH (a:Event), (b:Event) WHERE a.code < '20' CREATE (a)-[:NEXT]->(b)",
+        ):
+            connection.execute(statement)
+    with LadybugStore(path, read_only=True, id_property="code") as store:
+        nodes = [node for block in store.nodes() for node in block]
+        ids, anchors = [node.id for node in nodes], [node.id for node in nodes if node.id < "20"]
+        times = {node.properties.get("zoned") for node in nodes} - {None}
+        assert len({len(time) for time in times}) == 2
+        for time in sorted(times)[::6]:
+            for op in ("$eq", "$ne", "$gt", "$lte", "$contains"):
+                where = Where.parse({"zoned": {op: time}})
+                assert where is not None
+                expected = [node.id for node in nodes if where.matches(node)]
+                assert [n.id for block in store.nodes(where=where) for n in block] == expected
+                assert [n.id for n in store.view(where).get(ids) if n] == expected
+                found = store.neighbors(anchors, where=where, direction="out", limit=3)
+                assert [(e.source, e.target) for e in found] == [(i, j) for i in anchors for j in expected[:3]]
+
+
 @pytest.mark.parametrize("layout", [{}, {"id_property": "code", "name_property": "number"}], ids=repr)
 def test_conditions_on_dates_and_times_mean_what_they_say(foreign: Path, layout: dict[str, Any]) -> None:
     with LadybugStore(foreign, read_only=True, **layout) as store:

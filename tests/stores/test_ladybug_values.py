@@ -87,6 +87,39 @@ def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keepi
     assert type(keeping.get(["b"])[0].properties["x"]) is type(value)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("levels", [9, 150])
+def test_what_is_nested_deeply_comes_back(keeping: LadybugStore, levels: int) -> None:
+    nodes = [Node("a", properties={"x": nested(levels), "y": 1}), Node("b", properties={"x": [1], "y": 2})]
+    edge = Edge("a", "R", "b", 1.0, {"z": nested(levels)})
+    keeping.load(MemoryStore.of(nodes, [edge]))
+    for _ in range(2):
+        assert keeping.get(["a", "b"]) == nodes
+        assert all_edges(keeping) == [edge]
+        assert keeping.query("MATCH (n)-[r]->(m) RETURN n, r").rows == [(nodes[0], edge)]
+        for condition, ids in (({"y": {"$gt": 1}}, ["b"]), ({"x": {"$contains": 1}}, ["b"]), ({"x.k": 1}, [])):
+            assert [n.id for n in all_nodes(keeping, where=condition)] == ids
+        keeping.upsert(nodes, [edge])
+
+
+@pytest.mark.parametrize("levels", [201, 990, 5000])
+def test_what_could_not_be_read_again_is_refused_by_name(
+    store: LadybugStore, keeping: LadybugStore, levels: int
+) -> None:
+    for one in (store, keeping):
+        with pytest.raises(InvalidInput, match=r"(?s)'a'.*'x'"):
+            one.upsert([Node("a", properties={"x": nested(levels)})])
+        with pytest.raises(InvalidInput, match=r"(?s)'b'.*'x'"):
+            one.upsert([Node("b")], [Edge("b", "R", "b", 1.0, {"x": nested(levels)})])
+        assert one.count() == (0, 0)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "deep"
+    for i in range(levels):
+        value = {"k": value} if i % 2 else [value]
+    return value
+
+
 def test_a_column_without_values_takes_another_type(store: LadybugStore) -> None:
     store.upsert([Node("a", properties={"x": 1, "l": []})])
     store.upsert([Node("a", properties={"l": []})])

@@ -75,7 +75,7 @@ class Columns:
             try:
                 row[OVERFLOW] = json_object(beside)
             except (TypeError, ValueError, RecursionError) as error:
-                raise InvalidInput(f"{what}, properties {sorted(beside)}: not JSON: {error}") from error
+                raise InvalidInput(f"{what}, properties {sorted(beside)}: cannot be kept as JSON: {error}") from error
             self.unlined |= not row[OVERFLOW].startswith(OPENING)
             self.types.setdefault(OVERFLOW, "STRING")
         return row
@@ -180,5 +180,8 @@ def require_nested(nested: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "what is nested so deeply"
     return text if len(text) <= 80 else text[:79] + "…"

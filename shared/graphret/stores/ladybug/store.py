@@ -59,7 +59,8 @@ class LadybugStore(Reader, Following):
         Open it for reading only, as several processes may at a time.
     nested
         What to do with a property that has no column type (an object, a list of lists or of several types, an integer
-        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly.
+        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly,
+        down to 200 levels.
         A query finds the latter as text in the column ``properties``.
     id_property, name_property, text_property
         In a database that something else wrote, which properties are a node's own. Without the first, ids are those
