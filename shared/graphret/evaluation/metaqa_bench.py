@@ -10,7 +10,7 @@ from typing import Any
 
 from graphret.ark import Ark, ArkSettings, Run
 from graphret.ark.scripted import ScriptedExplorer
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions
 from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
 from graphret.evaluation.runner import Progress
@@ -96,13 +96,14 @@ def bench_metaqa(
             index,
             _model(policy, asked),
             settings=ArkSettings(n_agents=agents),
-            on_failure="raise",
             on_run=runs.append,
         )
         for row, retriever in (("bm25", flat), ("ark", ark)):
             values, seconds = _measure(f"{n}-hop/{row}", retriever, asked, progress)
             result["rows"][f"{n}-hop/{row}"] = values
             result["seconds"][f"query_{n}-hop/{row}"] = seconds
+        for session in (session for run in runs for session in run.sessions if session.failed):
+            raise RetrievalFailed(f"{session.question!r}: agent {session.agent + 1}: {session.error}")
         steps = [[step for session in run.sessions for step in session.steps] for run in runs]
         result["rows"][f"{n}-hop/ark"] |= {
             "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
