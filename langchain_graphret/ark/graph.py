@@ -85,8 +85,8 @@ def create_ark_graph(
         Who fills the places below what the agents selected, by default a search of `index`, and whether it does.
     on_failure
         ``"fallback"`` goes on with the agents that are left, and says so in the trace. ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent; with a checkpointer, invoking again with
-        `None` tries that once more.
+        `RetrievalFailed` when a model, the store or the index fails an agent, or no agent selects a node; with a
+        checkpointer, invoking again with `None` tries what failed once more.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
         was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),
