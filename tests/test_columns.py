@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphret import columns
 from graphret.columns import SortedIds, assemble, no_records, no_strings, to_records, to_strings
-from graphret.errors import InvalidInput
+from graphret.errors import CorruptIndex, InvalidInput
 from graphret.storage import Records, Strings
 
 
@@ -38,6 +38,23 @@ def test_columns_are_equal_where_their_items_are(left: list[str], right: list[st
     assert Strings.of(["x", *left])[1:].equals(Strings.of(left))
 
 
+@given(st.lists(st.text(max_size=4) | st.text("\0é", max_size=3), min_size=1), st.data())
+def test_items_taken_together_are_those_taken_one_by_one(values: list[str], data: st.DataObject) -> None:
+    positions = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=32, max_size=40))
+    assert Strings.of(values).take(positions) == [values[i] for i in positions]
+    assert Records.of({"a": value} for value in values).take(positions) == [{"a": values[i]} for i in positions]
+
+
+def test_of_items_taken_together_the_broken_one_is_named() -> None:
+    column = Strings(np.frombuffer(b"ab\xffcd", np.uint8), np.arange(6))
+    assert column.take([0, 1, 3, 4] * 10) == list("abcd") * 10
+    with pytest.raises(CorruptIndex, match="item 2"):
+        column.take([0, 1, 2] * 20)
+    records = Records(np.frombuffer(b"{}{},}", np.uint8), np.asarray([0, 2, 4, 5, 6]))
+    with pytest.raises(CorruptIndex, match="item 2"):
+        records.take([0, 1, 2] * 20)
+
+
 def test_columns_of_nothing() -> None:
     assert no_strings(3).tolist() == ["", "", ""]
     assert no_records(3).tolist() == [{}, {}, {}]
@@ -47,28 +64,29 @@ def test_columns_of_nothing() -> None:
     assert assemble([no_strings(2), Strings.of(["x"])], order).tolist() == ["", "x", "x"]
 
 
-@given(
-    st.lists(st.text(min_size=1), unique=True),
-    st.lists(st.text(min_size=1)),
-    st.sampled_from(["search", "hash, one by one", "hash, at once", "hash, all alike"]),
-)
-def test_ids_are_found_where_they_are(ids: list[str], others: list[str], way: str) -> None:
+TEXTS = st.text(min_size=1) | st.text("a\0é\U0001f600", min_size=1, max_size=6)
+WAYS = ["search, one by one", "search, at once", "hash, one by one", "hash, at once", "hash, all alike"]
+
+
+@given(st.lists(TEXTS, unique=True), st.lists(TEXTS), st.sampled_from(WAYS), st.sampled_from([2, 32]))
+def test_ids_are_found_where_they_are(ids: list[str], others: list[str], way: str, head: int) -> None:
     ids.sort()
     wanted = [*ids, *others]
     with pytest.MonkeyPatch.context() as patch:
-        if way == "search":
+        searched = way.startswith("search")
+        if searched:
             patch.setattr(columns, "_SMALL", -1)
             patch.setattr(columns, "_SHARE", 0)
             patch.setattr(columns, "_STRIDE", 3)
-        if way != "hash, one by one":
-            patch.setattr(columns, "_MANY", 1)
+            patch.setattr(columns, "_HEAD", head)
+        patch.setattr(columns, "_MANY", 1000 if way.endswith("one by one") else 1)
         if way == "hash, all alike":
             patch.setattr(columns, "hash", lambda value: -len(value) % 3, raising=False)
         lookup = SortedIds(Strings.of(ids))
         found = lookup.find(wanted)
         assert found.tolist() == [ids.index(one) if one in ids else -1 for one in wanted]
         assert lookup.places(wanted).tolist() == [sum(other < one for other in ids) for one in wanted]
-        assert (lookup._hashed is None) == (way == "search" and bool(ids))
+        assert (lookup._hashed is None) == (searched and bool(ids))
 
 
 @pytest.mark.parametrize("many", [1, 100])
@@ -80,6 +98,11 @@ def test_what_can_be_no_id_is_not_found(monkeypatch: pytest.MonkeyPatch, many: i
     monkeypatch.setattr(columns, "hash", lambda value: 1, raising=False)
     lookup = SortedIds(Strings.of(f"n{i}" for i in range(10)))
     assert lookup.find([odd, "n9", odd, "n0"]).tolist() == [-1, 9, -1, 0]
+    monkeypatch.setattr(columns, "_SMALL", -1)
+    monkeypatch.setattr(columns, "_SHARE", 0)
+    lookup = SortedIds(Strings.of(f"n{i}" for i in range(10)))
+    assert lookup.find([odd, "n9", odd, "n0"]).tolist() == [-1, 9, -1, 0]
+    assert lookup._hashed is None
 
 
 def test_many_ids_are_found_among_many() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,9 @@ from graphret.strings import Column, Records, Strings
 C = TypeVar("C", bound="Column[Any]")
 
 _RUNS = 1 << 17
-_STRIDE = 64
+_STRIDE = 16
+_HEAD = 32
+_WIDEST = 256
 _SMALL = 4096
 _SHARE = 8
 _MANY = 32  # fewer strings are looked up one by one
@@ -104,14 +105,14 @@ def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
 class SortedIds:
     """Finds strings in a sorted column of distinct ones.
 
-    Large columns are searched where they lie, on disk or in memory, after a look at every 64th string; once much was
+    Large columns are searched where they lie, on disk or in memory, after a look at every 16th string; once much was
     asked for beside the length of the column, or where that is small, strings are looked up by their hash instead.
     """
 
     def __init__(self, ids: Strings) -> None:
         self.ids = ids
         self._blob, self._offsets = memoryview(ids.blob), memoryview(ids.offsets)  # type: ignore[arg-type]
-        self._sample: list[str] | None = None
+        self._sample: NDArray[np.bytes_] | None = None
         self._hashed: HashedStrings | None = None
         self._asked = 0
 
@@ -120,33 +121,86 @@ class SortedIds:
         self._asked += len(wanted)
         if self._hashed is None and max(self._asked * _SHARE, _SMALL) >= len(self.ids):
             self._hashed = HashedStrings(self.ids)
-        return self._search(wanted, exact=True) if self._hashed is None else self._hashed.find(wanted)
+        if self._hashed is not None:
+            return self._hashed.find(wanted)
+        asked = _encoded(wanted)
+        found = self._at_once(asked)
+        left = np.flatnonzero(found < 0)
+        places = self._places([asked[i] for i in left.tolist()])
+        for i, place in zip(left.tolist(), places.tolist(), strict=True):
+            if place < len(self.ids) and self._at(place) == asked[i]:
+                found[i] = place
+        return found
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return where each string is or would have to be put in, ``(w,)``."""
-        return self._search(wanted, exact=False)
+        return self._places(_encoded(wanted))
 
-    def _search(self, wanted: Sequence[str], exact: bool) -> NDArray[np.int64]:
-        if self._sample is None:
-            self._sample = self.ids.take(np.arange(0, len(self.ids), _STRIDE))
-        sample, blob, offsets, n = self._sample, self._blob, self._offsets, len(self.ids)
-        found = np.empty(len(wanted), dtype=np.int64)
-        for i, value in enumerate(wanted):
-            if not isinstance(value, str):
-                found[i] = -1
-                continue
-            block = bisect_right(sample, value)
-            low, high = max(block - 1, 0) * _STRIDE, min(block * _STRIDE, n)
-            there = False
-            while low < high:
-                middle = (low + high) // 2
-                at = str(blob[offsets[middle] : offsets[middle + 1]], "utf-8")
-                if at < value:
-                    low = middle + 1
-                else:
-                    there, high = there or at == value, middle
-            found[i] = low if there or not exact else -1
+    def _places(self, asked: list[bytes]) -> NDArray[np.int64]:
+        low = np.maximum(self._sampled(asked, "left") - 1, 0) * _STRIDE
+        high = np.minimum(self._sampled(asked, "right") * _STRIDE, len(self.ids))
+        return np.fromiter(map(self._place, asked, low.tolist(), high.tolist()), dtype=np.int64, count=len(asked))
+
+    def _sampled(self, asked: list[bytes], side: Literal["left", "right"]) -> NDArray[np.int64]:
+        """How many strings of the sample are lower than each (or as low, on the right) as far as their heads say."""
+        if self._sample is None:  # utf-8 sorts as the strings do
+            begins, blob = self.ids.offsets[:-1:_STRIDE], self.ids.blob
+            sizes = self.ids.offsets[1::_STRIDE] - begins
+            columns = np.arange(min(max(sizes.max(initial=1), 1), _HEAD))
+            heads = blob.take(begins[:, None] + columns, mode="clip") if len(blob) else np.empty((0, 1), np.uint8)
+            heads[columns >= sizes[:, None]] = 0
+            self._sample = heads.view(f"S{len(columns)}").ravel()
+        return np.searchsorted(self._sample, np.asarray(asked, dtype=self._sample.dtype), side=side)
+
+    def _at_once(self, asked: list[bytes]) -> NDArray[np.int64]:
+        """The positions of strings found by bisection of all together, -1 for those that it cannot tell.
+
+        Strings are compared in as many bytes as the longest of those asked for has, which may reach into the string
+        that comes next; what was found is then compared in its own length.
+        """
+        found = np.full(len(asked), -1, dtype=np.int64)
+        width = max(map(len, asked), default=0)
+        blob, offsets = self.ids.blob, self.ids.offsets
+        if len(asked) < _MANY or not 0 < width <= min(_WIDEST, len(blob)):
+            return found
+        sizes = np.fromiter(map(len, asked), dtype=np.int64, count=len(asked))
+        values = np.asarray(asked, dtype=f"S{width}")
+        last = len(blob) - width
+        windows: NDArray[np.bytes_] = np.ndarray((last + 1,), dtype=values.dtype, buffer=blob.data, strides=(1,))
+        block = self._sampled(asked, "right")
+        low, high = np.maximum(block - 1, 0) * _STRIDE, np.minimum(block * _STRIDE, len(self.ids))
+        for _ in range((_STRIDE - 1).bit_length()):
+            middle = (low + high) >> 1
+            above = windows[np.minimum(offsets[middle], last)] > values
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        begins = offsets[low]
+        there = np.flatnonzero((low < high) & (begins <= last))
+        there = there[offsets[low[there] + 1] - begins[there] == sizes[there]]
+        read = windows[begins[there]].view(np.uint8).reshape(-1, width)
+        same = read == values[there].view(np.uint8).reshape(-1, width)
+        there = there[(same | (np.arange(width) >= sizes[there, None])).all(axis=1)]
+        found[there] = low[there]
         return found
+
+    def _place(self, value: bytes, low: int, high: int) -> int:
+        while low < high:
+            middle = (low + high) // 2
+            if self._at(middle) < value:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _at(self, position: int) -> bytes:
+        return bytes(self._blob[self._offsets[position] : self._offsets[position + 1]])
+
+
+def _encoded(wanted: Sequence[str]) -> list[bytes]:
+    """Strings as utf-8; what is no string or no text becomes bytes that no utf-8 equals."""
+    try:
+        return [*map(str.encode, wanted)]
+    except (TypeError, UnicodeEncodeError):
+        return [str.encode(value, errors="surrogatepass") if isinstance(value, str) else b"\xff" for value in wanted]
 
 
 class HashedStrings:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphret._checked import PART_KEYS, checked_edges, property_column
 from graphret._edge_order import fewest, last_of_equals, merged_order, ranges, sorted_order
-from graphret.columns import assemble, no_records, to_records
+from graphret.columns import all_empty, assemble, no_records, to_records
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts, Records, Strings
@@ -233,20 +235,22 @@ class EdgeTable:
         for key, parts in zip(PART_KEYS, (self.source_part[positions], self.target_part[positions]), strict=True):
             for i in np.flatnonzero(parts != NO_PART).tolist():
                 properties[i][key] = int(parts[i])
-        relations = self.relations
-        columns = (
-            ids.take(self.source[positions]),
+        relations, n = self.relations, len(positions)
+        ends = ids.take(np.concatenate([self.source[positions], self.target[positions]]))
+        return _edges(
+            ends[:n],
             [relations[code] for code in self.relation[positions].tolist()],
-            ids.take(self.target[positions]),
+            ends[n:],
             self.weight[positions].tolist(),
             properties,
         )
-        return list(map(Edge, *columns))
 
     def _properties_at(self, positions: NDArray[np.int64]) -> list[dict[str, Any]]:
-        column = self.properties
-        if isinstance(column, Records) and (column.offsets[positions + 1] - column.offsets[positions] == 2).all():
-            return [{} for _ in range(len(positions))]  # empty ones are not read
+        column, n = self.properties, len(positions)
+        if isinstance(column, Records) and (
+            all_empty(column) or (column.offsets[positions + 1] - column.offsets[positions] == 2).all()
+        ):
+            return [{} for _ in range(n)]  # empty ones are not read
         return column.take(positions)
 
     def edges(self, ids: Sequence[str]) -> Iterator[Edge]:
@@ -387,6 +391,17 @@ def _indptr(source: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
     return indptr
+
+
+_FILL = [getattr(Edge, name).__set__ for name in ("source", "relation", "target", "weight", "properties")]
+
+
+def _edges(*columns: Sequence[Any]) -> list[Edge]:
+    """Edges of the columns of their fields, in half the time that the constructor of a frozen class takes for each."""
+    edges = [*map(object.__new__, repeat(Edge, len(columns[0])))]
+    for fill, values in zip(_FILL, columns, strict=True):
+        deque(map(fill, edges, values), maxlen=0)
+    return edges
 
 
 def _records(table: EdgeTable) -> Records:

