@@ -45,14 +45,19 @@ RETURN `file`()
 RETURN linenumber()
 RETURN graph.names()
 RETURN genai.vector.encode('x')
-MATCH (n:$(x)) RETURN n
+MATCH (n:$x (m)) RETURN n
+RETURN n[$(x)] $ 1
+MATCH (n:$(LOAD CSV FROM 'x' AS y)) RETURN n
+MATCH (n:$(apoc.cypher.runFirstColumnSingle('CREATE (n)', {}))) RETURN n
+MATCH (IS LOAD CSV FROM 'x' AS y) RETURN 1
+MATCH (IS A CREATE (m)) RETURN 1
+MATCH (WHERE x CREATE (m)) RETURN 1
 MATCH (n) FINISH CREATE (m)
 MATCH (n) FINISH LOAD CSV FROM 'x' AS y
 MATCH (n) FINISH n
 MATCH (n IS CREATE (m)) RETURN n
 MATCH (n) WHERE n IS DELETE n RETURN n
 RETURN n IS LOAD CSV FROM 'x' AS y
-MATCH (n:A) WHERE n IS $(x) RETURN n
 RETURN CASE n WHEN IS NULL CREATE (m)
 RETURN CASE n WHEN IS NOT LOAD CSV FROM 'x' AS y
 COMMIT
@@ -117,6 +122,8 @@ MATCH (n:A) WITH n LIMIT 3 FINISH;
 MATCH (n) CALL (n) { MATCH (n)-->(m) FINISH } RETURN n
 MATCH (finish:Finish) RETURN finish.finish AS FINISH
 MATCH (n IS A&!B {x: 1})-[r IS R|S*1..2]->(m IS (A|B) WHERE m IS !C) WHERE m IS A RETURN n IS D AS d
+MATCH (IS A|B {x: 1})-[IS R*1..2]->(IS !C WHERE true), (where WHERE where.x = 1)-[WHERE 1 < 2]-(is IS D) RETURN is
+MATCH (:$($l))-[r:$any(['A', $b]) | !$all($c)]-(n IS $(toUpper('x'))) WHERE (is IN $x OR is IS NULL) RETURN [is IN r | is.x]
 MATCH (n) RETURN CASE n.x WHEN IS NULL, IS NOT NULL, > 5 THEN 1 WHEN IS NOT TYPED STRING, IS NFC NORMALIZED THEN 2 END
 MATCH (n) RETURN n.`odd name`, n['set'], n.create, n.delete ORDER BY n.x ASC, n.y DESCENDING
 MATCH (n) RETURN DISTINCT n.x, collect(DISTINCT n.y)

@@ -73,6 +73,8 @@ def test_what_the_schema_has_is_not_complained_of(query: str) -> None:
         ("MATCH (p:person) RETURN p", kinds.UNKNOWN_LABEL, "person", "Person"),
         ("MATCH (p) WHERE p:Movi RETURN p", kinds.UNKNOWN_LABEL, "Movi", "Movie"),
         ("MATCH (p:Person|Gennre) RETURN p", kinds.UNKNOWN_LABEL, "Gennre", "Genre"),
+        ("MATCH (p:$('Gennre')) RETURN p", kinds.UNKNOWN_LABEL, "'Gennre'", "Genre"),
+        ("MATCH ()-[:$any(['DIRECTED', 'ACTED'])]->() RETURN 1", kinds.UNKNOWN_RELATION, "'ACTED'", "ACTED_IN"),
         ("MATCH ()-[:ACTED]->() RETURN 1", kinds.UNKNOWN_RELATION, "ACTED", "ACTED_IN"),
         ("MATCH ()-[:actedIn]->() RETURN 1", kinds.UNKNOWN_RELATION, "actedIn", "ACTED_IN"),
         ("MATCH ()-[r]->() WHERE r:DIRECTS RETURN r", kinds.UNKNOWN_RELATION, "DIRECTS", "DIRECTED"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from graphret.cypher.allowed.reader import Reader, State
+from graphret.cypher.allowed.reader import Frame, Kind, Reader, State
 
+_ALL_OR_ANY = ("$all", "$any")
 _NORMAL_FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
 
 
@@ -60,7 +61,15 @@ class Suffixes(Reader):
     def _label_name(self) -> None:
         if self._piece.name:
             self._a_name()
+        elif self._neo4j and (self._piece.is_symbol("$") or self._piece.text.lower() in _ALL_OR_ANY):
+            self._computed()
         elif self._piece.is_symbol("!", "%", "(") or not self._neo4j:
             self._state = State.OPERAND
         else:
             self._not_here(self._piece)
+
+    def _computed(self) -> None:
+        """A label in ``$(expression)``, ``$all(expression)`` or ``$any(expression)``."""
+        if not (self._neo4j and self._next().is_symbol("(")):
+            self._not_here(self._piece)
+        self._open(Frame(")", Kind.OTHER), State.OPERAND, 2)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 
 from graphret.cypher.allowed.lists import Allowed
 from graphret.cypher.allowed.reader import Frame, Kind, Refused, State, Stop
-from graphret.cypher.allowed.scan import END, NUMBER, PARAMETER, STRING, Piece
+from graphret.cypher.allowed.scan import END, NUMBER, PARAMETER, STRING, SYMBOL, Piece
 from graphret.cypher.allowed.suffixes import Suffixes
 
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
@@ -221,6 +221,10 @@ class Words(Suffixes):
             self._open(Frame("}", _SUBQUERIES[word]), State.CLAUSE, 2)
         elif word == "IS" and self._frame.cases and following.keyword in _TESTS and self._begins_a_condition():
             self._test()
+        elif word in ("IS", "WHERE") and self._begins_a_pattern(following):
+            self._go(State.OPERAND)
+            if word == "IS" and following.name:
+                self._label_name()
         elif self._prefixes(word, following):
             self._go(State.OPERAND)
         elif word in ("ANY", "ALL", "SHORTEST") and (following.keyword in _SELECTORS or following.kind == NUMBER):
@@ -252,6 +256,11 @@ class Words(Suffixes):
         """Whether what stands here begins a condition of ``CASE x WHEN …, … THEN``."""
         before = self._next(-1)
         return before.keyword == "WHEN" or before.is_symbol(",")
+
+    def _begins_a_pattern(self, following: Piece) -> bool:
+        """Whether ``(IS Label`` or ``[WHERE condition`` stands here; no function of one word is called, whatever it is."""
+        begins = following.kind != END and not (following.kind == SYMBOL and following.text in (*_AFTER_A_NAME, "{"))
+        return begins and following.keyword not in _JOINERS and self._next(-1).is_symbol("(", "[")
 
     def _function(self, piece: Piece) -> bool:
         """Read a name with dots and the bracket behind it, if there is one."""
@@ -334,7 +343,7 @@ class Words(Suffixes):
                 self._stop("only one statement may run, with at most one ; at its end", piece)
             self._go(State.DONE)
         elif symbol == "$":
-            self._stop("a label or relation may not be computed", piece)
+            self._computed()
         elif symbol == "*" or (symbol == "+" and self._next(-1).is_symbol(")", ">", "-")):
             self._go(State.EITHER)
         else:

@@ -19,11 +19,15 @@ from graphret.cypher.tree import (
     LabelOne,
     Name,
     Shortest,
+    span,
     walk,
 )
 
 _SHORTEST = ("SHORTESTPATH", "ALLSHORTESTPATHS")
-_NAME_ENDS = frozenset((")", "]", ":", "{", "*", ",", "=", "", "|"))
+#: What ``IS`` and ``WHERE`` before a bracket or a name may be besides: the name of a variable.
+_AMBIGUOUS = ("IS", "WHERE")
+#: What no label is called after ``IS`` unless in backticks.
+_NO_LABELS = ("NULL", "NOT", "TYPED", "NORMALIZED", "NFC", "NFD", "NFKC", "NFKD")
 
 
 class Patterns(Cursor):
@@ -151,17 +155,25 @@ class Patterns(Cursor):
         start = self._i
         self._need("(")
         node = ast.NodePattern(**self._filling())
-        self._need(")")
         return self._mark(node, start)
 
-    def _filling(self, relationship: bool = False) -> dict[str, Any]:
-        """What may stand within the brackets of a node or a relationship."""
-        filling: dict[str, Any] = {"variable": None, "properties": None, "where": None}
+    def _filling(self) -> dict[str, Any]:
+        """What may stand within the brackets of a node or a relationship, and the closing bracket."""
+        if self._is_word(*_AMBIGUOUS):
+            return self._attempt(self._named_filling) or self._nameless_filling()
+        return self._named_filling() if self._now().named else self._nameless_filling()
+
+    def _named_filling(self) -> dict[str, Any]:
+        """A filling that begins with a variable, as the server prefers to read ``(is …`` and ``(where …``."""
+        opened, variable = self.placed[self._i - 1].operator, self.parse_variable()
+        return {**self._unnamed(opened == "["), "variable": variable}
+
+    def _nameless_filling(self) -> dict[str, Any]:
+        return self._unnamed(self.placed[self._i - 1].operator == "[")
+
+    def _unnamed(self, relationship: bool) -> dict[str, Any]:
+        filling: dict[str, Any] = {"variable": None, "properties": None}
         labels = None
-        token = self._now()
-        keyword = token.word in ("WHERE", "IS") and self._now(1).operator not in _NAME_ENDS
-        if token.named and not (keyword or (token.word in ("WHERE", "IS") and self._now(1).kind is TokenKind.STRING)):
-            filling["variable"] = self.parse_variable()
         if self._take(":"):
             labels = self._label_expression()
         elif self._take_word("IS"):
@@ -174,6 +186,7 @@ class Patterns(Cursor):
         elif self._now().kind is TokenKind.PARAMETER or self._is("$"):
             filling["properties"] = self.parse_parameter()
         filling["where"] = self._where()
+        self._need("]" if relationship else ")")
         return filling
 
     def _length(self) -> dict[str, Any]:
@@ -195,8 +208,7 @@ class Patterns(Cursor):
         self._need("-")
         filling: dict[str, Any] = {"variable": None, "types": None, "properties": None, "where": None}
         if self._take("["):
-            filling = self._filling(relationship=True)
-            self._need("]")
+            filling = self._filling()
         self._need("-")
         right = self._i if self._take(">") else None
         direction = Direction.BOTH
@@ -225,9 +237,10 @@ class Patterns(Cursor):
         return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=colons), start)
 
     def _labels_after_is(self) -> AstNode:
-        if self._is_word("NULL"):
-            raise self._wrong("a label or a relation")
         labels = self._label_expression()
+        names = (n for n in walk(labels) if isinstance(n, LabelName))
+        if any(self.source[slice(*span(name))].upper() in _NO_LABELS for name in names):
+            raise self._err("after IS a label of that name stands in backticks", code="CG1102")
         if any(
             (isinstance(n, LabelAll) and ":" in n.signs) or (isinstance(n, LabelOne) and n.colons) for n in walk(labels)
         ):

@@ -25,6 +25,7 @@ from graphret.cypher.meaning.values import (
     PATH,
     PROPERTY_VALUE,
     STRING,
+    TEMPORAL,
     WITH_PROPERTIES,
     Kind,
     list_of,
@@ -43,11 +44,14 @@ from graphret.cypher.tree import (
     Subquery,
     Test,
     walk,
+    without_parens,
 )
 
 _BOOLEANS = frozenset(("BOOLEAN",))
 _LISTS = frozenset(("LIST",))
 _ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
+#: What ``$(…)`` in the place of a label may hold: the server makes text of a date.
+_LABELS = TEMPORAL | {"STRING", "LIST", "DURATION", "POINT"}
 _PROJECTED = WITH_PROPERTIES - {"POINT"}
 _CONSTANTS: dict[type[AstNode], Kind] = {
     ast.Integer: INTEGER,
@@ -123,6 +127,8 @@ class Expressions(Operators, Calls, Walk):
         base = self.kind(node.this, scope)
         self.expect(node.this, base, _ENTITIES)
         self.label_names(node.labels, scope, base)
+        if self.strict and any(isinstance(n, LabelDynamic) for n in walk(node.labels)):
+            self.facts.error(kinds.INVALID_PATTERN, "a label is computed in the pattern of a MATCH only", node.labels)
         self.check_label_expression(node.labels, relationship=base.is_only("RELATIONSHIP"))
         return BOOLEAN
 
@@ -134,7 +140,20 @@ class Expressions(Operators, Calls, Walk):
                     self.facts.labels.append((node, kind.entity))
         for node in walk(labels):
             if isinstance(node, LabelDynamic):
-                self.kind(node.this, scope)
+                self._computed_label(node.this, scope, kind)
+
+    def _computed_label(self, node: AstNode, scope: Scope, kind: Kind) -> None:
+        """``$(expression)``: a name or a list of names; those that stand there as text are checked as any other."""
+        found = self.kind(node, scope)
+        self.expect(node, found, _LABELS, "no label can be made of it")
+        if found.is_only("LIST"):
+            self.expect(node, found.item(), _LABELS - _LISTS, "no label can be made of it")
+        literal = without_parens(node)
+        for name in literal.expressions if isinstance(literal, ast.List) else [literal]:
+            if isinstance(name, ast.Null) or (isinstance(name, ast.String) and not name.this):
+                self.facts.error(kinds.INVALID_VALUE, "a label or relation has a name", name)
+            elif isinstance(name, ast.String) and kind.entity is not None:
+                self.facts.labels.append((name, kind.entity))
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)

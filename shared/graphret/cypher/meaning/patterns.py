@@ -21,7 +21,7 @@ from graphret.cypher.meaning.values import (
     list_of,
     words,
 )
-from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
+from graphret.cypher.tree import Group, LabelAll, LabelDynamic, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
 _RELATIONSHIPS = frozenset(("RELATIONSHIP",))
@@ -272,7 +272,7 @@ class Patterns(Walk):
 
 
 def _all_names(parts: list[AstNode]) -> bool:
-    return all(isinstance(p, LabelName) for p in parts)
+    return all(isinstance(p, LabelName | LabelDynamic) for p in parts)
 
 
 def _parts(path: AstNode) -> Iterator[Any]:
