@@ -206,6 +206,31 @@ def test_schema_round_trips_as_json() -> None:
     assert again.text() == SCHEMA.text()
 
 
+def test_what_queries_call_otherwise() -> None:
+    called = replace(
+        SCHEMA,
+        sampled_relations={"KNOWS"},
+        sampled_properties={"Person"},
+        sampled_relation_properties={"KNOWS"},
+        cypher_labels={"Person": "person_", "Unused": None},
+        cypher_relations={"KNOWS": "knows_"},
+    )
+    schema = called.in_cypher()
+    assert schema.labels == {"person_": 1200, "Film Star": 7}
+    assert schema.relations == {("person_", "knows_", "person_"): 30, ("person_", "ACTED IN", "Film Star"): 4}
+    assert schema.properties == {"person_": SCHEMA.properties["Person"]}
+    assert schema.relation_properties == {"knows_": SCHEMA.relation_properties["KNOWS"]}
+    assert schema.sampled_relations == schema.sampled_relation_properties == {"knows_"}
+    assert schema.sampled_properties == {"person_"}
+    assert schema.in_cypher() is schema
+    assert called.text() == schema.text()
+    assert called.text(cypher=False) == replace(called, cypher_labels={}, cypher_relations={}).text()
+    assert GraphSchema.from_dict(json.loads(json.dumps(called.to_dict()))).in_cypher().to_dict() == schema.to_dict()
+    for wrong in ({"cypher_labels": {"Person": 1}}, {"cypher_relations": {"KNOWS": None}}, {"cypher_labels": []}):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            GraphSchema.from_dict(SCHEMA.to_dict() | wrong)
+
+
 def test_sampled_alone_means_everything() -> None:
     """As a caller's keyword says it, and a dictionary that an older graphret wrote."""
     made = replace(SCHEMA, sampled=True)

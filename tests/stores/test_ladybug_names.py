@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused
+from graphret.graphs import export_graph
+from graphret.graphs.counting import relation_counts
+from graphret.schema import GraphSchema
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.testing.stores import all_edges, all_nodes, edge_key
@@ -60,7 +65,10 @@ def test_a_graph_is_kept_whatever_its_names(store: LadybugStore) -> None:
         assert [node.id for node in all_nodes(store, where={"label": label})] == ids
     view = store.view({"label": {"$in": ["Film", "Director"]}})
     assert view.count() == (3, 4)
-    assert view.schema().labels == {"Film": 2, "film_": 1, "Director": 1, "film.person": 1}
+    schema = view.schema()
+    assert schema.labels == {"Film": 2, "film": 1, "Director": 1, "film.person": 1}
+    assert schema.cypher_labels == {"film": "film_", "film.person": "film_person"}  # and nothing of what is hidden
+    assert schema.cypher_relations.keys() == {"director", "Film", "film.film.directed_by", "film_film_directed_by"}
 
 
 def test_what_is_there_is_replaced_moved_and_taken_away(store: LadybugStore) -> None:
@@ -79,16 +87,21 @@ def asked() -> Iterator[LadybugStore]:
         yield store
 
 
-def test_a_query_says_the_names_that_the_schema_shows(asked: LadybugStore) -> None:
-    store, schema = asked, asked.schema()
-    assert schema.labels == {
-        "Film": 2,
-        "film_": 1,
-        "Director": 1,
-        "_unlabelled_": 1,
-        "film.person": 1,  # a second label, an item of `labels`
-        "film_person": 1,
-    }
+def test_the_schema_has_the_names_of_the_graph(asked: LadybugStore) -> None:
+    schema, memory = asked.schema(), MemoryStore.of(NODES, EDGES).schema()
+    assert schema.labels == memory.labels
+    assert schema.relation_names == memory.relation_names
+    assert schema.relations["Film", "director", "Director"] == 1
+    assert schema.relation_properties["director"]["since"].type == "INTEGER"
+    assert relation_counts(asked) == dict.fromkeys(memory.relation_names, 1)
+    assert GraphSchema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    assert "(:Film)-[:director]->(:Director) 1" in schema.text(cypher=False).splitlines()
+
+
+def test_a_query_says_the_names_that_the_schema_has_beside_them(asked: LadybugStore) -> None:
+    store, own = asked, asked.schema()
+    schema = own.in_cypher()
+    assert schema.labels == {"Film": 2, "film_": 1, "Director": 1, "_unlabelled_": 1, "film_person": 2}
     assert sum(schema.relations.values()) == len(EDGES)
     by_relation = {
         relation: store.query(f"MATCH (a)-[r:`{relation}`]->(b) RETURN r").rows for relation in schema.relation_names
@@ -97,23 +110,48 @@ def test_a_query_says_the_names_that_the_schema_shows(asked: LadybugStore) -> No
     assert by_relation["director_"] == [(EDGES[0],)]
     assert schema.relations["Film", "director_", "Director"] == 1
     assert schema.relation_properties["director_"]["since"].type == "INTEGER"
-    assert schema.properties["film_person"]["born"].examples == (1,)
+    assert schema.properties["film_person"]["born"].type == "INTEGER"
+    assert own.text() == schema.text() == schema.text(cypher=False)
+    assert "(:Film)-[:director_]->(:Director) 1" in own.text().splitlines()
     query = "MATCH (f:Film)-[r:director_]->(d:Director) RETURN f, r, d LIMIT 3"
-    assert run_checked(store, query, schema=schema).rows == [(NODES[0], EDGES[0], NODES[2])]
+    assert run_checked(store, query, schema=own).rows == [(NODES[0], EDGES[0], NODES[2])]
     assert store.query("MATCH (n:film_) RETURN n").rows == [(NODES[1],)]
     unknown = "MATCH (f:Film)-[:director]->(d:Director) RETURN f LIMIT 3"
-    (error,) = check(unknown, schema, dialect="ladybug").errors
+    (error,) = check(unknown, own, dialect="ladybug").errors
     assert error.kind == kinds.UNKNOWN_RELATION
     assert "director_" in error.suggestions
     with pytest.raises(QueryRefused):
         store.query(unknown)
 
 
-def test_names_of_the_schema_are_understood_as_filters(asked: LadybugStore) -> None:
-    assert asked.neighbors(["f"], relations=["director_"]) == [EDGES[0]]
-    assert all_edges(asked, relations=["director_"]) == [EDGES[0]]
-    assert [node.id for node in all_nodes(asked, labels=["film_"])] == ["g"]
-    assert asked.neighbors(["f"], labels=["film_person"], direction="out") == EDGES[:2]
+def test_a_label_that_no_table_has_is_unknown_to_queries() -> None:
+    """A second label that is named like the table of another one is neither's."""
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("a", ("a.b", "Second")), Node("b", ("B", "a_b"))])
+        schema = store.schema()
+        assert schema.cypher_labels == {"a.b": "a_b", "Second": None, "a_b": None}
+        assert schema.in_cypher().labels == {"a_b": 1, "B": 1}
+        assert [node.id for node in all_nodes(store, labels=["a_b"])] == ["b"]
+        for label, ok in (("a_b", True), ("Second", False)):
+            query = f"MATCH (n:{label}) RETURN n LIMIT 1"
+            assert check(query, schema, dialect="ladybug").ok is ok
+            if not ok:
+                with pytest.raises(QueryRefused):
+                    store.query(query)
+
+
+@pytest.mark.parametrize("format", ["parquet", "cypher-csv", "graphml"])
+def test_exports_have_the_names_of_the_graph(asked: LadybugStore, format: str, tmp_path: Path) -> None:
+    written = []
+    for name, store in (("there", asked), ("here", MemoryStore.of(NODES, EDGES))):
+        export_graph(store, out := tmp_path / name, format)
+        if format == "parquet":
+            files = [pyarrow.parquet.read_table(out / f"{what}.parquet").to_pylist() for what in ("nodes", "edges")]
+            written.append([sorted(map(str, rows)) for rows in files])
+        else:
+            files = sorted(out.iterdir()) if out.is_dir() else [out]
+            written.append([file.read_text(encoding="utf-8") for file in files])
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("name", ["", "nul\0l", "\ud800"], ids=ascii)

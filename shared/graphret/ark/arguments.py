@@ -90,7 +90,7 @@ class Arguments:
         return min(value, most)
 
     def names(self, name: str) -> list[str] | None:
-        """Return a list of names, `None` where there is none; a single string is a list of one."""
+        """Return a list of names, white space included, `None` where there is none; a string is a list of one."""
         value = self.given.get(name)
         if isinstance(value, str):
             value = _listed(value)
@@ -105,8 +105,15 @@ class Arguments:
             if not isinstance(item, str):
                 raise Unclear(f"{self.tool}: {name} is a list of strings; {_kind(item)} is among them.")
             if item.strip():
-                kept.append(_encodable(item).strip())
+                kept.append(_encodable(item))
         return list(dict.fromkeys(kept)) or None
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """Return the name that is meant: as it is, or without the white space or the backticks around it."""
+    bare = name.strip()
+    unquoted = bare.removeprefix("`").removesuffix("`").replace("``", "`")
+    return next((one for one in (name, bare, unquoted) if one in known), bare)
 
 
 def relation_filter(name: str) -> tuple[str, str]:

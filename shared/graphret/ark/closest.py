@@ -46,9 +46,10 @@ def closest_names(wrong: str, valid: Collection[str]) -> Sequence[str]:
     wrong
         A type or a relation.
     valid
-        Those that there are.
+        Those that there are. One that is too long to be copied is not named.
     """
     asked = wrong[:_LONGEST]
+    valid = [name for name in valid if len(name) <= _LONGEST]
     by_word: dict[str, list[str]] = {}
     for name in sorted(valid):
         for word in words(name.replace("_", " ")):
@@ -76,8 +77,8 @@ def no_such_name(kind: str, wrong: Sequence[str], valid: Collection[str]) -> str
     """Return the instruction that answers unknown types or relations; `kind` is ``node type`` or ``relation``."""
     if not valid:
         return f"This graph has no {kind}s. Call again without them."
-    said = [
-        f"There is no {kind} {quoted(name)}. Closest: {', '.join(map(quoted, closest_names(name, valid)))}."
-        for name in wrong[:3]
-    ]
+    said = []
+    for name in wrong[:3]:
+        close = ", ".join(quoted(one, _LONGEST) for one in closest_names(name, valid))
+        said.append(f"There is no {kind} {quoted(name)}." + (f" Closest: {close}." if close else ""))
     return " ".join(said) + " Copy names exactly as the tools show them."

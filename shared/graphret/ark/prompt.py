@@ -76,6 +76,6 @@ def system_prompt(
         search_k=min(settings.search_k, settings.max_k),
         neighbors_k=min(settings.neighbors_k, settings.max_k),
         max_steps=settings.max_steps,
-        schema=schema.text(max_tokens),
+        schema=schema.text(max_tokens, cypher=False),
     )
     return prompt + (_HINTS.format(hints=hints.strip()) if hints.strip() else "")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from graphret._contracts import fulfils
-from graphret.ark.arguments import Arguments, Unclear, arrow, relation_filter
+from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
@@ -183,7 +183,7 @@ class Toolbox:
         if isinstance(node, Observation):
             return node
         query = given.text("query", _LONGEST_QUERY)
-        labels = given.names("node_types")
+        labels = self._labels(given.names("node_types"))
         relations = self._relations(given.names("relation_types"))
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
         doubts = [self._doubt(_TYPE, labels or ()), self._doubt(_RELATION, list(relations or ()))]
@@ -227,13 +227,22 @@ class Toolbox:
                 return answer
         return failure(no_such_node(wanted, ()), (), most)
 
+    def _labels(self, names: Sequence[str] | None) -> list[str] | None:
+        if names is None:
+            return None
+        known = self._names(_TYPE)[0]
+        return [meant(name, known) for name in names]
+
     def _relations(self, names: Sequence[str] | None) -> dict[str, str] | None:
         if names is None:
             return None
         known = self._names(_RELATION)[0]
         made: dict[str, str] = {}
         for name in names:
-            relation, direction = (name, "both") if name in known else relation_filter(name)
+            relation, direction = meant(name, known), "both"
+            if relation not in known:
+                relation, direction = relation_filter(relation)
+                relation = meant(relation, known)
             made[relation] = direction if made.get(relation, direction) == direction else "both"
         return made
 

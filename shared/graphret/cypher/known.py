@@ -42,7 +42,7 @@ class Known:
 
     @classmethod
     def of(cls, schema: GraphSchema, dialect: str) -> Known:
-        """The names of this schema; in small letters for Ladybug, which does not tell them apart.
+        """The names that queries have for this schema; in small letters for Ladybug, which does not tell them apart.
 
         They are kept for the next query: a schema is checked against thousands of times, and does not change.
         """
@@ -71,7 +71,7 @@ class _Same:
 
 @lru_cache(_SCHEMAS)
 def _known(same: _Same, dialect: str) -> Known:
-    schema = same.schema
+    schema = same.schema.in_cypher()
     fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
     spelling: dict[str, str] = {}
     if dialect == "ladybug":

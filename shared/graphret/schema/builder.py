@@ -71,10 +71,12 @@ class SchemaBuilder:
         sampled_relations: Collection[str] = (),
         sampled_properties: Collection[str] = (),
         sampled_relation_properties: Collection[str] = (),
+        cypher_labels: Mapping[str, str | None] | None = None,
+        cypher_relations: Mapping[str, str] | None = None,
     ) -> GraphSchema:
         """Return the schema; counts that are known otherwise take the place of what was counted.
 
-        What may be missing is said as `GraphSchema` has it.
+        What may be missing, and what queries call otherwise, is said as `GraphSchema` has it.
         """
         return GraphSchema(
             {label: n for label, n in sorted((self._bearers if labels is None else labels).items()) if label},
@@ -86,6 +88,8 @@ class SchemaBuilder:
             frozenset(sampled_relations),
             frozenset(sampled_properties),
             frozenset(sampled_relation_properties),
+            cypher_labels or {},
+            cypher_relations or {},
         )
 
     def _properties(

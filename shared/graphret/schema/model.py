@@ -36,6 +36,10 @@ class PropertySchema:
 class GraphSchema:
     """The labels, relations and properties of a graph.
 
+    Labels and relations have the names that nodes and edges bear, which `neighbors` takes; properties have those that a
+    query reads, of a node's own fields too. Where a query has to call a label or a relation otherwise, that is said
+    beside it, and `in_cypher` has it.
+
     Parameters
     ----------
     labels
@@ -59,6 +63,11 @@ class GraphSchema:
         The labels of which a property may be missing; an empty one stands for nodes that have none.
     sampled_relation_properties
         The relations of which a property may be missing.
+    cypher_labels
+        What queries call the labels that they call otherwise; `None` for one that no query knows, as a second label in
+        Ladybug, where a label is a table.
+    cypher_relations
+        What queries call the relations that they call otherwise.
     """
 
     labels: Mapping[str, int]
@@ -70,13 +79,15 @@ class GraphSchema:
     sampled_relations: AbstractSet[str] = frozenset()
     sampled_properties: AbstractSet[str] = frozenset()
     sampled_relation_properties: AbstractSet[str] = frozenset()
+    cypher_labels: Mapping[str, str | None] = field(default_factory=dict)
+    cypher_relations: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = {name: frozenset(getattr(self, name)) for name in _PARTS}
         any_part = self.sampled_names or any(parts.values())
         if self.sampled and not any_part:
-            labels = {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
-            parts = dict.fromkeys(_PARTS, frozenset(self.relation_names)) | {"sampled_properties": frozenset(labels)}
+            parts = dict.fromkeys(_PARTS, frozenset(self.relation_names))
+            parts["sampled_properties"] = frozenset(self._all_labels())
             object.__setattr__(self, "sampled_names", True)
         for name, value in {**parts, "sampled": self.sampled or any_part}.items():
             object.__setattr__(self, name, value)
@@ -86,7 +97,39 @@ class GraphSchema:
         """The names of the relations, in order."""
         return sorted({relation for _, relation, _ in self.relations} | set(self.relation_properties))
 
-    def text(self, max_tokens: int | None = None, count_tokens: Callable[[str], int] | None = None) -> str:
+    def in_cypher(self) -> GraphSchema:
+        """Return the schema with labels and relations as queries call them, without labels that no query knows."""
+        if not self.cypher_labels and not self.cypher_relations:
+            return self
+        known = {"": "", **{label: label for label in self._all_labels()}, **self.cypher_labels}
+        labels = {label: name for label, name in known.items() if name is not None}
+        relations = {name: self.cypher_relations.get(name, name) for name in self.relation_names}
+        return GraphSchema(
+            {labels[label]: n for label, n in self.labels.items() if label in labels},
+            {
+                (labels[source], relations[relation], labels[target]): n
+                for (source, relation, target), n in self.relations.items()
+                if source in labels and target in labels
+            },
+            {labels[label]: known for label, known in self.properties.items() if label in labels},
+            {relations[name]: known for name, known in self.relation_properties.items()},
+            self.sampled,
+            self.sampled_names,
+            {relations.get(name, name) for name in self.sampled_relations},
+            {labels.get(label, label) for label in self.sampled_properties},
+            {relations.get(name, name) for name in self.sampled_relation_properties},
+        )
+
+    def _all_labels(self) -> set[str]:
+        return {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
+
+    def text(
+        self,
+        max_tokens: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        *,
+        cypher: bool = True,
+    ) -> str:
         """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
 
         What does not fit is left out from the end: examples, then properties, then rare labels and triples; the text
@@ -99,6 +142,8 @@ class GraphSchema:
             The text has at most this many; `None` is no limit.
         count_tokens
             Counts the tokens of a text; without it they are estimated, on the safe side, from its bytes.
+        cypher
+            Whether labels and relations are called as queries call them, or else as nodes and edges bear them.
 
         Raises
         ------
@@ -107,7 +152,7 @@ class GraphSchema:
         """
         from graphret.schema.text import write
 
-        return write(self, max_tokens, count_tokens)
+        return write(self.in_cypher() if cypher else self, max_tokens, count_tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as JSON values; examples that are none, such as dates, as text."""
@@ -122,6 +167,8 @@ class GraphSchema:
             "sampled": self.sampled,
             "sampled_names": self.sampled_names,
             **{name: sorted(getattr(self, name)) for name in _PARTS},
+            "cypher_labels": dict(self.cypher_labels),
+            "cypher_relations": dict(self.cypher_relations),
         }
 
     @classmethod
@@ -147,6 +194,7 @@ class GraphSchema:
             if not all(isinstance(name, str) for name in names):
                 raise InvalidInput(f"schema: {where}: 'source', 'relation' and 'target' must be strings")
             relations[names[0], names[1], names[2]] = _count(given.get("count"), where)  # type: ignore[index]
+        parts = [_names(values.get(name, ()), name) for name in _PARTS]
         return cls(
             {label: _count(n, f"labels, {label!r}") for label, n in labels.items()},
             relations,
@@ -154,7 +202,11 @@ class GraphSchema:
             _properties_in(values.get("relation_properties", {}), "relation_properties"),
             bool(values.get("sampled", False)),
             bool(values.get("sampled_names", False)),
-            *(_names(values.get(name, ()), name) for name in _PARTS),
+            parts[0],
+            parts[1],
+            parts[2],
+            _called(values.get("cypher_labels", {}), "cypher_labels", none=True),
+            _called(values.get("cypher_relations", {}), "cypher_relations"),
         )
 
     @classmethod
@@ -250,6 +302,14 @@ def _names(value: Any, what: str) -> frozenset[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
         raise InvalidInput(f"schema: {what!r} must be a list of strings")
     return frozenset(value)
+
+
+def _called(value: Any, what: str, *, none: bool = False) -> dict[str, Any]:
+    called = dict(_object(value, what))
+    for name, said in called.items():
+        if not (isinstance(said, str) or (none and said is None)):
+            raise InvalidInput(f"schema: {what}, {name!r}: a name is expected, not {said!r}")
+    return called
 
 
 def _count(value: Any, what: str) -> int:

@@ -162,18 +162,8 @@ class Catalog:
         return {table.number: table for table in self.nodes.values()}
 
     def related(self, relations: Collection[str] | None) -> list[RelationTable]:
-        """Return the tables of some relations, or all; a name that is none may be what queries call one."""
-        tables = [*self.relations.values()]
-        if relations is None:
-            return tables
-        there = {table.relation for table in tables}
-        return [t for t in tables if t.relation in relations or (t.name in relations and t.name not in there)]
-
-    def labels_of(self, labels: Iterable[str]) -> list[str]:
-        """Return labels, and for a name that queries call a table by, its label too."""
-        given = [*labels]
-        called = (table.label for table in self.nodes.values() if table.label and table.name in given)
-        return [*dict.fromkeys([*given, *called])]
+        """Return the tables of some relations, or all."""
+        return [table for table in self.relations.values() if relations is None or table.relation in relations]
 
     def conflicted(self) -> set[str]:
         """The tables of nodes with a column that has another type in another table.

@@ -110,7 +110,7 @@ class Reader:
         found: dict[tuple[Any, ...], Edge] = {}
         of_anchor: dict[str, dict[tuple[Any, ...], Edge]] = {}
         with self._opened() as (session, catalog):
-            other = both(self._restriction, _bearing(catalog, named, condition))
+            other = both(self._restriction, _bearing(named, condition))
             tables: dict[str, list[str]] = {}
             for node, table in self.locate(session, catalog, anchors).items():
                 tables.setdefault(table, []).append(node)
@@ -167,7 +167,7 @@ class Reader:
 
     def _blocks(self, labels: list[str] | None, condition: Where | None) -> Iterator[list[Node]]:
         with self._opened() as (session, catalog):
-            chosen = both(self._restriction, _bearing(catalog, labels, condition))
+            chosen = both(self._restriction, _bearing(labels, condition))
             ids = sorted(self._ids(session, catalog, chosen))
         for start in range(0, len(ids), BLOCK):
             yield [node for node in self.get(ids[start : start + BLOCK]) if node is not None]
@@ -219,7 +219,8 @@ class Reader:
         """Return labels and triples with their counts, and properties with types, coverage and examples.
 
         An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
-        ``id``, ``name`` and ``text`` among them. Where the graph is large, the schema says that it is sampled:
+        ``id``, ``name`` and ``text`` among them; labels and relations their own, beside which the schema says what
+        Cypher calls them. Where the graph is large, the schema says that it is sampled:
         properties, and where there are very many, secondary labels and triples are then estimates. The same graph gives
         the same schema.
 
@@ -267,8 +268,8 @@ class Reader:
             yield Condition(group, writer.write(where), writer.parameters)
 
 
-def _bearing(catalog: Catalog, labels: list[str] | None, condition: Where | None) -> Where | None:
-    return condition if labels is None else both(Where("$in", "label", tuple(catalog.labels_of(labels))), condition)
+def _bearing(labels: list[str] | None, condition: Where | None) -> Where | None:
+    return condition if labels is None else both(Where("$in", "label", tuple(labels)), condition)
 
 
 def _require_ids(ids: Iterable[str]) -> list[str]:

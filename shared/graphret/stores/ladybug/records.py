@@ -97,26 +97,22 @@ class NodeReader:
             found = {key: json_value(value) for key, value in found.items()}
         return Node(
             own_id,
-            self._labels(labels),
+            self.labels(labels),
             _text(name),
             _text(text),
             found,
         )
 
     def in_cypher(self, node: Node) -> Node:
-        """Return the node with primary label and properties as queries name them, id, name and text among them."""
+        """Return the node with properties as queries name them, id, name and text among them."""
         fields = {self.table.id_column: node.id, self.table.name_column: node.name, self.table.text_column: node.text}
         columns = self.table.properties
         found: dict[str, Any] = {column: value for column, value in fields.items() if column and value}
         found.update({columns.get(name, name): value for name, value in node.properties.items() if value is not None})
-        return replace(node, labels=self.labels_in_cypher(node.labels), properties=found)
+        return replace(node, properties=found)
 
-    def labels_in_cypher(self, labels: Sequence[str] | None) -> tuple[str, ...]:
-        """Return what the column of labels holds, the primary one as queries name it."""
-        own = self._labels(labels)
-        return tuple(self.table.name if label == self.table.label else label for label in dict.fromkeys(own))
-
-    def _labels(self, labels: Sequence[str] | None) -> tuple[str, ...]:
+    def labels(self, labels: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the labels that the column of labels holds, or that of the table."""
         if labels is None:
             return (self.table.label,) if self.table.label else ()
         return tuple(labels)
@@ -154,13 +150,13 @@ class EdgeReader:
         return self.of_record(source, target, name, dict(zip(self.columns, values, strict=True)))
 
     def in_cypher(self, edge: Edge) -> Edge:
-        """Return the edge with relation and properties as queries name them, its weight among them if it is not 1."""
+        """Return the edge with properties as queries name them, its weight among them if it is not 1."""
         table = next(table for table in self.tables.values() if table.relation == edge.relation)
         columns = table.properties
         found = {columns.get(name, name): value for name, value in edge.properties.items() if value is not None}
         if edge.weight != 1.0:
             found["weight"] = edge.weight
-        return replace(edge, relation=table.name, properties=found)
+        return replace(edge, properties=found)
 
     def of_record(self, source: str, target: str, name: str, values: Mapping[str, Any]) -> Edge:
         """Return the edge of the values of its columns, in the table of a name."""

@@ -81,20 +81,28 @@ class Sampler:
         triples = self.triples() if self._rows_to_count() <= self.counted else self._estimated()
         for relation in self.catalog.relations.values():
             self._observe_edges(builder, relation, triples)
-        primary = {name: table.label and name for name, table in self.catalog.nodes.items()}
+        primary = {name: table.label for name, table in self.catalog.nodes.items()}
+        named = {name: table.relation for name, table in self.catalog.relations.items()}
         counted: Counter[Triple] = Counter()
         for (source, name, target), n in triples.items():
-            counted[primary[source], name, primary[target]] += n
+            counted[primary[source], named[name], primary[target]] += n
+        labels, counted = +labels, +counted
+        relations = {name for _, name, _ in counted}
+        tables = {label: name for name, label in primary.items()}
         whole = {label for name, label in primary.items() if name not in self._drawn_tables}
         return builder.build(
-            +labels,
-            +counted,
+            labels,
+            counted,
             sampled=self.cut,
             sampled_names=self._second_labels or bool(self._missed),
-            sampled_relations=self._missed & {name for _, name, _ in +counted},
+            sampled_relations={named[name] for name in self._missed} & relations,
             # A second label may be on nodes of any table.
             sampled_properties={*primary.values(), *labels} - whole if self._drawn_tables else (),
             sampled_relation_properties=self._relations_in_part,
+            cypher_labels={
+                label: tables.get(label) for label in sorted(labels) if label and tables.get(label) != label
+            },
+            cypher_relations={own: name for name, own in sorted(named.items()) if own != name and own in relations},
         )
 
     def triples(self) -> Counter[Triple]:
@@ -153,14 +161,14 @@ class Sampler:
             builder.observe_nodes(nodes, times=max(1, round(times)))
             if step > 1 and table.native and sum(map(self._size, self.catalog.nodes)) <= self.counted:
                 for borne, m in self.session.rows(f"{head} RETURN n.labels, count(*)", condition.parameters):
-                    labels.update(dict.fromkeys(reader.labels_in_cypher(borne), m))
+                    labels.update(dict.fromkeys(reader.labels(borne), m))
                 continue
             if step > 1 and table.native and not self._second_labels:
                 several = f"{head} AND size(n.labels) > 1 RETURN 1 LIMIT 1"
                 self._second_labels = bool(self.session.rows(several, condition.parameters))
             found = Counter(label for node in nodes for label in dict.fromkeys(node.labels))
             if not nodes and table.label:
-                found[table.name] = n
+                found[table.label] = n
             labels.update({label: round(m * times) for label, m in found.items()})
 
     def _drawn(self, variable: str, step: int) -> str:
@@ -220,7 +228,7 @@ class Sampler:
             in_part |= step > 1 or not n <= len(edges) < 2 * share
             builder.observe_edges(edges, times=max(1, round(n / len(edges))) if edges else 1)
         if in_part and there:
-            self._relations_in_part.add(relation.name)
+            self._relations_in_part.add(relation.relation)
 
 
 def drawn(variable: str, step: int) -> str:

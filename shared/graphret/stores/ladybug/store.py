@@ -38,11 +38,10 @@ class LadybugStore(Reader, Following):
     Ladybug tells neither upper from lower case in the names of tables, nor a label from a relation, and takes no dot in
     them. Of two such names the one that comes second, in one call a relation after the labels, gets a table with an
     underscore behind its name, and an underscore stands for a dot: beside the label ``Director`` a query says
-    ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is ``film_actor``. `schema` shows labels and
-    relations, as it does properties, by the names that queries say, so that the guard and whoever writes a query know
-    them; ``relations=`` and ``labels=`` take these too. `Node` and `Edge`, also those that a query returns, have the
-    graph's own; only a query's ``label(r)`` gives the table's. Two properties of one label that differ by case alone
-    are refused by name, unless `nested` is ``json``.
+    ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is ``film_actor``. These names are for queries
+    alone, and what a query's ``label(r)`` gives: nodes, edges, also those that a query returns, filters and `schema`
+    have the graph's own. `schema` says beside them what queries say, which the guard and the text for a prompt go by.
+    Two properties of one label that differ by case alone are refused by name, unless `nested` is ``json``.
 
     A column has one type. Integers go into a column of doubles, and a column of integers becomes one of doubles, where
     all are exact; they are then read as floats. To a query and in a condition `None` is as absent; that it is there is
