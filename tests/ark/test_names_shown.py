@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from ark_graphs import lines_of
+from scripted_parts import FILMS, explored
 
 from graphret.ark import ArkSettings, Toolbox, system_prompt
 from graphret.ark.closest import closest_names
@@ -118,6 +119,22 @@ def test_every_name_of_a_suggestion_is_a_filter(tools: Toolbox, wrong: str) -> N
         assert closest
         for name in closest:
             assert not tools.run("explore_neighborhood", {"node": "alien", what: [name]}).failed, name
+
+
+def test_the_scripted_explorer_follows_relations_named_like_labels() -> None:
+    films = [line.replace("directed_by", "director").split("|") for line in FILMS if line]
+    films += [["Dawn", "starred_actors", f"Aaron {i}"] for i in range(200)]  # too many to see the director among them
+    kinds = {"director": "Director", "starred_actors": "Actor"}
+    labels = {source: "Movie" for source, _, _ in films} | {t: kinds.get(r, "Thing") for _, r, t in films}
+    nodes = [Node(name, (label,), name) for name, label in labels.items()]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes, [Edge(*film) for film in films])
+        assert store.schema().cypher_relations == {"director": "director_"}
+        tools = Toolbox(store, BM25Index.build(nodes))
+        session = explored(tools, "who is the director of Dawn")
+    calls = [call for message in session.messages for call in message.tool_calls if call.name == "explore_neighborhood"]
+    assert any("director" in call.arguments for call in calls)
+    assert session.selection == ["Ann Ames"]
 
 
 def test_a_name_that_is_too_long_to_be_copied_is_not_suggested() -> None:

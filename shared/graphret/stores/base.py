@@ -23,7 +23,11 @@ class GraphStore(Protocol):
     """
 
     def schema(self) -> GraphSchema:
-        """Return the labels, relations and properties with their counts, sampled where the graph is large."""
+        """Return the labels, relations and properties with their counts, sampled where the graph is large.
+
+        Labels and relations have the names that nodes and edges bear, and that `neighbors`, `nodes` and `edges` take;
+        see `GraphSchema` for those that a query has to call otherwise.
+        """
         ...
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
