@@ -123,7 +123,7 @@ MATCH (n) CALL (n) { MATCH (n)-->(m) FINISH } RETURN n
 MATCH (finish:Finish) RETURN finish.finish AS FINISH
 MATCH (n IS A&!B {x: 1})-[r IS R|S*1..2]->(m IS (A|B) WHERE m IS !C) WHERE m IS A RETURN n IS D AS d
 MATCH (IS A|B {x: 1})-[IS R*1..2]->(IS !C WHERE true), (where WHERE where.x = 1)-[WHERE 1 < 2]-(is IS D) RETURN is
-MATCH (:$($l))-[r:$any(['A', $b]) | !$all($c)]-(n IS $(toUpper('x'))) WHERE (is IN $x OR is IS NULL) RETURN [is IN r | is.x]
+MATCH (:$($l))-[r:$any(['A', $b]) | !$all($c)]-(n IS $(toUpper('x'))) WHERE (is IN $x) RETURN [is IN r | is.x]
 MATCH (n) RETURN CASE n.x WHEN IS NULL, IS NOT NULL, > 5 THEN 1 WHEN IS NOT TYPED STRING, IS NFC NORMALIZED THEN 2 END
 MATCH (n) RETURN n.`odd name`, n['set'], n.create, n.delete ORDER BY n.x ASC, n.y DESCENDING
 MATCH (n) RETURN DISTINCT n.x, collect(DISTINCT n.y)

@@ -9,6 +9,7 @@ import pytest
 
 from graphret.cypher import check, domains, kinds
 from graphret.cypher.check import MOST_CHARACTERS
+from graphret.cypher.edits import returns
 from graphret.cypher.known import Known
 from graphret.cypher.meaning.facts import COMPARED
 from graphret.schema import GraphSchema, PropertySchema
@@ -89,12 +90,52 @@ def test_a_query_with_too_many_relationships_is_refused(monkeypatch: pytest.Monk
         f"MATCH (n) WHERE {'EXISTS { MATCH (n) WHERE ' * 400}true{' }' * 400} RETURN n",
         f"RETURN {'CASE WHEN true THEN ' * 900}1{' END' * 900}",
         f"MATCH (n) RETURN n{'.a' * 3000}",
-        " UNION ".join(["RETURN 1 AS a"] * 2000),
+        f"MATCH {'(' * 3000}(a){')' * 3000} RETURN a",
+        f"RETURN {'[x IN ' * 3000}1{' | x]' * 3000}",
     ],
 )
 def test_what_is_nested_too_deeply_is_an_error(query: str) -> None:
     (finding,) = check(query, SCHEMA).errors
     assert (finding.kind, finding.message) == (kinds.SYNTAX, "Nested too deeply to be read")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"RETURN {'(' * 100}1{')' * 100} AS x",
+        f"RETURN {'{a: [' * 40}1{']}' * 40} AS x",
+        f"MATCH (n:L1) RETURN {'replace(' * 60}n.name{', $a, $b)' * 60} AS x",
+        f"MATCH (n:L1) RETURN {'CASE WHEN n.name = $a THEN 1 ELSE ' * 60}2{' END' * 60} AS x",
+        f"MATCH (n:L1) WHERE {'NOT (true AND ' * 60}n.name = 'x'{')' * 60} RETURN n LIMIT 1",
+        f"MATCH (n:L1) WHERE {'EXISTS { MATCH (n) WHERE ' * 40}true{' }' * 40} RETURN n LIMIT 1",
+    ],
+)
+def test_what_is_nested_tens_of_levels_deep_is_read(query: str) -> None:
+    assert check(query, SCHEMA).errors == []
+
+
+@pytest.mark.parametrize(
+    ("query", "warnings"),
+    [
+        (" UNION ".join(["RETURN 1 AS a"] * 2000), 0),
+        (" UNION ALL ".join(["MATCH (n:L1) RETURN n.name AS a"] * 1000), 1000),
+        (f"CALL {{ {' UNION '.join(['RETURN 1 AS a'] * 1200)} }} RETURN a", 0),
+        (f"RETURN {' + '.join(['1'] * 5_000)} AS x", 0),
+        (f"RETURN [{', '.join(['1'] * 5_000)}] AS x", 0),
+        (f"RETURN true {'AND true ' * 2_000} AS x", 0),
+        (f"MATCH (n:L1) {'WITH n ' * 2_000} RETURN n LIMIT 1", 0),
+    ],
+)
+def test_what_goes_on_for_long_is_read(query: str, warnings: int) -> None:
+    report = check(query, SCHEMA)
+    assert (report.errors, len(report.warnings)) == ([], warnings)
+    assert len(returns(report.tree)) == query.count("UNION") * ("CALL" not in query) + 1
+
+
+def test_the_last_part_of_a_long_union_is_checked() -> None:
+    parts = " UNION ".join(["RETURN 1 AS a"] * 1500)
+    errors = check(f"{parts} UNION ALL RETURN 2 AS b UNION MATCH (n:L1) RETURN n.nothing AS a", SCHEMA).errors
+    assert [f.kind for f in errors] == [kinds.INVALID_QUERY] * 3 + [kinds.UNKNOWN_PROPERTY]
 
 
 def test_only_so_many_names_are_compared() -> None:

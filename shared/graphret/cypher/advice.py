@@ -11,12 +11,13 @@ from cypherast.ast import AstNode
 from graphret.cypher import kinds
 from graphret.cypher.meaning.facts import Facts
 from graphret.cypher.meaning.shapes import aggregates
-from graphret.cypher.tree import Group, Shortest, children, walk
+from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
 def advise(tree: ast.Cypher, facts: Facts) -> None:
     """Add the warnings of a query to its facts."""
-    _limit(tree.this, facts)
+    for query in parts_of_union(tree.this):
+        _limit(query, facts)
     for match, bound in facts.matches:
         _cartesian(match, bound, facts)
         for path in match.pattern.paths:
@@ -24,20 +25,16 @@ def advise(tree: ast.Cypher, facts: Facts) -> None:
                 _unbounded(path, facts)
 
 
-def _limit(statement: Any, facts: Facts) -> None:
+def _limit(query: Any, facts: Facts) -> None:
     """A query that may return any number of rows should say how many it wants."""
-    if isinstance(statement, ast.Union):
-        _limit(statement.this, facts)
-        _limit(statement.expression, facts)
-        return
-    last = statement.clauses[-1]
+    last = query.clauses[-1]
     if not isinstance(last, ast.Return) or last.limit is not None:
         return
     if all(any(True for _ in aggregates(item)) for item in last.expressions):
         return  # one row
-    if any(clause.args.get("limit") is not None for clause in statement.clauses[:-1]):
+    if any(clause.args.get("limit") is not None for clause in query.clauses[:-1]):
         return
-    reads = any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in statement.clauses)
+    reads = any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in query.clauses)
     if reads:
         facts.warn(kinds.NO_LIMIT, "the query has no LIMIT, and may return any number of rows", last)
 

@@ -22,7 +22,7 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode, Direction
 
-from graphret.cypher.tree import LabelName, Span, span, variable_name, walk
+from graphret.cypher.tree import LabelName, Span, parts_of_union, span, variable_name, walk
 from graphret.errors import InvalidInput
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -148,9 +148,8 @@ def properties(tree: AstNode) -> list[NamePlace]:
 def returns(tree: AstNode) -> list[ast.Return]:
     """The ``RETURN`` that ends a query, or those of the parts of its ``UNION``, subqueries left out."""
     statement: Any = tree.this if isinstance(tree, ast.Cypher) else tree
-    if isinstance(statement, ast.Union):
-        return [*returns(statement.this), *returns(statement.expression)]
-    return [clause for clause in statement.clauses[-1:] if isinstance(clause, ast.Return)]
+    ends = (clause for part in parts_of_union(statement) for clause in part.clauses[-1:])
+    return [clause for clause in ends if isinstance(clause, ast.Return)]
 
 
 def turn(relationship: RelationshipPlace) -> list[Edit]:

@@ -66,7 +66,8 @@ def parse(query: str, dialect: str = "neo4j") -> Parsed:
     try:
         return Parsed(query, dialect, tokens, parser.parse())
     except ParseError as error:
-        furthest = parser.furthest or error
+        # What is nested too deeply says no more; what backtracking met before it is then no reason.
+        furthest = (parser.furthest or error) if error.extra else error
         place = furthest.extra.get("token")
         reason = furthest.extra.get("reason", "nested too deeply to be read")
         start, end = (place.start, place.end) if place is not None else (0, len(query))

@@ -134,6 +134,15 @@ def walk(node: AstNode) -> Iterator[AstNode]:
         stack.extend(reversed(list(children(current))))
 
 
+def parts_of_union(statement: Any) -> list[Any]:
+    """The single queries of a statement, in the order of the text."""
+    parts = []
+    while isinstance(statement, ast.Union):
+        parts.append(statement.expression)
+        statement = statement.this
+    return [statement, *reversed(parts)]
+
+
 def without_parens(node: AstNode) -> AstNode:
     """The expression within any parentheses."""
     while isinstance(node, Paren):

@@ -11,12 +11,12 @@ from graphret.cypher.allowed.reader import Refused
 #: The kinds of nodes that a query which only reads is made of.
 _NODES = frozenset(
     """
-    Alias Boolean CallProcedure CallSubquery Case Chain Cypher Finish Float FunctionCall Group Identifier Integer IsNull
-    IsTyped LabelAll LabelAny LabelDynamic LabelName LabelNot LabelOne LabelPredicate Lambda Limit List ListComprehension ListLambda
-    ListSlice ListSubscript Map MapProjection Match Name NodePattern Not Null Order Ordered Page Parameter Paren
-    PathPattern Pattern PatternComprehension PatternPredicate Property PropertySelector Quantifier Query
-    RelationshipLambda RelationshipPattern Return Shortest Sign Skip Star String Subquery Test Union Unwind With
-    Yield
+    Alias Boolean CallProcedure CallSubquery Case Chain Cypher Finish Float FunctionCall Group Identifier Integer
+    IsNull IsTyped LabelAll LabelAny LabelDynamic LabelName LabelNot LabelOne LabelPredicate Lambda Limit List
+    ListComprehension ListLambda ListSlice ListSubscript Map MapProjection Match Name NodePattern Not Null Order
+    Ordered Page Parameter Paren PathPattern Pattern PatternComprehension PatternPredicate Property PropertySelector
+    Quantifier Query RelationshipLambda RelationshipPattern Return Shortest Sign Skip Star String Subquery Test Union
+    Unwind With Yield
     """.split()
 )
 

@@ -258,7 +258,7 @@ class Words(Suffixes):
         return before.keyword == "WHEN" or before.is_symbol(",")
 
     def _begins_a_pattern(self, following: Piece) -> bool:
-        """Whether ``(IS Label`` or ``[WHERE condition`` stands here; no function of one word is called, whatever it is."""
+        """Whether ``(IS Label`` or ``[WHERE condition`` stands here; no function has either name."""
         begins = following.kind != END and not (following.kind == SYMBOL and following.text in (*_AFTER_A_NAME, "{"))
         return begins and following.keyword not in _JOINERS and self._next(-1).is_symbol("(", "[")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from cypherast import ast
 from cypherast.ast import AstNode
 from cypherast.lexer import TokenKind
@@ -14,7 +12,23 @@ from graphret.cypher.tree import Chain, IsTyped, Sign, Test
 
 #: What follows ``IS`` where ``CASE x WHEN IS …`` is a test and no variable.
 _TESTS = FORMS | {"NOT", "NULL", "TYPED", "NORMALIZED"}
-COMPARISONS = frozenset(("=", "<>", "!=", "<", ">", "<=", ">="))
+COMPARISONS = ("=", "<>", "!=", "<", ">", "<=", ">=")
+#: From what binds least to what binds most; ``NOT`` stands before its operand, and a test is made once.
+_PRECEDENCE = (
+    ("OR",),
+    ("XOR",),
+    ("AND",),
+    ("NOT",),
+    COMPARISONS,
+    ("=~", "IN", "CONTAINS", "STARTS", "ENDS", "IS", "::"),
+    ("+", "-", "||"),
+    ("*", "/", "%"),
+    ("^",),
+)
+_LEVELS = {sign: level for level, signs in enumerate(_PRECEDENCE) for sign in signs if sign != "NOT"}
+_NOT, _TEST, _POWER = 3, 5, 8
+#: What follows ``NOT`` where it is the name of a variable.
+_AFTER_A_NAME = (")", "]", ",", ".", "}", "=")
 
 
 class Expressions(Primaries, TypeNames):
@@ -23,73 +37,50 @@ class Expressions(Primaries, TypeNames):
     #: Whether ``n:Label`` is a condition.
     label_predicates = True
 
-    def parse_expression(self) -> AstNode:
-        with self._nesting():
-            return self.parse_or()
+    def parse_expression(self, least: int = 0) -> AstNode:
+        """Climb the precedences from `least` up.
 
-    def parse_or(self) -> AstNode:
-        return self._words("OR", self.parse_xor)
-
-    def parse_xor(self) -> AstNode:
-        return self._words("XOR", self.parse_and)
-
-    def parse_and(self) -> AstNode:
-        return self._words("AND", self.parse_not)
-
-    def _words(self, word: str, operand: Callable[[], AstNode]) -> AstNode:
+        One call does for all of them, and not one for each: the interpreter's stack then holds a hundred brackets.
+        """
+        self._depth += 1
+        if self._depth > self.max_depth:
+            raise RecursionError
         start = self._i
-        first = operand()
-        if self._now().word != word:
-            return first
+        if least <= _NOT and self._is_word("NOT") and self._now(1).operator not in _AFTER_A_NAME:
+            self._i += 1
+            node: AstNode = self._mark(ast.Not(this=self.parse_expression(_NOT)), start)
+            most = _NOT - 1
+        else:
+            node = self.parse_unary()
+            most = _POWER
+        while least <= (level := _LEVELS.get(self._now().operator or self._now().word, -1)) <= most:
+            node = self._tested(node, start) if level == _TEST else self._chain(node, level, start)
+            most = level - 1
+        self._depth -= 1
+        return node
+
+    def _chain(self, first: AstNode, level: int, start: int) -> AstNode:
+        """Operands that operators of one precedence join."""
         operands, operators = [first], []
-        while self._take_word(word):
-            operators.append(word)
-            operands.append(operand())
+        while _LEVELS.get(sign := self._now().operator or self._now().word) == level:
+            operators.append(sign)
+            self._i += 1
+            operands.append(self.parse_expression(level + 1))
         return self._mark(Chain(operands=operands, operators=operators), start)
 
-    def _operators(self, signs: frozenset[str] | tuple[str, ...], operand: Callable[[], AstNode]) -> AstNode:
-        start = self._i
-        first = operand()
-        if self._now().operator not in signs:
-            return first
-        operands, operators = [first], []
-        while self._now().operator in signs:
-            operators.append(self._now().operator)
-            self._i += 1
-            operands.append(operand())
-        return self._mark(Chain(operands=operands, operators=operators), start)
-
-    def parse_not(self) -> AstNode:
-        start = self._i
-        if self._is_word("NOT") and self._now(1).operator not in (")", "]", ",", ".", "}", "="):
-            self._i += 1
-            with self._nesting():
-                return self._mark(ast.Not(this=self.parse_not()), start)
-        return self._operators(COMPARISONS, self.parse_comparison)
-
-    def parse_comparison(self) -> AstNode:
-        start = self._i
-        left = self.parse_add()
+    def _tested(self, left: AstNode, start: int) -> AstNode:
+        """What ``IN``, ``CONTAINS``, ``IS NULL`` and the like ask of an operand."""
         token = self._now()
-        operator = ""
-        if token.operator == "=~":
-            operator = "=~"
-            self._i += 1
-        elif token.word in ("CONTAINS", "IN"):
-            operator = token.word
-            self._i += 1
-        elif token.word in ("STARTS", "ENDS"):
-            operator = f"{token.word} WITH"
-            self._i += 1
-            self._need_word("WITH")
-        if operator:
-            return self._mark(Test(this=left, operator=operator, expression=self.parse_add()), start)
-        if token.operator == "::":
-            self._i += 1
-            return self._mark(IsTyped(this=left, type_=self._type(), not_=None), start)
         if token.word == "IS":
             return self._is_something(left, start)
-        return left
+        self._i += 1
+        if token.operator == "::":
+            return self._mark(IsTyped(this=left, type_=self._type(), not_=None), start)
+        operator = token.operator or token.word
+        if operator in ("STARTS", "ENDS"):
+            self._need_word("WITH")
+            operator = f"{operator} WITH"
+        return self._mark(Test(this=left, operator=operator, expression=self.parse_expression(_TEST + 1)), start)
 
     def _is_something(self, left: AstNode, start: int) -> AstNode:
         self._need_word("IS")
@@ -105,15 +96,6 @@ class Expressions(Primaries, TypeNames):
             # ``n IS Label`` in an expression.
             return self._mark(ast.LabelPredicate(this=left, labels=self._labels_after_is()), start)
         raise self._wrong("NULL, NOT NULL, a type or NORMALIZED")
-
-    def parse_add(self) -> AstNode:
-        return self._operators(("+", "-", "||"), self.parse_mul)
-
-    def parse_mul(self) -> AstNode:
-        return self._operators(("*", "/", "%"), self.parse_pow)
-
-    def parse_pow(self) -> AstNode:
-        return self._operators(("^",), self.parse_unary)
 
     def parse_unary(self) -> AstNode:
         start = self._i
@@ -176,10 +158,10 @@ class Expressions(Primaries, TypeNames):
         token = self._now()
         if token.operator in COMPARISONS or token.operator == "=~":
             self._i += 1
-            return self.parse_comparison()
+            return self.parse_expression(_TEST)
         if token.word in ("STARTS", "ENDS") and self._is_word("WITH", ahead=1):
             self._i += 2
-            return self.parse_add()
+            return self.parse_expression(_TEST + 1)
         if (token.word == "IS" and self._now(1).word in _TESTS) or token.operator == "::":
             nothing = self._mark(ast.Null(), start)
             if token.operator == "::":

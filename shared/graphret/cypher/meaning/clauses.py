@@ -15,7 +15,18 @@ from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.procedures import PROCEDURES
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
-from graphret.cypher.tree import Chain, Finish, Hint, LabelName, Page, Subquery, variable_name, walk, without_parens
+from graphret.cypher.tree import (
+    Chain,
+    Finish,
+    Hint,
+    LabelName,
+    Page,
+    Subquery,
+    parts_of_union,
+    variable_name,
+    walk,
+    without_parens,
+)
 
 _UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
 #: What Ladybug's searches of an index return without being asked by YIELD.
@@ -28,17 +39,19 @@ class Clauses(Expressions, Patterns, Projections):
 
     def statement(self, node: AstNode, scope: Scope, outer: Scope, mode: str) -> Scope:
         """Walk a query or a union; return its columns. `outer` stays visible throughout."""
-        if not isinstance(node, ast.Union):
-            return self.query(node, scope, outer, mode)
-        left = self.statement(node.this, dict(scope), outer, mode)
-        right = self.query(node.expression, dict(scope), outer, mode)
-        if set(left) != set(right) and self.strict:
-            missing = ", ".join(sorted(set(left) ^ set(right)))
-            message = f"the parts of a UNION return different columns: {missing}"
-            self.facts.error(kinds.INVALID_QUERY, message, node.expression.clauses[-1])
-        if isinstance(node.this, ast.Union) and node.this.distinct != node.distinct and self.strict:
-            self.facts.error(kinds.INVALID_QUERY, "UNION and UNION ALL may not be mixed", node.expression)
-        return left
+        first, *rest = parts_of_union(node)
+        columns = self.query(first, dict(scope), outer, mode)
+        for part in rest:
+            others = self.query(part, dict(scope), outer, mode)
+            if set(columns) != set(others) and self.strict:
+                missing = ", ".join(sorted(set(columns) ^ set(others)))
+                message = f"the parts of a UNION return different columns: {missing}"
+                self.facts.error(kinds.INVALID_QUERY, message, part.clauses[-1])
+        while isinstance(node, ast.Union) and isinstance(node.this, ast.Union):
+            if node.this.distinct != node.distinct and self.strict:
+                self.facts.error(kinds.INVALID_QUERY, "UNION and UNION ALL may not be mixed", node.expression)
+            node = node.this
+        return columns
 
     def query(self, query: Any, scope: Scope, outer: Scope, mode: str) -> Scope:
         """Walk the clauses of a single query; return its columns."""
@@ -303,9 +316,7 @@ def _conjuncts(node: AstNode) -> list[AstNode]:
 
 
 def _own_clauses(node: Any) -> list[AstNode]:
-    if isinstance(node, ast.Union):
-        return [*_own_clauses(node.this), *_own_clauses(node.expression)]
-    return list(node.clauses)
+    return [clause for part in parts_of_union(node) for clause in part.clauses]
 
 
 def _last_return(node: Any) -> AstNode:
