@@ -19,10 +19,10 @@ from graphret._checked import (
     refuse_twice,
     text_column,
 )
+from graphret._matching import matching
 from graphret.columns import SortedIds, all_empty, assemble, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
-from graphret.strings import Column
 from graphret.types import Node, require_id
 from graphret.where import Where
 
@@ -307,18 +307,10 @@ class NodeTable(Sequence[Node]):
             fits = np.asarray([where.matches(Node("-", labels)) for labels in self.label_sets], dtype=bool)
             return np.asarray(fits[self.labels[at]])
         if where.field in ("id", "name", "text"):
-            column: Column[Any] = getattr(self, f"{where.field}s")
-            field = where.field
-        elif all_empty(self.properties):
-            return np.full(len(at), where.matches(Node("-")))
-        else:
-            column, field = self.properties, "properties"
-        mask = np.empty(len(at), dtype=bool)
-        for start in range(0, len(at), _BLOCK):
-            values = column.take(at[start : start + _BLOCK])
-            matches = [where.matches(Node(**{"id": "-", field: value})) for value in values]
-            mask[start : start + len(matches)] = matches
-        return mask
+            return matching(getattr(self, f"{where.field}s"), at, where)
+        if all_empty(self.properties):
+            return np.full(len(at), where.compares(False, None))
+        return matching(self.properties, at, where)
 
     def restricted(self, where: Where | None) -> tuple[NodeTable, NDArray[np.int64]] | None:
         """Return the table of the nodes that satisfy `where` and their positions here; `None` if all do.

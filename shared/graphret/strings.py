@@ -142,7 +142,9 @@ class Column(Sequence[T]):
         if at.min() < 0 or at.max() >= len(self):
             raise IndexError(f"positions from {at.min()} to {at.max()} of {len(self)} items")
         at = at.astype(np.int64, copy=False)
-        begins, ends = self.offsets[at], self.offsets[at + 1]
+        return self._items(at, self.offsets[at], self.offsets[at + 1])
+
+    def _items(self, at: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[T]:
         texts = self._gathered(begins, ends) if len(at) >= _MANY else None
         if texts is not None:
             with suppress(ValueError, RecursionError):  # reading one by one names the item
@@ -178,8 +180,8 @@ class Column(Sequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         for start in range(0, len(self), _BLOCK):
-            bounds = self.offsets[start : start + _BLOCK + 1].tolist()
-            yield from self._read(range(start, start + len(bounds) - 1), bounds[:-1], bounds[1:])
+            bounds = self.offsets[start : start + _BLOCK + 1]
+            yield from self._items(np.arange(start, start + len(bounds) - 1), bounds[:-1], bounds[1:])
 
     def _read(self, at: Sequence[int] | NDArray[np.int64], begins: list[int], ends: list[int]) -> list[T]:
         view = self._view

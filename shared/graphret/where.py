@@ -19,7 +19,8 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$lte": operator.le,
 }
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
-_PROPERTIES = "properties."
+#: What comes before the name of a property that a node's own field has too.
+PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
 
 
@@ -82,8 +83,13 @@ class Where:
             return not self.children[0].matches(node)
         if self.field == "label":
             return _matches_label(self.operator, self.value, node.labels)
-        found, actual = _lookup(node, self.field)
-        return _compare(self.operator, self.value, found, actual)
+        if self.field in ("id", "name", "text"):
+            return self.compares(True, getattr(node, self.field))
+        return self.compares(*lookup(node.properties, self.field))
+
+    def compares(self, found: bool, value: Any) -> bool:
+        """Whether a condition on one field holds of what a node has there, if it has something."""
+        return _compare(self.operator, self.value, found, value)
 
     def to_dict(self) -> dict[str, Any]:
         """The condition as the mapping that `parse` reads."""
@@ -152,17 +158,16 @@ def _thaw(value: Any) -> Any:
     return [_thaw(v) for v in value] if isinstance(value, tuple) else value
 
 
-def _lookup(node: Node, field: str) -> tuple[bool, Any]:
-    if field in ("id", "name", "text"):
-        return True, getattr(node, field)
-    if field in node.properties:
-        value = node.properties[field]
+def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:
+    """Return whether there is a property that is not null, and its value."""
+    if field in properties:
+        value = properties[field]
         return value is not None, value
-    value = node.properties
+    value = properties
     for part in field.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            own = field.removeprefix(_PROPERTIES)
-            value = node.properties.get(own) if own != field else None
+            own = field.removeprefix(PROPERTIES)
+            value = properties.get(own) if own != field else None
             return value is not None, value
         value = value[part]
     return value is not None, value
