@@ -275,6 +275,40 @@ class Narrow(HashingEncoder):
     dimension = 32
 
 
+class Renamed(HashingEncoder):
+    name = "another"
+
+
+def test_an_index_of_another_text_is_refused_and_both_are_named(store: Neo4jStore) -> None:
+    store.upsert([replace(MOVIES[0], properties={"genre": "monster"}), *MOVIES[1:]])
+    Neo4jTextIndex.create(store, text=NodeText(properties=("genre",), weights={"title": 2.0}))
+    other = Neo4jStore.from_driver(store.driver)
+    both = r"'graphret_fulltext'.*NodeText\(properties=\('genre',\)\).*NodeText\(only=\('title', 'aliases'\)\)"
+    for either in (store, other):
+        for attempt in (Neo4jTextIndex.create, Neo4jTextIndex.open):
+            with pytest.raises(StoreMismatch, match=both):
+                attempt(either, text=NodeText.names())
+    with pytest.raises(StoreMismatch, match=r"NodeText\(\).*DROP INDEX `graphret_fulltext`"):
+        Neo4jTextIndex.create(other)
+    opened = Neo4jTextIndex.open(other)
+    assert opened.text == NodeText(properties=("genre",))
+    assert opened.score("monster", ["kong33"]) > 0
+    store.driver.execute_query("DROP INDEX graphret_fulltext")
+    fresh = Neo4jTextIndex.create(Neo4jStore.from_driver(store.driver), text=NodeText.names(), name="names")
+    assert fresh.score("monster", ["kong33"]) == [0.0]
+
+
+def test_an_index_of_an_earlier_graphret_is_refused(store: Neo4jStore) -> None:
+    store.upsert(MOVIES)
+    store.driver.execute_query(
+        "CREATE FULLTEXT INDEX graphret_fulltext FOR (n:__Graphret__) ON EACH [n.graphret_title, n.graphret_text] "
+        "OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}"
+    )
+    for attempt in (Neo4jTextIndex.create, Neo4jTextIndex.open):
+        with pytest.raises(StoreMismatch, match=r"does not say how it reads nodes.*DROP INDEX `graphret_fulltext`"):
+            attempt(store)
+
+
 def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
     store.upsert(MOVIES)
     with pytest.raises(StoreMismatch, match="graphret_fulltext"):
@@ -292,7 +326,7 @@ def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
         with pytest.raises(InvalidInput, match="view"):
             attempt(store.view({"label": "Movie"}))
         with pytest.raises(InvalidInput, match="detach"):
-            attempt(store, text=NodeText.names())
+            attempt(store, encoder=Renamed())
         with pytest.raises(InvalidInput, match="AsyncNeo4jStore"):
             attempt(AsyncNeo4jStore.from_driver(None))  # type: ignore[arg-type]
     movies = Neo4jStore.from_driver(store.driver, id_property="id", label="Movie")

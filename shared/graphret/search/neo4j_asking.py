@@ -11,24 +11,17 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
-from graphret.search.bm25 import BM25Index
 from graphret.search.index import Matches
-from graphret.stores.neo4j.names import quote
+from graphret.search.neo4j_view import Scored, Seen
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement
-from graphret.stores.neo4j.values import node_from
 from graphret.stores.neo4j.where import bears
-from graphret.text import words
-from graphret.types import Node
 from graphret.where import Where
 
 TITLE_WEIGHT = 3.0
 #: Hits that are asked of an index at first; where a filter leaves too few of them, all are.
 FIRST = 1_000
-_FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene{options}) YIELD node AS n, score"
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
-
-Scored = list[tuple[str, float]]
 
 
 @dataclass(slots=True)
@@ -46,7 +39,7 @@ class Asking:
     vector
         The question's embedding, `None` where it is not needed or has no direction.
     visible
-        In a view: the nodes in which words of the question occur, whose scores stand for Lucene's.
+        In a view: what scores the full text in Lucene's place.
     """
 
     query: str
@@ -54,12 +47,7 @@ class Asking:
     fulltext: str
     vectors: str | None
     vector: list[float] | None
-    visible: BM25Index | None = None
-
-    @property
-    def words(self) -> list[str]:
-        """The words of the question."""
-        return words(self.query)
+    visible: Seen | None = None
 
     @property
     def lucene(self) -> str | None:
@@ -94,17 +82,6 @@ class Asking:
         by_id = dict(zip(distinct, scores.tolist(), strict=True))
         return np.asarray([by_id[node_id] for node_id in ids], dtype=np.float32)
 
-    def matching(self, graph: Graph) -> Plan[list[Node]]:
-        """Read the nodes that may be seen in which words of the question occur."""
-        clause, parameters = graph.conditions("n", self._own_label(graph))
-        layout = graph.layout
-        text = (
-            f"{_FULLTEXT.format(options='')} WITH n{clause} "
-            f"RETURN {layout.id_of('n')}, labels(n), {layout.values_of('n')}"
-        )
-        rows = yield Statement(text, parameters | {"index": self.fulltext, "lucene": self.lucene})
-        return [node_from(layout, *row) for row in rows]
-
     # -- the two kinds of scores
 
     def _lexical(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
@@ -112,23 +89,22 @@ class Asking:
         if self.lucene is None:
             return []
         if self.visible is not None:
-            found = self.visible.search(self.query, k, labels=labels, where=where)
-            return [(i, s) for i, s in zip(found.ids, found.scores.tolist(), strict=True) if s > 0]
+            return (yield from self.visible.search(graph, k, labels, where))
         clause, parameters = graph.conditions(
-            "n", self._own_label(graph), bears(graph.layout, "n", labels), where=where
+            "n", documents.own(graph.layout), bears(graph.layout, "n", labels), where=where
         )
         parameters |= {"index": self.fulltext, "lucene": self.lucene, "k": k, "first": max(FIRST, 2 * k)}
         columns = f"{graph.layout.id_of('n')} AS id, score"
         order = "ORDER BY score DESC, id LIMIT $k"
         rows = yield Statement(
-            f"{_FULLTEXT.format(options=', {limit: $first}')} WITH collect({{n: n, score: score}}) AS hits "
+            f"{documents.hits(limit='$first')} WITH collect({{n: n, score: score}}) AS hits "
             "WITH hits, size(hits) AS total, hits[-1].score AS lowest UNWIND hits AS hit "
             f"WITH hit.n AS n, hit.score AS score, total, lowest{clause} RETURN {columns}, total, lowest {order}",
             parameters,
         )
         everything = rows and rows[0][2] < parameters["first"]
         if not everything and (len(rows) < k or rows[-1][1] <= rows[-1][3]):
-            text = f"{_FULLTEXT.format(options='')} WITH n, score{clause} RETURN {columns} {order}"
+            text = f"{documents.hits()} WITH n, score{clause} RETURN {columns} {order}"
             rows = yield Statement(text, parameters)
         return [(row[0], row[1]) for row in rows]
 
@@ -137,7 +113,7 @@ class Asking:
         if self.vector is None:
             return []
         bearing = bears(graph.layout, "n", labels)
-        clause, parameters = graph.conditions("n", self._own_label(graph), bearing, where=where)
+        clause, parameters = graph.conditions("n", documents.own(graph.layout), bearing, where=where)
         parameters |= {"index": self.vectors, "vector": self.vector, "k": k}
         tail = (
             f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score ORDER BY score DESC, id LIMIT $k"
@@ -184,13 +160,11 @@ class Asking:
 
     def _lexical_of(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
         if self.visible is not None:
-            at = self.visible.table.find(ids)
-            here = [node_id for node_id, position in zip(ids, at.tolist(), strict=True) if position >= 0]
-            return dict(zip(here, self.visible.score(self.query, here).tolist(), strict=True))
+            return (yield from self.visible.score(graph, ids))
         parameters: dict[str, Any] = {"index": self.fulltext, "lucene": self.lucene}
         among = graph.layout.among("n", ids, parameters)
         clause, more = graph.conditions("n", among)
-        text = f"{_FULLTEXT.format(options='')} WITH n, score{clause} RETURN {graph.layout.id_of('n')}, score"
+        text = f"{documents.hits()} WITH n, score{clause} RETURN {graph.layout.id_of('n')}, score"
         rows = yield Statement(text, parameters | more)
         return {row[0]: row[1] for row in rows}
 
@@ -221,10 +195,6 @@ class Asking:
     def _nothing(self) -> float:
         """The score of a node that nothing speaks for."""
         return 0.0 if self.alpha else -1.0
-
-    def _own_label(self, graph: Graph) -> str:
-        """The condition that a hit of an index is of this graph."""
-        return "true" if graph.layout.label is None else f"n:{quote(graph.layout.label)}"
 
 
 def _best(pair: tuple[str, float]) -> tuple[float, str]:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
+from graphret.search.analysis import Analyzer
 from graphret.search.encoder import Encoder
 from graphret.search.fields import NodeText
+from graphret.search.neo4j_recipe import recipe, require_recipe, without_recipe
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.neo4j.layout import TEXT_LABEL, Layout
 from graphret.stores.neo4j.names import quote
@@ -16,12 +18,17 @@ from graphret.text import words
 from graphret.types import Node
 
 TITLE, TEXT, VECTOR = "graphret_title", "graphret_text", "graphret_embedding"
+#: For views: the terms of the title and of the rest, each as ``|term|``, and how many they are.
+TERMS, LENGTHS = "graphret_terms", "graphret_lengths"
 #: HNSW as the papers have it.
 HNSW = {"vector.hnsw.m": 64, "vector.hnsw.ef_construction": 128, "vector.quantization.enabled": False}
 ANALYZER = "english"
 BATCH = 2_000
+_DOCUMENT = [TITLE, TEXT]
 #: The most distinct words of a question that are looked for: Lucene takes 1,024 clauses.
 WORDS = 400
+#: What makes terms of words, for views; the server's own analyser cannot be asked.
+TERMED = Analyzer()
 
 
 def label_of(layout: Layout) -> str:
@@ -30,10 +37,11 @@ def label_of(layout: Layout) -> str:
 
 
 def rows_of(located: Sequence[tuple[str, Node]], text: NodeText, encoder: Encoder | None) -> list[list[Any]]:
-    """Return what is written beside nodes, given where they are: place, title, text and vector.
+    """Return what is written beside nodes, given where they are: place, title, text, vector, terms, lengths.
 
     Words are stored as graphret reads them, case and accents folded. Vectors are of a node's own text, without its
-    neighbours' names: those that may not be seen through a view do not show in them.
+    neighbours' names: those that may not be seen through a view do not show in them. A text that reads such names has
+    no terms: what it says depends on the view.
     """
     nodes = [node for _, node in located]
     vectors: list[Any] = [None] * len(nodes)
@@ -41,10 +49,22 @@ def rows_of(located: Sequence[tuple[str, Node]], text: NodeText, encoder: Encode
         made = encoder.encode_documents([own_text(text).text(node) for node in nodes])
         units = normalize(check_vectors(made, len(nodes), encoder.dimension, what="embedding"))
         vectors = [unit.tolist() if unit.any() else None for unit in units]  # Neo4j takes no vector of zeros
-    return [
-        [place, *document(fields), vector]
-        for (place, _), fields, vector in zip(located, text.all_fields(nodes), vectors, strict=True)
-    ]
+    rows: list[list[Any]] = []
+    for (place, _), fields, vector in zip(located, text.all_fields(nodes), vectors, strict=True):
+        said = document(fields)
+        terms, lengths = (None, None) if text.reads_neighbors else _terms(said)
+        rows.append([place, *said, vector, terms, lengths])
+    return rows
+
+
+def _terms(said: Sequence[str]) -> tuple[list[str], list[int]]:
+    found = [TERMED(part) for part in said]
+    return ["".join(map(barred, part)) for part in found], [len(part) for part in found]
+
+
+def barred(term: str) -> str:
+    """Return a term as it is stored; no word holds a bar."""
+    return f"|{term}|"
 
 
 def own_text(text: NodeText) -> NodeText:
@@ -69,7 +89,8 @@ def documented(layout: Layout, rows: Sequence[list[Any]]) -> Plan[None]:
     for start in range(0, len(rows), BATCH):
         yield Statement(
             f"UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] {added}"
-            f"SET n.{TITLE} = row[1], n.{TEXT} = row[2] WITH n, row WHERE row[3] IS NOT NULL "
+            f"SET n.{TITLE} = row[1], n.{TEXT} = row[2], n.{TERMS} = row[4], n.{LENGTHS} = row[5] "
+            "WITH n, row WHERE row[3] IS NOT NULL "
             f"CALL db.create.setNodeVectorProperty(n, '{VECTOR}', row[3]) RETURN count(*)",
             {"rows": rows[start : start + BATCH]},
         )
@@ -84,13 +105,27 @@ def lucene(question: str, weight: float) -> str | None:
     return f"{TITLE}:({any_word})^{weight:g} {TEXT}:({any_word})"
 
 
-def creating(layout: Layout, fulltext: str, vector: str | None, dimension: int | None) -> list[list[Statement]]:
+def hits(*, lucene: str = "$lucene", limit: str = "") -> str:
+    """Return Cypher that asks the index ``$index`` for nodes ``n`` and scores."""
+    options = f", {{limit: {limit}}}" if limit else ""
+    return f"CALL db.index.fulltext.queryNodes($index, {lucene}{options}) YIELD node AS n, score"
+
+
+def own(layout: Layout, node: str = "n") -> str:
+    """Return the condition that a hit of an index is of the graph."""
+    return "true" if layout.label is None else f"{node}:{quote(layout.label)}"
+
+
+def creating(
+    layout: Layout, text: NodeText, fulltext: str, vector: str | None, dimension: int | None
+) -> list[list[Statement]]:
     """Return the statements that make the indexes; of each, the first that the server takes is enough."""
     node = f"(n:{quote(label_of(layout))})"
+    properties = ", ".join(f"n.{quote(name)}" for name in (TITLE, TEXT, recipe(text)))
     wanted = [
         [
             Statement(
-                f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH [n.{TITLE}, n.{TEXT}] "
+                f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH [{properties}] "
                 f"OPTIONS {{indexConfig: {_map({'fulltext.analyzer': ANALYZER})}}}"
             )
         ]
@@ -121,20 +156,23 @@ SHOW = Statement(f"{SHOWN}RETURN name, type, state, options, labelsOrTypes, prop
 
 
 def require_indexes(
-    rows: Iterable[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     layout: Layout,
+    text: NodeText,
     fulltext: str,
     vector: str | None,
     dimension: int | None,
     *,
     making: bool = False,
 ) -> None:
-    """Check what `SHOW` says of indexes: there, of the right kind and nodes, not failed, as wide as the encoder.
+    """Check what `SHOW` says of indexes: there, of the right kind, nodes and text, not failed, as wide as the encoder.
 
     Parameters
     ----------
     rows
         Name, type, state, options, labels and properties of each index of the database.
+    text
+        How nodes become text.
     fulltext, vector
         The names of the indexes.
     making
@@ -148,12 +186,13 @@ def require_indexes(
     """
     found = {row[0]: row[1:] for row in rows}
     label = label_of(layout)
-    wanted = [("FULLTEXT", fulltext, [TITLE, TEXT])]
+    wanted = [("FULLTEXT", fulltext, _DOCUMENT)]
     if vector is not None:
         wanted.append(("VECTOR", vector, [VECTOR]))
     for kind, name, properties in wanted:
         if name not in found:
-            twins = [n for n, (k, _, _, labels, on) in found.items() if (k, labels, on) == (kind, [label], properties)]
+            wanted_there = kind, [label], properties
+            twins = [n for n, (k, _, _, ls, on) in found.items() if (k, ls, without_recipe(on)) == wanted_there]
             if twins:
                 raise StoreMismatch(
                     f"there is no index {name!r}, since the index {twins[0]!r} is over the same documents, those of "
@@ -165,13 +204,15 @@ def require_indexes(
         other, state, options, labels, on = found[name]
         if other != kind:
             raise StoreMismatch(f"the index {name!r} is of type {other}, not {kind}")
-        if (labels, on) != ([label], properties):
+        if (labels, without_recipe(on)) != ([label], properties):
             raise StoreMismatch(
-                f"the index {name!r} is over {', '.join(on or ())} of {', '.join(labels or ())}, not over "
+                f"the index {name!r} is over {', '.join(without_recipe(on))} of {', '.join(labels or ())}, not over "
                 f"{', '.join(properties)} of {label}: take a store of those, give another name (name=), or drop it"
             )
         if state == "FAILED":
             raise StoreMismatch(f"the index {name!r} has failed; drop it and create it again")
+        if kind == "FULLTEXT":
+            require_recipe(rows, name, text)
         config = options.get("indexConfig", {})
         has = config.get("vector.dimensions")
         if dimension is not None and has is not None and has != dimension:
@@ -194,7 +235,11 @@ def require_apart(rows: Iterable[Sequence[Any]], layout: Layout) -> Plan[None]:
     """
     own = label_of(layout)
     others = {
-        label: name for name, _, _, _, labels, on in rows if on == [TITLE, TEXT] for label in labels if label != own
+        label: name
+        for name, _, _, _, labels, on in rows
+        if without_recipe(on) == _DOCUMENT
+        for label in labels
+        if label != own
     }
     if others:
         shared = yield Statement(

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.search import neo4j_documents as documents
-from graphret.search.bm25 import BM25Index
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import Matches, require_k
 from graphret.search.neo4j_asking import Asking
+from graphret.search.neo4j_recipe import recipe, recorded_text
+from graphret.search.neo4j_view import Counted, Here, Remembered, Seen, matching
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.base import require_names
 from graphret.stores.following import require_whole
@@ -43,8 +44,12 @@ class Neo4jTextIndex:
 
     Notes
     -----
-    A view scores full text by the BM25 of what may be seen, in this process, over the nodes that match, and compares
-    vectors one by one: neither statistics nor names of the other nodes show in what it finds.
+    A view scores full text by the BM25 of what may be seen, as a `BM25Index` of its nodes would, of two fields: titles
+    with aliases, and all else. The database counts the nodes, the terms and the lengths of the view and scores by the
+    terms it keeps beside each node (``graphret_terms``), so that only the best come back; the counts are remembered
+    until the store writes, or reads what somebody else wrote. Vectors are compared one by one. Neither statistics nor
+    names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, a view reads the
+    nodes that match and scores them in this process, as if there were no others.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Neo4jTextIndex:
         self.fulltext = f"{name}_fulltext"
         self.vector = f"{name}_vector" if self.encoder is not None else None
         self._scope: Where | None = None
+        self._remembered = Remembered()
 
     @classmethod
     def create(
@@ -103,18 +109,20 @@ class Neo4jTextIndex:
         Raises
         ------
         StoreMismatch
-            When an index that is there has another dimension, is over other nodes or has failed, or when the nodes have
-            their documents in another index: they can be in one.
+            When an index that is there has another dimension, is over other nodes, has documents of another text (which
+            this one would overwrite) or has failed, or when the nodes have their documents in another index: they can
+            be in one.
         InvalidInput
-            When the store is a view or asynchronous, and when it is followed by an index of other text or another
-            encoder, whose documents this one would overwrite.
+            When the store is a view or asynchronous, and when it is followed by an index of another encoder, whose
+            vectors this one would overwrite.
         """
         index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
         rows = index._check(making=True)
         store.require_attachable(index)
         store.run(Work(lambda: documents.require_apart(rows, store.graph().layout)))
         dimension = index.encoder.dimension if index.encoder is not None else None
-        for statements in documents.creating(store.graph().layout, index.fulltext, index.vector, dimension):
+        layout = store.graph().layout
+        for statements in documents.creating(layout, index.text, index.fulltext, index.vector, dimension):
             documents.first_taken(statements, lambda one: store.run(Work(lambda: documents.only(one), writes=True)))
         index._check()
         index.refresh()
@@ -133,17 +141,23 @@ class Neo4jTextIndex:
         name: str = "graphret",
         alpha: float = 0.6,
     ) -> Neo4jTextIndex:
-        """Open indexes that `create` made; `text` and `encoder` must be those that they were made with.
+        """Open indexes that `create` made, with the encoder that they were made with.
+
+        Parameters
+        ----------
+        text
+            How a node becomes text, by default as it did when the index was made.
 
         Raises
         ------
         StoreMismatch
-            When an index is missing, has failed, is over other nodes or of another dimension than the encoder.
+            When an index is missing, has failed, is over other nodes, of other text or of another dimension than the
+            encoder.
         InvalidInput
             As for `create`.
         """
         index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
-        rows = index._check()
+        rows = index._check(recorded=text is None)
         if asleep := [
             name for name, _, state, *_ in rows if name in (index.fulltext, index.vector) and state != "ONLINE"
         ]:
@@ -151,21 +165,33 @@ class Neo4jTextIndex:
         store.attach(index)
         return index
 
-    def _check(self, *, making: bool = False) -> list[list[Any]]:
-        """Check the indexes in the database, and return what it shows of all that it has."""
+    def _check(self, *, making: bool = False, recorded: bool = False) -> list[list[Any]]:
+        """Check the indexes in the database, and return what it shows of all that it has.
+
+        Parameters
+        ----------
+        making
+            Whether those that are missing will be made.
+        recorded
+            Whether to read nodes in the way that the index there does.
+        """
         layout = self.store.graph().layout
         rows = self.store.run(Work(lambda: documents.only(documents.SHOW)))
+        if recorded:
+            self.text = recorded_text(rows, self.fulltext) or self.text
         dimension = self.encoder.dimension if self.encoder is not None else None
-        documents.require_indexes(rows, layout, self.fulltext, self.vector, dimension, making=making)
+        documents.require_indexes(rows, layout, self.text, self.fulltext, self.vector, dimension, making=making)
         return rows
 
     # -- change
 
     def keeps_as(self, other: Any) -> bool:
         """Whether it keeps the same beside a node as another index does, or one of them but the words."""
-        if not isinstance(other, Neo4jTextIndex) or self.text.to_dict() != other.text.to_dict():
+        if not isinstance(other, Neo4jTextIndex) or recipe(self.text) != recipe(other.text):
             return False
-        return self.encoder is None or other.encoder is None or self.encoder.name == other.encoder.name
+        if self.encoder is None or other.encoder is None:
+            return True
+        return self.encoder.name == other.encoder.name and self.text.max_chars == other.text.max_chars
 
     @property
     def reads_neighbors(self) -> bool:
@@ -248,21 +274,16 @@ class Neo4jTextIndex:
             vector = unit.tolist() if unit.any() else None
         asking = Asking(query, self.alpha, self.fulltext, self.vector, vector)
         if self._scope is not None and asking.lucene is not None:
-            asking.visible = self._visible(asking)
+            asking.visible = self._seen(query, self._scope)
         return asking
 
-    def _visible(self, asking: Asking) -> BM25Index:
-        """Index the nodes of the view in which a word of the question occurs, as they are seen through it."""
-        nodes = self.store.run(Work(lambda: asking.matching(self.store.graph())))
-        text = self.text.bound(self.store)
-        asked = set(asking.words)
-        fields = text.all_fields(nodes)
-        kept = [
-            node
-            for node, own in zip(nodes, fields, strict=True)
-            if not asked.isdisjoint(" ".join(documents.document(own)).split())
-        ]
-        return BM25Index.build(kept, text=text)
+    def _seen(self, query: str, scope: Where) -> Seen:
+        """What scores the full text of a view."""
+        if self.text.reads_neighbors:
+            nodes = self.store.run(Work(lambda: matching(self.store.graph(), self.fulltext, query, self.text)))
+            return Here.of(query, nodes, self.text.bound(self.store))
+        bookmarks = frozenset(self.store.driver.execute_query_bookmark_manager.get_bookmarks())
+        return Counted(query, self.fulltext, self._remembered.at(bookmarks, scope))
 
 
 def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]:

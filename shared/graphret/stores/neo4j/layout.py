@@ -35,7 +35,7 @@ AT = "graphret_at."
 IN = "graphret_in."
 ROWS = ("source_row", "target_row")
 #: What indexes in the database keep beside a node: its document and its vector. They are long, so they stay there.
-INDEXED = ("graphret_title", "graphret_text", "graphret_embedding")
+INDEXED = ("graphret_title", "graphret_text", "graphret_terms", "graphret_lengths", "graphret_embedding")
 _PREFIX = "properties."
 _FIELDS = ("id", "name", "text")
 #: What an index puts on the nodes of a graph that has no label of its own.
