@@ -96,6 +96,34 @@ def test_a_sampled_schema_says_what_it_knows_all_of(database: neo4j.Driver, monk
     assert (view.sampled_names, view.sampled_relations) == (False, {"KNEW"})
 
 
+def test_nodes_with_neither_a_label_nor_an_edge_have_properties(database: neo4j.Driver) -> None:
+    database.execute_query("CREATE ({foo: 1}), ({foo: 2, bar: 'x'})")
+    store = Neo4jStore.from_driver(database)
+
+    def read(scanned: int, sample: int = 10, **options: Any) -> GraphSchema:
+        of = Neo4jStore.from_driver(database, **options)
+        return of.run(Work(lambda: sampling.Sampler(of.graph(), sample, scanned=scanned).schema()))
+
+    schema = store.schema()
+    assert set(schema.properties[""]) == {"note", "foo", "bar"}
+    assert (schema.sampled, "" in schema.labels) == (False, False)
+    assert check("MATCH (n) WHERE n.foo = 1 RETURN n.bar LIMIT 1", schema).findings == []
+    for wrong in ("MATCH (n) RETURN n.nothing LIMIT 1", "MATCH (n:Person) RETURN n.foo LIMIT 1"):
+        assert check(wrong, schema).errors
+    for partly in (read(2), read(6, sample=2)):
+        assert partly.sampled_properties == {""}
+        (found,) = check("MATCH (n) RETURN n.nothing LIMIT 1", partly).findings
+        assert (found.kind, found.severity) == (kinds.UNKNOWN_PROPERTY, "warning")
+        assert check("MATCH (n:Person) RETURN n.nothing LIMIT 1", partly).errors
+    assert read(6, sample=3).sampled_properties == set()
+    database.execute_query("MATCH (n) WHERE labels(n) = [] SET n:Thing")
+    assert read(1).sampled_properties == {""}  # Ada has two labels: there may be a node with none
+    for change in ("MATCH (n:Author) REMOVE n:Author", "MATCH (n) SET n:Thing"):
+        database.execute_query(change)
+        labelled = read(1)
+        assert (labelled.sampled_properties, "" in labelled.properties) == (set(), False)
+
+
 def test_options_say_which_properties_are_id_name_and_text(database: neo4j.Driver) -> None:
     store = Neo4jStore.from_driver(
         database, id_property="uuid", name_property=["title", "name"], text_property="description"
@@ -261,6 +289,7 @@ def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
     assert again.query("MATCH (n:A)-[r]->(m) RETURN r, [m], {path: 1}").rows == [(edge, [Node("y", ())], {"path": 1})]
     assert again.query("MATCH p = (:A)-->() RETURN p").rows == [([odd, edge, Node("y", ())],)]
     assert set(again.schema().labels) == {"A", "B"}
+    assert set(again.schema().properties[""]) == {"id"}  # of y, which shows no label
     assert not any(name.startswith("graphret_") for name in again.schema().properties["A"])
     with pytest.raises(InvalidInput, match="__Graphret__"):
         again.upsert([Node("z", ("__Graphret__",))])

@@ -60,11 +60,13 @@ class _Names:
         key = self.known.fold(name.this)
         owners = self._owners(entity)
         if key not in self.known.all_properties:
-            if entity is not None and not self._unlabelled(entity, owners):
+            if entity is not None:
                 suggestions = self._nearest(name.this, self._keys(entity, owners or frozenset())) or self._nearest(
                     name.this, self.known.all_properties
                 )
-                self.facts.error(kinds.UNKNOWN_PROPERTY, f"the graph has no property {name.this!r}", name, suggestions)
+                severity = WARNING if self._unlabelled(entity, owners) else ERROR
+                message = f"the graph has no property {name.this!r}"
+                self.facts.add(severity, kinds.UNKNOWN_PROPERTY, message, span(name), suggestions)
             return
         if entity is None or not owners or key in self._keys(entity, owners):
             return

@@ -17,6 +17,8 @@ from graphret.types import Edge, Node
 SAMPLE = 1_000
 #: Edges of a relation whose labels are counted one by one, and of all relations together.
 COUNTED, ALL_COUNTED = 10_000, 500_000
+#: Nodes among which those without a label are looked for: the database keeps no count of them.
+SCANNED = 50_000
 #: Counts in one statement, and in all for one schema.
 _COUNTS, _MOST_COUNTS = 100, 4_000
 _TEXT_SHOWN = 200
@@ -29,17 +31,18 @@ class Sampler:
     schema is held against here. An edge counts under every pair of its ends' labels: Neo4j knows no primary one.
     """
 
-    def __init__(self, graph: Graph, sample: int = SAMPLE, counted: int = COUNTED) -> None:
+    def __init__(self, graph: Graph, sample: int = SAMPLE, counted: int = COUNTED, scanned: int = SCANNED) -> None:
         self.graph = graph
         self.sample = sample
         self.counted = counted
+        self.scanned = scanned
         self.sampled_relations: set[str] = set()
         self.sampled_properties: set[str] = set()
         self.sampled_relation_properties: set[str] = set()
 
     def schema(self) -> Plan[GraphSchema]:
         """Count labels and relations, so that none is missing, and sample the rest."""
-        _, whole = yield from self.graph.whole()
+        everything, whole = yield from self.graph.whole()
         labels = yield from self._labels(whole)
         relations = yield from self._relations(whole)
         self.counted = max(self.counted, ALL_COUNTED // max(1, len(relations)))
@@ -47,6 +50,8 @@ class Sampler:
         builder = SchemaBuilder()
         for label, n in labels.items():
             builder.observe_nodes((yield from self._nodes(label, n)))
+        if not (whole and self._all_labelled(everything, labels)):
+            builder.observe_nodes((yield from self._unlabelled(everything)))
         for relation, n in relations.items():
             if n:
                 triples.update((yield from self._triples(relation, n, list(labels), whole)))
@@ -93,11 +98,37 @@ class Sampler:
             self.sampled_properties.add(label)
         layout = self.graph.layout
         clause, parameters = self.graph.conditions("n", f"n:{quote(label)}")
-        long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
-        values = layout.values_of("n")[:-1] + long + "}"
-        text = f"MATCH {layout.node('n')}{clause} WITH n LIMIT $sample RETURN {values}"
+        text = f"MATCH {layout.node('n')}{clause} WITH n LIMIT $sample RETURN {self._values()}"
         rows = yield Statement(text, parameters | {"sample": self.sample})
         return [Node("-", (label,), properties=_readable(values, layout.hidden)) for (values,) in rows]
+
+    def _all_labelled(self, everything: int, labels: dict[str, int]) -> bool:
+        """Whether the counts of labels say that every node has one.
+
+        They do where one label is on every node; and in a large graph where they add up to the nodes, one label each.
+        """
+        return everything in labels.values() or (everything > self.scanned and sum(labels.values()) == everything)
+
+    def _unlabelled(self, everything: int) -> Plan[list[Node]]:
+        """Nodes that show no label, of the first so many in the database."""
+        layout = self.graph.layout
+        clause, parameters = self.graph.conditions("n")
+        bare = "all(label IN labels(n) WHERE label IN $unseen)"
+        text = (
+            f"MATCH {layout.node('n')}{clause} WITH n LIMIT $scanned "
+            f"WITH n WHERE {bare} WITH n LIMIT $sample RETURN {self._values()}"
+        )
+        limits = {"scanned": self.scanned, "sample": self.sample + 1, "unseen": sorted(layout.unseen_labels)}
+        rows = yield Statement(text, parameters | limits)
+        if everything > self.scanned or len(rows) > self.sample:
+            self.sampled_properties.add("")
+        return [Node("-", (), properties=_readable(values, layout.hidden)) for (values,) in rows]
+
+    def _values(self) -> str:
+        """The properties of a node, a long text cut."""
+        layout = self.graph.layout
+        long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
+        return layout.values_of("n")[:-1] + long + "}"
 
     def _edges(self, relation: str, n: int) -> Plan[list[Edge]]:
         if n > self.sample:
