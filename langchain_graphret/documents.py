@@ -134,12 +134,13 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 def plain(value: Any) -> Any:
     """Return a value in plain JSON types, which survive a checkpointer."""
-    if type(value) in _PLAIN:
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, (dict, Mapping)):  # the former is quick to tell
-        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        return [plain(item) for item in value]
+        return [item if type(item) in _PLAIN else plain(item) for item in value]
+    if kind is dict or isinstance(value, Mapping):  # the former is quick to tell
+        return {str(key): item if type(item) in _PLAIN else plain(item) for key, item in value.items()}
     if isinstance(value, np.generic):
         return value.item()
     return value if isinstance(value, (str, int, float)) else str(value)

@@ -35,10 +35,10 @@ class CallRecord:
         if self.tool == SELECT:
             return None
         named = self.arguments.get("node") if isinstance(self.arguments, Mapping) else None
+        if isinstance(named, str) and all(named in (edge[0], edge[-1]) for edge in self.edges):
+            return named
         shared = set.intersection(*({edge[0], edge[-1]} for edge in self.edges)) if self.edges else set()
-        if named in shared or not shared:
-            return named if isinstance(named, str) else None
-        return min(shared)
+        return min(shared) if shared else named if isinstance(named, str) else None
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values; it shares lists with the record, which never change."""

@@ -99,10 +99,11 @@ class Run:
         for session in self.sessions:
             ways: dict[str, Evidence] = {}
             for call in (call for step in session.steps for call in step.calls if call.tool != SELECT):
+                explored = call.explored
                 for source, relation, target in call.edges:
-                    node = target if source == call.explored else source
-                    if ways.get(node, _SEARCHED) == _SEARCHED:
-                        ways[node] = Evidence("neighbor", call.explored, relation)
+                    node = target if source == explored else source
+                    if ways.get(node, _SEARCHED) is _SEARCHED:
+                        ways[node] = Evidence("neighbor", explored, relation)
                 for node in call.nodes:
                     ways.setdefault(node, _SEARCHED)
             for node, way in ways.items():

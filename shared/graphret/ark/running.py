@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -247,32 +247,69 @@ def _is_cancelled() -> bool:
 
 
 async def run_calls(toolbox: Toolbox, calls: Sequence[ToolCall]) -> tuple[list[Outcome], GraphretError | None]:
-    """Run the calls of one reply at once, each in a thread, and return what came of them.
+    """Run the calls of one reply at once, in threads, and return what came of them.
 
     A call that the store or the index fails comes back as a failed observation, and the first such failure besides.
     """
-    running = [asyncio.wrap_future(THREADS.submit(partial(_attempt, toolbox, call))) for call in calls]
-    return _came_of(await asyncio.gather(*running))
+    if not calls:
+        return [], None
+    together = _Calls(toolbox, calls)
+    try:
+        return _came_of(await asyncio.wrap_future(THREADS.submit(together.run)))
+    except asyncio.CancelledError:
+        together.cancel()
+        raise
 
 
 def run_calls_blocking(
     toolbox: Toolbox, calls: Sequence[ToolCall], timeout: float | None = None
 ) -> tuple[list[Outcome], GraphretError | None]:
-    """Do what `run_calls` does, for a caller that has a thread of its own: one call is run in it.
+    """Do what `run_calls` does, for a caller that has a thread of its own.
 
     Raises
     ------
     TimeoutError
         When the calls take longer than `timeout` seconds; their threads are left to themselves.
     """
-    if len(calls) == 1 and timeout is None:
-        return _came_of([_attempt(toolbox, calls[0])])
-    running = [THREADS.submit(partial(_attempt, toolbox, call)) for call in calls]
-    if late := wait(running, timeout).not_done:
-        for one in late:
-            one.cancel()
-        raise TimeoutError
-    return _came_of([one.result() for one in running])
+    if not calls:
+        return [], None
+    together = _Calls(toolbox, calls)
+    if timeout is None:
+        return _came_of(together.run())
+    try:
+        return _came_of(THREADS.submit(together.run).result(timeout))
+    except TimeoutError:
+        together.cancel()
+        raise
+
+
+class _Calls:
+    """Calls that are run at once: one in this thread, and the others in threads of their own.
+
+    Whatever no other thread has begun when this one is free is run here: quick calls have ended before a thread wakes.
+    """
+
+    def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall]) -> None:
+        self._toolbox = toolbox
+        self._first, *self._others = calls
+        self._begun: list[Future[Attempt]] = []
+        self._cancelled = False
+
+    def run(self) -> list[Attempt]:
+        """Return what came of each; nothing of use where they are cancelled meanwhile."""
+        self._begun = [THREADS.submit(partial(_attempt, self._toolbox, call)) for call in self._others]
+        attempts = [_attempt(self._toolbox, self._first)]
+        for call, other in zip(self._others, self._begun, strict=True):
+            if self._cancelled:
+                break
+            attempts.append(_attempt(self._toolbox, call) if other.cancel() else other.result())
+        return attempts
+
+    def cancel(self) -> None:
+        """Begin no more of them."""
+        self._cancelled = True
+        for other in self._begun:
+            other.cancel()
 
 
 def _came_of(results: Sequence[Attempt]) -> tuple[list[Outcome], GraphretError | None]:

@@ -83,6 +83,7 @@ class ArkSession:
         self.error: str | None = None
         self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
         self._failures = 0
+        self._waiting: tuple[Message, list[ToolCall]] | None = None  # a reply, and which of its calls are to be run
 
     @property
     def steps_left(self) -> int:
@@ -103,7 +104,11 @@ class ArkSession:
     def pending(self) -> list[ToolCall]:
         """The calls of the last reply that are to be run and are not yet answered."""
         last = self.messages[-1]
-        return self._to_run(last.tool_calls) if last.role == "assistant" else []
+        if last.role != "assistant":
+            return []
+        if self._waiting is None or self._waiting[0] is not last:
+            self._waiting = last, self._to_run(last.tool_calls)
+        return list(self._waiting[1])
 
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
@@ -173,7 +178,7 @@ class ArkSession:
         if last.role != "assistant" or self.stop is not None:
             raise InvalidInput(f"agent {self.agent}: no reply awaits observations")
         given = {call.id: (observation, took) for call, observation, took in outcomes}
-        to_run = self._to_run(last.tool_calls)
+        to_run = self.pending
         if missing := [call.id for call in to_run if call.id not in given]:
             raise InvalidInput(f"agent {self.agent}: call {missing[0]} was not answered")
         step, run, finished, usable = self.steps[-1], {call.id for call in to_run}, False, False
@@ -287,7 +292,9 @@ class ArkSession:
             own = call.id if call.id and call.id not in taken else f"call_{len(self.steps)}_{number}"
             taken.add(own)
             name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
-            out.append(ToolCall(own, name, _arguments(call)))
+            arguments = _arguments(call)
+            same = (own, name, arguments) == (call.id, call.name, call.arguments)
+            out.append(call if same else ToolCall(own, name, arguments))
         return out
 
     def to_dict(self) -> dict[str, Any]:

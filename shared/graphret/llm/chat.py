@@ -45,13 +45,25 @@ class ToolCall:
     id: str
     name: str
     arguments: str = "{}"
-    parsed: dict[str, Any] | None = field(init=False, compare=False, repr=False)
-    error: str | None = field(init=False, compare=False, default=None)
+    _read: tuple[dict[str, Any] | None, str | None] | None = field(init=False, compare=False, repr=False, default=None)
 
-    def __post_init__(self) -> None:
-        parsed, error = _parse_arguments(self.name, self.arguments)
-        object.__setattr__(self, "parsed", parsed)
-        object.__setattr__(self, "error", error)
+    @property
+    def parsed(self) -> dict[str, Any] | None:
+        """The arguments as an object; `None` where they are none."""
+        return self._parsed_once()[0]
+
+    @property
+    def error(self) -> str | None:
+        """Why the arguments are no object; `None` where they are one."""
+        return self._parsed_once()[1]
+
+    def _parsed_once(self) -> tuple[dict[str, Any] | None, str | None]:
+        """Parse when first asked: a conversation is handed on far more often than its old calls are read."""
+        read = self._read
+        if read is None:
+            read = _parse_arguments(self.name, self.arguments)
+            object.__setattr__(self, "_read", read)
+        return read
 
     def to_dict(self) -> dict[str, Any]:
         """The call in the format of OpenAI's chat messages."""
