@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -69,6 +70,7 @@ class NodeTable(Sequence[Node]):
         self._masks: OrderedDict[Where, NDArray[np.bool_]] = OrderedDict()
         self._restricted: OrderedDict[Where, tuple[NodeTable, NDArray[np.int64]]] = OrderedDict()
         self._lock = threading.Lock()
+        self._came: tuple[weakref.ref[NodeTable], NDArray[np.int64]] | None = None
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> NodeTable:
@@ -243,7 +245,26 @@ class NodeTable(Sequence[Node]):
             *_fewest(np.concatenate([self.labels, theirs])[order], sets),
             assemble([self.properties, fresh.properties], order),
         )
+        table._came = weakref.ref(self), moved
         return table, moved
+
+    def places_in(self, before: NodeTable, fresh: Iterable[str] = ()) -> NDArray[np.int64]:
+        """Return where each node of this table is in another, -1 if it is not there or among `fresh`, ``(n,)``.
+
+        No id is read but those in `fresh` where this table was made of the other by `merged` or `changed`.
+        """
+        came = self._came
+        if before is self:
+            places = np.arange(len(self))
+        elif came is not None and came[0]() is before:
+            places = np.full(len(self), -1, dtype=np.int64)
+            kept = np.flatnonzero(came[1] >= 0)
+            places[came[1][kept]] = kept
+        else:
+            places = before.find(self.ids)
+        again = self.find(list(fresh))
+        places[again[again >= 0]] = -1
+        return places
 
     def mask(self, where: Where | None, labels: Collection[str] | None = None) -> NDArray[np.bool_] | None:
         """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``; `None` if all do.

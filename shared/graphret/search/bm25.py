@@ -95,9 +95,9 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self._known_idf: list[NDArray[np.float64]] = []
-        self.node_weights, self.part_weights = weights or self._weigh()
-        self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are the columns
-        self._build_lock = threading.RLock()  # building the scorer builds the columns
+        self._known_weights = [weights] if weights else []
+        self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are weights and columns
+        self._build_lock = threading.RLock()  # building the scorer builds the columns, and they the weights
         self._by_term: dict[bool, sp.csc_matrix] = {}
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
         self._local = threading.local()
@@ -150,6 +150,23 @@ class BM25Index(ArrayIndex):
         state = copy(self)
         state.text = change(self.text)
         return state
+
+    @property
+    def node_weights(self) -> sp.csr_matrix:
+        """The weight of each term in each node, ``(n_nodes, terms)``."""
+        return self._weights()[0]
+
+    @property
+    def part_weights(self) -> sp.csr_matrix:
+        """The weight of each term in each part of a node, ``(n_parts, terms)``."""
+        return self._weights()[1]
+
+    def _weights(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        if not self._known_weights:  # when they are first asked for: several writes may come before a search
+            with self._build_lock:
+                if not self._known_weights:
+                    self._known_weights.append(self._weigh())
+        return self._known_weights[0]
 
     def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         idf = self.idf()
@@ -319,8 +336,7 @@ class BM25Index(ArrayIndex):
 
     def changed(self, table: NodeTable, fresh: Collection[str]) -> BM25Index:
         """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
-        again = set(fresh)
-        old = self.table.find([i if i not in again else "" for i in table.ids])
+        old = table.places_in(self.table, fresh)
         new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
         return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
 

@@ -254,8 +254,7 @@ class DenseIndex(ArrayIndex):
 
     def changed(self, table: NodeTable, fresh: Collection[str]) -> DenseIndex:
         """Return the index of another table, embedding only the nodes that are new or in `fresh`."""
-        again = set(fresh)
-        old = self.table.find([i if i not in again else "" for i in table.ids])
+        old = table.places_in(self.table, fresh)
         new = np.flatnonzero(old < 0)
         vectors = np.zeros((len(table), self.vectors.shape[1]), dtype=np.float32)
         vectors[old >= 0] = self.vectors[old[old >= 0]]
