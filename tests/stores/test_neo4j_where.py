@@ -185,6 +185,31 @@ def test_conditions_on_what_others_wrote(neo4j_empty: neo4j.Driver) -> None:
     compare(neo4j_empty, LLAMA_INDEX, mixed, asked)
 
 
+def test_null_is_no_absence_beside_a_property_of_the_same_name(neo4j_empty: neo4j.Driver) -> None:
+    """A property ``properties.y`` that is null is found as such, and hides ``y`` as one with a value does."""
+    made = [
+        Node("1", properties={"properties.y": None, "y": "a"}),
+        Node("2", properties={"properties.y": "b", "y": "a"}),
+        Node("3", properties={"y": "a"}),
+        Node("4", properties={"properties.x.y": None, "x.y": "a"}),
+    ]
+    nested = [
+        Node("5", properties={"properties": {"y": None}, "y": "a"}),
+        Node("6", properties={"properties": {"y": "b"}, "y": "a"}),
+        Node("7", properties={"properties": {"x": {"y": None}}, "x.y": "a"}),
+        Node("8", properties={"properties": None, "y": "a"}),
+        Node("9", properties={"properties": {"y": [None]}, "y": "a"}),
+    ]
+    asked = [{f: test} for f in ("properties.y", "properties.x.y") for test in ({"$eq": "a"}, {"$exists": True})]
+    for layout, nodes in ((OWN, [*made, *nested]), (replace(FOREIGN, id="key", label="Foreign"), made)):
+        store = Neo4jStore.from_driver(neo4j_empty, layout=layout, nested="json")
+        store.upsert(nodes)
+        read = [node for block in store.nodes() for node in block]
+        known = [{name: value for name, value in node.properties.items() if name != "key"} for node in read]
+        assert known == [node.properties for node in nodes]
+        compare(neo4j_empty, layout, read, asked)
+
+
 @pytest.mark.parametrize("op", ["$gt", "$lte"])
 def test_labels_have_no_order(op: str) -> None:
     where = Where.parse({"label": {op: "A"}})

@@ -10,7 +10,8 @@ behind ``properties.``. Names that begin with ``graphret_`` are for graphret's o
 ``graphret_labels``   the labels in their order, where that is not the alphabet's
 ``graphret_null``     the names of properties that are none
 ``graphret_json``     the names of properties that are stored as JSON text
-``graphret_at.PATH``  a value inside of such a property, for conditions; ``graphret_in.PATH``: the items of a list
+``graphret_at.PATH``  a value inside of such a property, for conditions; ``graphret_in.PATH``: the items of a list,
+                      ``graphret_none.PATH``: none, where another property could stand for it
 ===================== ==================================================================================
 """
 
@@ -33,6 +34,7 @@ NULLS = "graphret_null"
 JSON = "graphret_json"
 AT = "graphret_at."
 IN = "graphret_in."
+NONE = "graphret_none."
 ROWS = ("source_row", "target_row")
 #: What indexes in the database keep beside a node: its document and its vector. They are long, so they stay there.
 INDEXED = ("graphret_title", "graphret_text", "graphret_terms", "graphret_lengths", "graphret_embedding")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j.layout import AT, IN, JSON, NULLS, Layout, escaped, unescaped
+from graphret.stores.neo4j.layout import AT, IN, JSON, NONE, NULLS, Layout, escaped, unescaped
 from graphret.stores.neo4j.names import quote
 from graphret.types import Edge, Node
+from graphret.where import PROPERTIES
 
 NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
@@ -101,8 +102,9 @@ def _flat(values: Any) -> bool:
 def _inside(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What conditions may ask of a value that is stored as JSON text, by the name of a hidden property."""
     if value is None:
-        return
-    if isinstance(value, Mapping):
+        if path.startswith(PROPERTIES):
+            yield NONE + path, True
+    elif isinstance(value, Mapping):
         yield IN + path, ["{}"]  # it is there, and equals nothing that a condition can say
         for name, inner in value.items():
             yield from _inside(f"{path}.{name}", inner)

@@ -7,13 +7,12 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
-from graphret.stores.neo4j.layout import AT, IN, JSON, Layout
+from graphret.stores.neo4j.layout import AT, IN, JSON, NONE, NULLS, Layout
 from graphret.stores.neo4j.names import quotable
 from graphret.stores.neo4j.values import canonical
-from graphret.where import Where
+from graphret.where import PROPERTIES, Where
 
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_PREFIX = "properties."
 _TEMPORAL = ("DATE", "LOCAL TIME", "ZONED TIME", "LOCAL DATETIME", "ZONED DATETIME", "DURATION")
 _NEVER = object()
 
@@ -120,11 +119,22 @@ class Neo4jWhere(WhereCypher):
         if field in ("name", "text"):
             return self.layout.text_of(self.variable, getattr(self.layout, field)), None, True
         value, items = self._property(field, paths=True)
-        own = field.removeprefix(_PREFIX)
+        own = field.removeprefix(PROPERTIES)
         if own in ("", field):
             return value, items, False
         plain, listed = self._property(own, paths=False)
-        return f"coalesce({value}, {plain})", f"coalesce({items}, {listed})" if items else None, False
+        null = self._null(field)
+        if not items:
+            return f"coalesce({value}, CASE WHEN NOT ({null}) THEN {plain} END)", None, False
+        plain = f"CASE WHEN NOT ({items} IS NOT NULL OR {null}) THEN {plain} END"
+        listed = f"CASE WHEN NOT ({value} IS NOT NULL OR {null}) THEN {listed} END"
+        return f"coalesce({value}, {plain})", f"coalesce({items}, {listed})", False
+
+    def _null(self, name: str) -> str:
+        """That what the name leads to is there, and null."""
+        null = f"{self.parameter(name)} IN {self.variable}.{NULLS}"
+        inside = [f"{self.variable}.{inner}" for inner in quotable([NONE + name])] if self.layout.lossless else []
+        return " OR ".join(f"coalesce({one}, false)" for one in (null, *inside))
 
     def _property(self, name: str, *, paths: bool) -> tuple[str, str | None]:
         """Expressions for the property of this name, or where `paths` for what the name leads to inside of another."""
