@@ -33,6 +33,13 @@ MATCH (n) CALL { WITH n RETURN 1 AS x } IN TRANSACTIONS RETURN n
 EXPLAIN RETURN 1
 CYPHER runtime=slotted RETURN 1
 PROFILE RETURN 1
+CYPHER 25 RETURN 1
+CYPHER 5 runtime=slotted RETURN 1
+CYPHER 5 CREATE (n)
+CYPHER 5 LOAD CSV FROM 'x' AS r RETURN r
+EXPLAIN CYPHER 5 RETURN 1
+CYPHER 5 CYPHER 5 RETURN 1
+MATCH (n) RETURN n CYPHER 5
 RETURN \u0031
 RETURN 1 \u002f\u002a x
 RETURN '\u0027 LOAD'
@@ -97,6 +104,7 @@ RETURN apoc.cypher.runFirstColumnSingle('CREATE (n)', {})
 """.strip().split("\n")
 
 ACCEPTED = r"""
+CYPHER 5 MATCH (cypher:Cypher) RETURN cypher
 MATCH (set:Set {set: 1}) WHERE set.set = 1 RETURN set.set AS set ORDER BY set
 MATCH (load:Create) RETURN load.delete AS merge, load.`drop` AS `CREATE`
 MATCH p = SHORTEST 1 (a)-[:R]->+(b) RETURN p

@@ -71,6 +71,8 @@ class Words(Suffixes):
 
     def read(self) -> list[Refused]:
         """Return what may not run, by place; reading stops where the rest cannot be judged."""
+        if self._neo4j and self._piece.keyword == "CYPHER" and self._next().text == "5":  # the version, and no option
+            self._go(State.CLAUSE, 2)
         try:
             while self._piece.kind != END:
                 self._steps[self._state](self._piece)
