@@ -331,8 +331,16 @@ def _name_of(model: Any) -> str:
     inner = model
     while isinstance(inner, (RunnableBindingBase, RunnableWithFallbacks)):
         inner = inner.bound if isinstance(inner, RunnableBindingBase) else inner.runnable
-    named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
+    named = (_attribute(inner, field) for field in ("model_name", "model", "model_id", "_llm_type"))
     return next((name for name in named if isinstance(name, str) and name), type(inner).__name__)
+
+
+def _attribute(model: Any, field: str) -> Any:
+    """An attribute, where there is one: a model that is configured when it is called makes itself to be asked."""
+    try:
+        return getattr(model, field, None)
+    except Exception:
+        return None
 
 
 def _within(timeout: float | None, work: Callable[[], T]) -> T:

@@ -128,7 +128,7 @@ class Agent:
                 session = live.take(self.ark.session(session.question, session.agent, self._prompt(live)))
             self._fit(session, state)
         if pending := session.pending:
-            self._observe(session, state, pending, self._called(pending, live, state))
+            self._observe(session, live, state, pending, self._called(pending, live, state))
         self._check(session, live, state)
         if session.stop is None:
             with self._asking(session, live) as started:
@@ -145,7 +145,7 @@ class Agent:
                 session = live.take(self.ark.session(session.question, session.agent, prompt))
             self._fit(session, state)
         if pending := session.pending:
-            self._observe(session, state, pending, await self._acalled(pending, live, state))
+            self._observe(session, live, state, pending, await self._acalled(pending, live, state))
         self._check(session, live, state)
         if session.stop is None:
             with self._asking(session, live) as started:
@@ -165,15 +165,22 @@ class Agent:
         """Return the agent as it was left, or a new one that has no prompt yet: reading the graph for it may fail."""
         if state.get("agents"):
             return self._live(state)
-        number, n = state.get("agent", 0), self.ark.settings.n_agents
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < n:
-            raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
+        number = state.get("agent", 0)
+        self._require_agent(number)
         session, run = self.ark.session(state.get("question"), number, ""), state.get("ark_run") or new_run()
         live = self.runs.of(run, self.ark.settings, session.question)
         live.begin()
         live.take(session)
         _watch(live)
         return session, live
+
+    def _require_agent(self, number: object) -> None:
+        n = self.ark.settings.n_agents
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < n:
+            raise InvalidInput(
+                f"agent: a number from 0 to {n - 1} is expected, not {number!r}; a thread that was begun with more "
+                f"agents than {n} goes on with as many"
+            )
 
     def _prompt(self, live: Live) -> str:
         remaining = live.board.remaining
@@ -188,13 +195,13 @@ class Agent:
             if live.board.late:
                 session.end("seconds")
             else:
-                self._unread(session, error)
+                self._unread(session, live, error)
         except Exception as error:
-            self._unread(session, error)
+            self._unread(session, live, error)
 
-    def _unread(self, session: ArkSession, error: Exception) -> None:
+    def _unread(self, session: ArkSession, live: Live, error: Exception) -> None:
         problem = as_store_error(error)
-        self._failed(session, problem)
+        self._failed(session, live, problem)
         session.end("failed", str(problem))
 
     def _fit(self, session: ArkSession, state: AgentState) -> None:
@@ -204,6 +211,7 @@ class Agent:
 
     def _live(self, state: AgentState) -> tuple[ArkSession, Live]:
         saved, run = state["agents"][0], state.get("ark_run") or new_run()
+        self._require_agent(saved["agent"])
         live = self.runs.of(run, self.ark.settings, saved["question"], saved)
         _watch(live)
         return live.load(saved), live
@@ -225,7 +233,9 @@ class Agent:
         except TimeoutError:
             return None
 
-    def _observe(self, session: ArkSession, state: AgentState, pending: list[ToolCall], called: Called | None) -> None:
+    def _observe(
+        self, session: ArkSession, live: Live, state: AgentState, pending: list[ToolCall], called: Called | None
+    ) -> None:
         if called is None:
             session.end("seconds")
             return
@@ -234,7 +244,7 @@ class Agent:
         session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
         _tell("step", session, **_numbered(session.steps[-1].to_dict()))
         if problem is not None:
-            self._failed(session, problem)
+            self._failed(session, live, problem)
 
     def _check(self, session: ArkSession, live: Live, state: AgentState) -> None:
         """Stop an agent that should not be asked again."""
@@ -260,17 +270,19 @@ class Agent:
         except (TimeoutError, ModelError) as error:
             session.fail(error, started=started, seconds=live.board.seconds - started)
             if isinstance(error, ModelError):
-                self._failed(session, error)
+                self._failed(session, live, error)
         except BaseException as error:
             if session.messages[-1].role != "assistant":  # there is no reply yet
                 why = reason_of(error) or UNAWAITED
                 session.fail(why, started=started, seconds=live.board.seconds - started, stop="cancelled")
             raise
 
-    def _failed(self, session: ArkSession, error: GraphretError) -> None:
+    def _failed(self, session: ArkSession, live: Live, error: GraphretError) -> None:
         if self.ark.on_failure == "raise":
             session.end("failed", str(error))
-            raise RetrievalFailed(f"ark failed: {error}") from error
+            failed = RetrievalFailed(f"ark failed: {error}")
+            live.fail(failed)
+            raise failed from error
 
     def _receive(self, session: ArkSession, live: Live, reply: Reply | None, started: float) -> None:
         if reply is None:

@@ -85,8 +85,9 @@ def create_ark_graph(
         Who fills the places below what the agents selected, by default a search of `index`, and whether it does.
     on_failure
         ``"fallback"`` goes on with the agents that are left, and says so in the trace. ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent, or no agent selects a node; with a
-        checkpointer, invoking again with `None` tries what failed once more.
+        `RetrievalFailed` when a model, the store or the index fails an agent, which stops the others before they are
+        asked again, or no agent finishes within its steps or selects a node; with a checkpointer, invoking again with
+        `None` tries what failed once more.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
         was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),
@@ -161,7 +162,8 @@ class _Joined:
 
     def fan_out(self, state: ArkState, config: RunnableConfig) -> list[Send]:
         """Send the question to every agent, or straight to the vote where there is nothing to ask, or no room."""
-        if watch := watched(config):
+        watch = watched(config)
+        if watch is not None:
             watch.unsent = ""
         question = state.get("question")
         if not isinstance(question, str):
@@ -169,9 +171,10 @@ class _Joined:
         k, where = state.get("k"), state.get("where")
         run = new_run() | {"k": self.k if k is None else require_k(k), "where": where}
         to_where(where)
-        if not question.strip() or state["remaining"] < 3:
+        no_room = watch is not None and state["remaining"] < 3  # `update_state`, which nobody watches, has no limit
+        if not question.strip() or no_room:
             return [Send("vote", {"question": question, "ark_run": run})]
-        if watch:
+        if watch is not None:
             self._begin(watch, run, question)
         return [
             Send("agent", {"question": question, "agent": number, "ark_run": run})

@@ -15,6 +15,7 @@ from langgraph.errors import GraphInterrupt
 
 from graphret.ark import ArkSession, ArkSettings, Board, Run
 from graphret.ark.running import reason_of
+from graphret.errors import RetrievalFailed
 from graphret.llm.running import Threads
 from langchain_graphret.ark.state import Json
 
@@ -42,6 +43,7 @@ class Live:
         self._kept: dict[int, tuple[Json, ArkSession]] = {}
         self.waits = False  # for a person
         self.stopped = False
+        self._failure: RetrievalFailed | None = None
 
     def save(self, session: ArkSession) -> Json:
         """Return an agent as plain JSON, and keep it for `load`, which must be the next to see it."""
@@ -97,8 +99,17 @@ class Live:
         self.stopped = True
         self._wake()
 
+    def fail(self, failure: RetrievalFailed) -> None:
+        """Have agents that block raise the failure of another where they would next be asked.
+
+        Replies that they wait for are paid for, and saved before.
+        """
+        self._failure = failure
+
     def check(self) -> None:
-        """Raise `asyncio.CancelledError` where the run was stopped."""
+        """Raise `RetrievalFailed` where the run has failed, and `asyncio.CancelledError` where it was stopped."""
+        if self._failure is not None:
+            raise RetrievalFailed(str(self._failure)) from self._failure
         if self.stopped:
             raise asyncio.CancelledError
 

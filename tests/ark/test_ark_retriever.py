@@ -103,6 +103,24 @@ def test_one_agent_dying_leaves_the_others_and_the_trace_says_so() -> None:
         ark(*models, on_failure="raise").retrieve("films by Bob Bell", 3)
 
 
+async def test_where_it_raises_the_first_failure_stops_the_others() -> None:
+    runs: list[Run] = []
+    slow = Follows(selecting("f1"), wait=30.0)
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        await ark(slow, failing(), slow, on_failure="raise", on_run=runs.append).aretrieve("films by Bob Bell", 3)
+    assert [session.stop for session in runs[0].sessions] == ["cancelled", "failed", "cancelled"]
+    assert slow.running == 0
+
+
+def test_where_it_raises_one_agent_that_finishes_is_enough() -> None:
+    looks = [[call("global_search", query="Bell")], [call("select", nodes=["p1"])]]
+    explores = Follows(turns(*looks, *([call("global_search", query=f"film {i}")] for i in range(50))))
+    found = ark(explores, Follows(selecting("f1")), explores, on_failure="raise").retrieve("films by Bob Bell", 2)
+    assert found.ids == ["p1", "f1"]
+    with pytest.raises(RetrievalFailed, match="no agent finished"):
+        ark(explores, on_failure="raise", settings=ONE).retrieve("films by Bob Bell", 1)
+
+
 def test_when_every_agent_dies_the_search_answers() -> None:
     found = ark(failing()).retrieve("Bob Bell", 2)
     assert found.ids[0] == "p1"

@@ -99,6 +99,46 @@ async def test_a_run_that_was_cancelled_goes_on_where_it_was() -> None:
     assert started == sorted(started)  # the clock goes on too
 
 
+def test_a_failure_stops_the_others_before_they_are_asked_again_and_loses_no_reply() -> None:
+    saver, steps = InMemorySaver(), 300
+    goes_on = [Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(steps)]))) for _ in range(2)]
+    compiled = graph(
+        [*goes_on, Stumbles(models()[2], 0)],
+        on_failure="raise",
+        checkpointer=saver,
+        settings=replace(FULL, max_steps=steps, remember=False),
+    )
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        compiled.invoke(ASK, thread())
+    assert max(asked(goes_on)) < steps
+    states = [task.state.values for task in compiled.get_state(thread(), subgraphs=True).tasks[:2]]
+    replies = [len(state["agents"][0]["steps"]) if "agents" in state else 0 for state in states]
+    assert replies == asked(goes_on)
+
+
+def test_a_run_begun_with_more_agents_goes_on_with_as_many() -> None:
+    saver = InMemorySaver()
+    with pytest.raises(RetrievalFailed, match="it is gone"):
+        graph([Stumbles(model, 1) for model in models()], on_failure="raise", checkpointer=saver).invoke(ASK, thread())
+    with pytest.raises(InvalidInput, match=r"agent: a number from 0 to 1 .* 2; .* begun with more agents than 2"):
+        graph(models()[:2], settings=replace(FULL, n_agents=2), checkpointer=saver).invoke(None, thread())
+    assert same(graph(checkpointer=saver).invoke(None, thread()))
+
+
+@pytest.mark.parametrize("as_node", [None, "__start__"])
+def test_a_question_put_into_the_state_is_explored(as_node: str | None) -> None:
+    """As people do in LangGraph's studio: into an empty thread, and in the place of another question."""
+    compiled = graph(checkpointer=InMemorySaver())
+    if as_node:
+        compiled.invoke({"question": "films by Ann Archer"}, thread())
+        begun = list(compiled.get_state_history(thread()))[-2].config
+    else:
+        begun = thread()
+    there = compiled.update_state(begun, ASK, as_node=as_node)
+    assert compiled.get_state(there).next == ("agent",) * 3
+    assert same(compiled.invoke(None, there))
+
+
 def test_a_run_can_be_stopped_before_the_vote(saver: BaseCheckpointSaver[Any]) -> None:
     asks = models()
     compiled = graph(asks, checkpointer=saver)

@@ -321,3 +321,20 @@ def test_what_was_parsed_counts_more_than_the_words_around_it() -> None:
             )
 
     assert LangChainChat(Parses()).chat(ASK, json_schema={"type": "object"}).text == '{"ok": true}'
+
+
+def test_a_model_that_is_configured_when_it_is_called_needs_no_name() -> None:
+    """Like `init_chat_model(temperature=0)`, which makes a model to be asked for an attribute, and cannot."""
+
+    class Configurable(RunnableLambda[Any, Any]):
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return self
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("model_name", "model", "model_id", "_llm_type"):
+                raise TypeError("no model is configured")
+            raise AttributeError(name)
+
+    model = LangChainChat(Configurable(lambda _: AIMessage("yes")))
+    assert model.name == "Configurable"
+    assert model.chat([Message.user("?")]).text == "yes"

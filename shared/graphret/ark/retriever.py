@@ -65,8 +65,8 @@ class Ark(Retriever):
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
         ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent, or no agent selects a node, and what
-        `on_run` raises.
+        `RetrievalFailed` when a model, the store or the index fails an agent, which stops the others, or no agent
+        finishes within its steps or selects a node, and what `on_run` raises.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
         it: also with one that was cancelled or interrupted, with what was done until then.
@@ -168,8 +168,16 @@ class Ark(Retriever):
         run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
         with told(run, board, self.on_run, strict=self.on_failure == "raise"):
             problem = await self._begin(run, board)
-            models, temperatures = self.models, self.temperatures
-            agents = Agents(run.sessions, models, temperatures, self.toolbox, board, self.on_step, blocking)
+            agents = Agents(
+                run.sessions,
+                self.models,
+                self.temperatures,
+                self.toolbox,
+                board,
+                self.on_step,
+                blocking,
+                strict=self.on_failure == "raise",
+            )
             await agents.run()
         problem = problem or next(iter(agents.failures), None)
         if problem is not None and self.on_failure == "raise":
@@ -205,6 +213,9 @@ async def _ended(exploring: Awaitable[Run]) -> Run | BaseException:
         return error
 
 
+_IN_TIME = frozenset({"finished", "settled", "tokens", "seconds"})  # its own end, or one that was asked for
+
+
 class Explored(Retriever):
     """What `ark` makes of a run that has ended: hits with evidence, filled up, and the trace.
 
@@ -230,6 +241,8 @@ class Explored(Retriever):
                     raise RetrievalFailed(f"ark failed: agent {session.agent + 1}: {session.error}")
                 if session.failed:
                     trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+            if self.ark.on_failure == "raise" and not any(session.stop in _IN_TIME for session in run.sessions):
+                raise RetrievalFailed(f"ark failed: no agent finished ({_ends(run)})")
             found = yield Compute(lambda: self._hits(run, k, where))
             if isinstance(found, GraphretError):
                 if self.ark.on_failure == "raise":
@@ -242,8 +255,7 @@ class Explored(Retriever):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
             if run is not None and not run.votes and self.ark.on_failure == "raise":
-                ends = ", ".join(f"agent {one.agent + 1} {one.stop}" for one in run.sessions)
-                raise RetrievalFailed(f"ark failed: no agent selected a node ({ends})")
+                raise RetrievalFailed(f"ark failed: no agent selected a node ({_ends(run)})")
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
         if isinstance(result, Exception) and hits:
@@ -267,6 +279,12 @@ class Explored(Retriever):
             if node is not None and (where is None or where.matches(node))
         ]
         return hits[:k]
+
+
+def _ends(run: Run) -> str:
+    """How each agent ended, in words."""
+    said = (f": {one.error}" if one.error else "" for one in run.sessions)
+    return ", ".join(f"agent {one.agent + 1} {one.stop}{why}" for one, why in zip(run.sessions, said, strict=True))
 
 
 def _require_temperature(given: object) -> None:

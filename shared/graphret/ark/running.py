@@ -50,6 +50,8 @@ class Agents:
         Called after each step of an agent and when it stops, unless the run is cancelled, from the event loop's thread.
     blocking
         Whether models are asked by their blocking form.
+    strict
+        Whether the first failure stops all agents: the answer will not be used.
     """
 
     sessions: Sequence[ArkSession]
@@ -59,6 +61,7 @@ class Agents:
     board: Board
     on_step: OnStep | None = None
     blocking: bool = False
+    strict: bool = False
     failures: list[GraphretError] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -73,7 +76,7 @@ class Agents:
                 for task in done:
                     if (escaped := task.result()) is not None:
                         raise escaped
-                if waiting and (reason := self.board.reason_to_stop()):
+                if waiting and (reason := self._reason_to_stop()):
                     stopped = [session for session in self.sessions if session.stop is None]
                     await self._stop(waiting, reason)
                     waiting = set()
@@ -82,6 +85,9 @@ class Agents:
         except BaseException as error:
             await self._stop(tasks, "cancelled", reason_of(error))
             raise
+
+    def _reason_to_stop(self) -> str | None:
+        return "cancelled" if self.strict and self.failures else self.board.reason_to_stop()
 
     async def _stop(self, tasks: Iterable[asyncio.Task[Any]], reason: str, error: str | None = None) -> None:
         for session in self.sessions:
@@ -129,6 +135,8 @@ class Agents:
         session.observe(outcomes)
         if problem is not None:
             self.failures.append(problem)
+            if self.strict:
+                session.end("failed", str(problem))
         return None
 
 
