@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from json import JSONDecoder
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.columns import assemble
+from graphret.errors import InvalidInput
 from graphret.strings import Column, Records, to_json
 from graphret.where import PROPERTIES, Where, lookup
 
@@ -20,6 +21,23 @@ _scan: Callable[[str, int], tuple[Any, int]] = JSONDecoder().scan_once  # type: 
 
 #: What a key's place in a record says: that the condition fails or holds, that it is no key, or that it cannot be told.
 _NO, _YES, _VALUE, _UNCLEAR = range(4)
+
+
+def with_labels(where: Where | None, labels: Collection[str] | None) -> Where | None:
+    """Return the condition that a node bears one of `labels` besides."""
+    if labels is None:
+        return where
+    if isinstance(labels, str):
+        raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
+    chosen = Where("$in", "label", tuple(labels))
+    return chosen if where is None else chosen & where
+
+
+def reads(where: Where) -> int:
+    """How much has to be read for a condition: nothing for one on labels, least of all for one on ids."""
+    if where.children:
+        return max(map(reads, where.children))
+    return {"label": 0, "id": 1, "name": 2}.get(where.field, 3)
 
 
 def matching(column: Column[Any], at: NDArray[np.int64], where: Where) -> NDArray[np.bool_]:

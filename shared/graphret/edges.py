@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret._checked import PART_KEYS, checked_edges, property_column
-from graphret._edge_order import fewest, last_of_equals, merged_order, ranges, sorted_order
+from graphret._edge_order import Merge, fewest, last_of_equals, ranges, row_starts, sorted_order
 from graphret.columns import all_empty, assemble, no_records, to_records
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -58,7 +58,7 @@ class EdgeTable:
         target_part: NDArray[np.int32],
         properties: Records,
         *,
-        adjacency: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None,
+        adjacency: Sequence[NDArray[np.int64]] | None = None,
     ) -> None:
         self.n_nodes = n_nodes
         self.source = source
@@ -69,7 +69,7 @@ class EdgeTable:
         self.source_part = source_part
         self.target_part = target_part
         self.properties = properties
-        out, *incoming = adjacency or (_indptr(source, n_nodes),)
+        out, *incoming = adjacency or (row_starts(source, n_nodes),)
         self.out_indptr = out
         self._incoming: Sequence[NDArray[np.int64]] = incoming
 
@@ -283,11 +283,17 @@ class EdgeTable:
         new
             The position of each node then, -1 for one that is gone, ``(n_nodes before,)``.
         """
-        to = new.astype(np.int32)
-        source, target = to[self.source], to[self.target]
+        to, source, target = new.astype(np.int32), self.source, self.target
+        rest = self.relation, self.relations, self.weight, self.source_part, self.target_part, self.properties
+        if (new >= 0).all():
+            if len(new) and new[-1] != len(new) - 1:  # else they are where they were
+                source, target = to[source], to[target]
+            out = np.zeros(n_nodes + 1, dtype=np.int64)
+            out[new + 1] = np.diff(self.out_indptr)
+            return EdgeTable(n_nodes, source, target, *rest, adjacency=[np.cumsum(out)])
+        source, target = to[source], to[target]
         kept = np.flatnonzero((source >= 0) & (target >= 0))
         if len(kept) == len(self):
-            rest = self.relation, self.relations, self.weight, self.source_part, self.target_part, self.properties
             return EdgeTable(n_nodes, source, target, *rest)
         return EdgeTable(
             n_nodes,
@@ -323,47 +329,34 @@ class EdgeTable:
         names = sorted({*self.relations, *fresh.relations})
         code = {name: i for i, name in enumerate(names)}
         ours, theirs = (
-            np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
+            table.relation
+            if table.relations == names
+            else np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
             for table in (self, fresh)
         )
-        columns = [
+        keys = [
             (self.source, fresh.source),
             (self.target, fresh.target),
             (ours, theirs),
             (self.source_part, fresh.source_part),
             (self.target_part, fresh.target_part),
         ]
-        order = merged_order(self.out_indptr, [mine for mine, _ in columns], [new for _, new in columns])
-
-        def joined(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate([mine, new])[order]
-
+        merge = Merge(self.out_indptr, [mine for mine, _ in keys], [new for _, new in keys])
+        source, target, relation, *parts = (merge.column(mine, new) for mine, new in keys)
+        weight, records = merge.column(self.weight, fresh.weight), [_records(self), _records(fresh)]
+        empty = all(map(all_empty, records))
+        properties = no_records(len(source)) if empty else assemble(records, merge.order())
+        codes, names = fewest(relation, names)
         return EdgeTable(
-            self.n_nodes,
-            joined(self.source, fresh.source),
-            joined(self.target, fresh.target),
-            *fewest(joined(ours, theirs), names),
-            joined(self.weight, fresh.weight),
-            joined(self.source_part, fresh.source_part),
-            joined(self.target_part, fresh.target_part),
-            assemble([_records(self), _records(fresh)], order),
+            self.n_nodes, source, target, codes, names, weight, parts[0], parts[1], properties, adjacency=[merge.indptr]
         )
 
     def parts(self) -> Parts:
         """The table as it is saved."""
-        names = (
-            "source",
-            "target",
-            "relation",
-            "weight",
-            "source_part",
-            "target_part",
-            "out_indptr",
-            "in_indptr",
-            "in_order",
-        )
+        columns = "source", "target", "relation", "weight", "source_part", "target_part"
+        adjacency = "out_indptr", "in_indptr", "in_order"
         return Parts(
-            arrays={name: getattr(self, name) for name in names},
+            arrays={name: getattr(self, name) for name in (*columns, *adjacency)},
             strings={},
             records={"properties": self.properties},
             meta={"n_nodes": self.n_nodes, "relations": self.relations},
@@ -385,12 +378,6 @@ class EdgeTable:
             bundle.records("properties"),
             adjacency=(array("out_indptr"), array("in_indptr"), array("in_order")),
         )
-
-
-def _indptr(source: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
-    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
-    return indptr
 
 
 _FILL = [getattr(Edge, name).__set__ for name in ("source", "relation", "target", "weight", "properties")]

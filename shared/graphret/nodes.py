@@ -20,7 +20,7 @@ from graphret._checked import (
     refuse_twice,
     text_column,
 )
-from graphret._matching import matching
+from graphret._matching import matching, reads, with_labels
 from graphret.columns import SortedIds, all_empty, assemble, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
@@ -274,7 +274,7 @@ class NodeTable(Sequence[Node]):
         InvalidInput
             When the condition does not apply to the nodes' values.
         """
-        where = _with_labels(where, labels)
+        where = with_labels(where, labels)
         if where is None:
             return None
         mask = self._known_mask(where)
@@ -294,12 +294,12 @@ class NodeTable(Sequence[Node]):
 
         Reads only those nodes where they are few.
         """
-        where = _with_labels(where, labels)
+        where = with_labels(where, labels)
         if where is None:
             return None
         mask = self._known_mask(where)
         if mask is None and len(positions) * _READ_SHARE < len(self):
-            if not _reads(where):
+            if not reads(where):
                 return self._evaluate(where, positions)
             distinct, inverse = np.unique(positions, return_inverse=True)
             return np.asarray(self._evaluate(where, distinct)[inverse])
@@ -318,7 +318,7 @@ class NodeTable(Sequence[Node]):
         if where.operator in ("$and", "$or"):
             conjunction = where.operator == "$and"
             mask = np.full(len(at), conjunction)
-            for child in sorted(where.children, key=_reads):
+            for child in sorted(where.children, key=reads):
                 open_ = np.flatnonzero(mask if conjunction else ~mask)
                 mask[open_] = self._evaluate(child, at[open_])
             return mask
@@ -381,22 +381,6 @@ class NodeTable(Sequence[Node]):
             [tuple(labels) for labels in bundle.meta["label_sets"]],
             bundle.records("properties"),
         )
-
-
-def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where | None:
-    if labels is None:
-        return where
-    if isinstance(labels, str):
-        raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
-    chosen = Where("$in", "label", tuple(labels))
-    return chosen if where is None else chosen & where
-
-
-def _reads(where: Where) -> int:
-    """How much has to be read for a condition: nothing for one on labels, least of all for one on ids."""
-    if where.children:
-        return max(map(_reads, where.children))
-    return {"label": 0, "id": 1, "name": 2}.get(where.field, 3)
 
 
 def _fewest(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphret import _edge_order
 from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
 from graphret.stores import MemoryStore
@@ -59,8 +60,14 @@ def edge_key(edge: Edge) -> tuple[Any, ...]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(STEPS)
-def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any], list[Edge]]]) -> None:
+@given(STEPS, st.booleans())
+def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any], list[Edge]]], few: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_edge_order, "_PIECES", 10 if few else 0)
+        assert_writes_equal_one_build(steps)
+
+
+def assert_writes_equal_one_build(steps: list[tuple[str, list[Any], list[Edge]]]) -> None:
     store = MemoryStore()
     nodes: dict[str, Node] = {}
     edges: dict[tuple[Any, ...], Edge] = {}
