@@ -73,6 +73,8 @@ class Patterns(Cursor):
             words.append("SHORTEST")
         elif self._now().kind is TokenKind.INTEGER:
             words.append(self._now().text)
+            if not int(words[1], 0):
+                raise self._err("at least one path is asked for", code="CG1102")
             self._i += 1
         if self._take_word("PATH", "PATHS"):
             words.append("PATH")

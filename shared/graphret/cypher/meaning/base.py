@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
@@ -31,6 +31,8 @@ class Walk:
         self.projected: dict[Shape, Kind] = {}
         #: Variables that were known before a projection with DISTINCT or an aggregation, and no longer are.
         self.hidden: frozenset[str] = frozenset()
+        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide.
+        self.outer: frozenset[str] = frozenset()
 
     @property
     def strict(self) -> bool:
@@ -46,6 +48,12 @@ class Walk:
         reason = f"{short!r} is {words(kind.names)}"
         message = f"{reason} and {why}" if why else f"{reason}; {words(allowed)} is needed"
         self.facts.error(kinds.TYPE_MISMATCH, message, node)
+
+    def refuse_hiding(self, variable: Any) -> None:
+        """Complain of a variable of an expression that hides one from around the subquery."""
+        if variable.this in self.outer and self.strict:
+            message = f"{variable.this!r} is already a variable outside the subquery; give it another name"
+            self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
 
     if TYPE_CHECKING:
 

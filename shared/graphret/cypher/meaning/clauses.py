@@ -62,11 +62,11 @@ class Clauses(Expressions, Patterns, Projections):
         for i, clause in enumerate(clauses):
             last = i == len(clauses) - 1
             if isinstance(clause, ast.Return):
-                columns = self._return(clause, scope, mode)
+                columns = self._return(clause, scope, outer, mode)
                 if not last:
                     self.facts.error(kinds.INVALID_QUERY, "RETURN may only end a query", clause)
             elif isinstance(clause, ast.With):
-                passed = self.project(clause, scope, must_alias=True)
+                passed = self.project(clause, scope, outer, must_alias=True)
                 self._shadowing(clause, passed, outer)
                 scope = {**outer, **passed}
             else:
@@ -76,11 +76,16 @@ class Clauses(Expressions, Patterns, Projections):
         self._check_end(query, clauses, mode)
         return columns
 
-    def _return(self, clause: ast.Return, scope: Scope, mode: str) -> Scope:
+    def _return(self, clause: ast.Return, scope: Scope, outer: Scope, mode: str) -> Scope:
         starred = any(isinstance(item, ast.Star) for item in clause.expressions)
         if starred and not scope:
             self.facts.error(kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause)
-        return self.project(clause, scope, must_alias=mode in ("call", "scoped"))
+        columns = self.project(clause, scope, outer, must_alias=mode in ("call", "scoped"))
+        if mode in ("EXISTS", "COUNT", "COLLECT") and self.strict:
+            self._shadowing(clause, columns, outer)
+            if starred and mode == "COLLECT":
+                self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column, by its name", clause)
+        return columns
 
     def _shadowing(self, clause: Any, passed: Scope, outer: Scope) -> None:
         for item in clause.expressions:
@@ -245,11 +250,13 @@ class Clauses(Expressions, Patterns, Projections):
         scope[variable.this] = kind
 
     def _call_subquery(self, clause: ast.CallSubquery, scope: Scope) -> Scope:
+        around, self.outer = self.outer, frozenset()
         if clause.variables is None:
             columns = self.statement(clause.query, dict(scope), {}, "call")
         else:
             imported = self._scope_clause(clause.variables, scope)
             columns = self.statement(clause.query, dict(imported), imported, "scoped")
+        self.outer = around
         for name in columns:
             if name in scope:
                 message = f"the subquery returns {name!r}, which is already a variable outside it"

@@ -91,6 +91,7 @@ class Expressions(Operators, Calls, Walk):
         """A scope with variables of its own; where they hide a projected expression, that is no longer it."""
         inner = dict(scope)
         for variable, kind in names:
+            self.refuse_hiding(variable)
             inner[variable.this] = kind
         before, projected = self.aggregation, self.projected
         if aggregation is not None and before != "inside":
@@ -211,7 +212,7 @@ class Expressions(Operators, Calls, Walk):
 
     def _typed(self, node: IsTyped, scope: Scope) -> Kind:
         self.kind(node.this, scope)
-        return BOOLEAN
+        return BOOLEAN if node.type_ is None else ANYTHING  # the server asks for no kind of what ``IS ::`` says
 
     def _is_null(self, node: ast.IsNull, scope: Scope) -> Kind:
         self.kind(node.this, scope)
@@ -289,6 +290,7 @@ class Expressions(Operators, Calls, Walk):
             hidden, self.hidden = self.hidden, frozenset()
             self.declare_paths([node.pattern], inner)
             if node.variable is not None:
+                self.refuse_hiding(node.variable)
                 inner[node.variable.this] = PATH
             self.inspect_paths([node.pattern], inner)
             self.hidden = hidden
@@ -302,10 +304,10 @@ class Expressions(Operators, Calls, Walk):
         return list_of(PATH) if node.name.lower() == "allshortestpaths" else PATH
 
     def _subquery(self, node: Subquery, scope: Scope) -> Kind:
-        before = self.aggregation, self.projected, self.hidden
-        self.aggregation, self.projected = "forbidden", {}
+        before = self.aggregation, self.projected, self.hidden, self.outer
+        self.aggregation, self.projected, self.outer = "forbidden", {}, frozenset(scope)
         column = self.subquery(node, scope)
-        self.aggregation, self.projected, self.hidden = before
+        self.aggregation, self.projected, self.hidden, self.outer = before
         if node.kind == "COUNT":
             return INTEGER
         return BOOLEAN if node.kind == "EXISTS" else list_of(column)

@@ -231,6 +231,9 @@ class Patterns(Walk):
         if not isinstance(middle, ast.RelationshipPattern):
             message = f"{node.name}(…) takes a pattern of a single relationship"
             self.facts.error(kinds.INVALID_PATTERN, message, node)
+        elif middle.args.get("quantifier") is not None:
+            message = f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1 before the path"
+            self.facts.error(kinds.INVALID_PATTERN, message, middle)
         elif middle.variable_length and middle.min_hops not in (0, 1):
             message = f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}"
             self.facts.error(kinds.INVALID_PATTERN, message, middle)

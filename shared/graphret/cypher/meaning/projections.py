@@ -21,8 +21,8 @@ _KEYS = (ast.Identifier, ast.Property, ast.FunctionCall, ast.IsNull, Sign)
 class Projections(Walk):
     """Walks projections."""
 
-    def project(self, clause: Any, scope: Scope, *, must_alias: bool) -> Scope:
-        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their order."""
+    def project(self, clause: Any, scope: Scope, outer: Scope, *, must_alias: bool) -> Scope:
+        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their order; `outer` stays visible."""
         items = [item for item in clause.expressions if not isinstance(item, ast.Star)]
         starred = len(items) != len(clause.expressions)
         columns: Scope = dict(scope) if starred else {}
@@ -43,7 +43,7 @@ class Projections(Walk):
             columns[name] = kind
         aggregating = [any(True for _ in aggregates(item)) for item in items]
         self._check_grouping(items, aggregating, scope, starred)
-        self._after(clause, scope, columns, items, kinds_of, any(aggregating))
+        self._after(clause, scope, outer, columns, items, kinds_of, any(aggregating))
         return columns
 
     def column(self, item: AstNode) -> str:
@@ -57,18 +57,25 @@ class Projections(Walk):
         return self.facts.text(item)
 
     def _after(
-        self, clause: Any, scope: Scope, columns: Scope, items: list[AstNode], kinds_of: list[Kind], aggregating: bool
+        self,
+        clause: Any,
+        scope: Scope,
+        outer: Scope,
+        columns: Scope,
+        items: list[AstNode],
+        kinds_of: list[Kind],
+        aggregating: bool,
     ) -> None:
         """``ORDER BY``, ``WHERE``, ``SKIP`` and ``LIMIT`` of a projection."""
         narrow = aggregating or bool(clause.distinct)
         before = self.hidden
         if narrow:
-            self.hidden = frozenset(scope) - frozenset(columns)
+            self.hidden = frozenset(scope) - frozenset(columns) - frozenset(outer)
             self.projected = {
                 shape(item.this if isinstance(item, ast.Alias) else item): kind
                 for item, kind in zip(items, kinds_of, strict=True)
             }
-            seen = columns
+            seen = {**outer, **columns}
         else:
             seen = {**scope, **columns}
         # An aggregation may be used again where it was returned; it is then found among what was projected.
