@@ -249,8 +249,7 @@ def test_who_asks_a_graph_without_documents_is_told_of_ark(movies: Path, tmp_pat
     assert "--method" not in graphret("query", QUESTION, "--graph", tmp_path / "nothing").err
 
 
-def test_a_server_that_is_not_there_is_6_for_ark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(Neo4jStore.__init__.__kwdefaults__, "retry_time", 0.1)  # seconds, for ten
+def test_a_server_that_is_not_there_is_6_for_ark() -> None:
     ran = graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9", *ARK)
     assert (ran.code, ran.out) == (6, "")
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import graphret
+from neo4j_faults import SilentServer
 
+from graphret.graphs import opening
 from graphret.graphs.example import KB
 
 COUNTS = ("nodes", "edges", "labels", "relations")
@@ -89,6 +91,17 @@ def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
         assert (ran.code, ran.out) == (6, ""), ran
         assert where in ran.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_server_that_says_nothing_is_6_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(opening._IMPATIENT, "options", {"connection_acquisition_timeout": 0.3})
+    with SilentServer() as server:
+        for scheme in ("bolt", "neo4j"):
+            where = server.uri.replace("bolt", scheme)
+            for arguments in (["schema", "--graph", where], ["cypher", "check", "RETURN 1", "--graph", where]):
+                ran = graphret(*arguments)
+                assert (ran.code, ran.out) == (6, ""), ran
+                assert where in ran.err
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -77,6 +77,21 @@ def test_triples_become_nodes_properties_and_edges(tmp_path: Path) -> None:
     ]
 
 
+def test_a_literal_that_is_not_of_its_type_stays_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    typed = [("n", "integer", "x"), ("n", "integer", "1_000"), ("n", "integer", " 07 "), ("f", "double", "1,5")]
+    typed += [("f", "double", "-.5e2"), ("b", "boolean", "yes"), ("d", "date", "1815-06-31"), ("h", "hexBinary", "0g")]
+    typed += [("t", "dateTime", "2020-01-01T00:00:00.000Z"), ("i", "float", "INF")]
+    lines = [f'<http://e/a> <http://e/{p}{i}> "{text}"^^<{XSD}{kind}> .' for i, (p, kind, text) in enumerate(typed)]
+    path = write(tmp_path, "\n".join(lines))
+    tables = read_ntriples(path)
+    (nodes,) = tables.nodes(10)
+    assert list(nodes[0].properties.values()) == [
+        *("x", "1_000", 7, "1,5", -50.0, "yes", "1815-06-31", "0g", "2020-01-01T00:00:00.000Z", "INF")
+    ]
+    assert tables.remarks == (f"{path}, line 1: 'x' is no integer, and stays text; so do 3 more literals",)
+    assert not caplog.records
+
+
 def test_names_follow_the_language_that_is_asked_for(tmp_path: Path) -> None:
     (nodes,) = read_ntriples(write(tmp_path, LINES), language="fr").nodes(100)
     assert nodes[0].name == "Ada de Lovelace"

@@ -71,16 +71,11 @@ def check(
 
 def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
     """The schema of a graph, and the dialect of its store where it answers Cypher."""
+    from graphret.graphs.opening import opened
     from graphret.schema import PropertySchema
-    from graphret.stores.opening import open_store
 
-    store = open_store(where)
-    try:
+    with opened(where) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
-    finally:
-        close = getattr(store, "close", None)
-        if close is not None:
-            close()
     if dialect is None:  # a database that graphret writes has a node's own fields beside its properties
         fields = dict.fromkeys(("id", "name", "text"), PropertySchema("STRING"))
         known = {label: fields | dict(found.properties.get(label, {})) for label in found.labels}

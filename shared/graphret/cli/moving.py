@@ -114,6 +114,8 @@ def import_(
             progress=report,
         )
     seconds = time.perf_counter() - start
+    for said in done.remarks:
+        remark(said)
     if done.merged:
         remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
     if done.resumed_nodes:

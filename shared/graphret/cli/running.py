@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,8 @@ _KINDS: tuple[tuple[type[Exception], int], ...] = (
     (StoreError, STORE),
 )
 DEBUG = "--debug"
+
+logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver logs is told once, as an error
 
 
 class Commands(TyperGroup):

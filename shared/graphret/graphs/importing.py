@@ -39,6 +39,8 @@ class Imported:
         Edges of the source that are not in the store, since a later one has the same identity.
     resumed_nodes, resumed_edges
         How many were in the store from an earlier import that had been interrupted.
+    remarks
+        What was not read as it was meant to be, in words.
     """
 
     to: str
@@ -50,6 +52,7 @@ class Imported:
     merged: int = 0
     resumed_nodes: int = 0
     resumed_edges: int = 0
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -201,4 +204,5 @@ def _imported(tables: GraphTables, where: str, format: str, loaded: Loaded) -> I
         tables.merged,
         loaded.resumed_nodes,
         loaded.resumed_edges,
+        tables.remarks,
     )

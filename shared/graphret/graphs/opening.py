@@ -18,6 +18,12 @@ FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 #: What a file is called that is to be made as a Ladybug database.
 LADYBUG_SUFFIXES = (".lbug", ".lbdb", ".ladybug", ".kuzu")
 _PREFIX = "ladybug:"
+#: How long a server may take to answer at all: the driver would give one that is silent a minute.
+_SECONDS = 5.0
+_IMPATIENT: dict[str, Any] = {
+    "connect_timeout": _SECONDS,
+    "options": {"connection_acquisition_timeout": _SECONDS},
+}
 
 
 def kind_of(where: str) -> str:
@@ -57,6 +63,8 @@ def place_of(where: str) -> str:
 def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
     """Open the graph at a place, and close what holds a connection or a file.
 
+    A Neo4j has five seconds for each connection; what fails later for a passing reason is tried again as ever.
+
     Parameters
     ----------
     where
@@ -82,7 +90,8 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     elif where.startswith(_PREFIX) and not path.exists():
         raise NotAnIndex(f"{path}: no such file")
     else:
-        store = open_store(where.removeprefix(_PREFIX), **options)
+        patience = _IMPATIENT if kind_of(where) == NEO4J else {}
+        store = open_store(where.removeprefix(_PREFIX), **{**patience, **options})
     stays = False
     try:
         yield store

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.builder import TablesBuilder
@@ -42,6 +43,17 @@ _NUMBERS = {
     *("integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger"),
     *("nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte"),
 }
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python reads no more digits
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+class _Literal(NamedTuple):
+    """A literal as it stands in the file; rdflib's own would rewrite what it says."""
+
+    text: str
+    language: str | None
+    datatype: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +77,12 @@ class _Resource:
 class _Triples:
     """Takes triples from rdflib's parser."""
 
-    def __init__(self, literal: type) -> None:
+    def __init__(self) -> None:
         self.resources: dict[str, _Resource] = {}
         self.edges: list[tuple[str, str, str, str, int]] = []
         self.file, self.line = "", 0
         self.blank: dict[str, str] = {}
-        self._literal = literal
+        self.mistyped: list[str] = []
 
     def _seen(self, term: str) -> _Resource:
         found = self.resources.get(term)
@@ -82,14 +94,21 @@ class _Triples:
         """Take one triple; the parser calls this."""
         source, relation = str(subject), str(predicate)
         said = self._seen(source)
-        if isinstance(object_, self._literal):
-            said.literals.setdefault(relation, []).append(_text(object_))
+        if isinstance(object_, _Literal):
+            said.literals.setdefault(relation, []).append(self._text(object_))
         elif relation == _RDF_TYPE:
             said.types[str(object_)] = None
         else:
             target = str(object_)
             self._seen(target)
             self.edges.append((source, relation, target, self.file, self.line))
+
+    def _text(self, literal: _Literal) -> _Text:
+        text, kind = literal.text, (literal.datatype or "").removeprefix(_XSD)
+        value = _value(text.strip(), kind) if literal.datatype == _XSD + kind else text
+        if value is None:
+            self.mistyped.append(f"{self.file}, line {self.line}: {text[:80]!r} is no {kind}")
+        return _Text(text if value is None else value, (literal.language or "").lower())
 
 
 class _BlankNodes(dict[str, Any]):
@@ -112,8 +131,9 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     IRI; where that is not unique, the part before goes in front (``foaf_name``). The name is the best of `NAMES`, the
     text of `TEXTS`; a node without one is named by its IRI's last part.
 
-    Numbers and truth values become such, other literals their text. Several values become a list. Values in another
-    language than `language` become a property of their own, as ``comment@fr``.
+    Numbers and truth values become such, other literals their text, as do those that are not of the type they say; the
+    first of them is named in `GraphTables.remarks`. Several values become a list. Values in another language than
+    `language` become a property of their own, as ``comment@fr``.
 
     Parameters
     ----------
@@ -130,24 +150,31 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
         If rdflib is not installed.
     """
     try:
-        from rdflib import Literal
+        import rdflib  # noqa: F401
     except ImportError as error:
         raise MissingDependency("rdflib", "import", "Reading RDF") from error
-    triples = _Triples(Literal)
+    triples = _Triples()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     for number, source in enumerate(given, 1):
         _parse(Path(source), triples, "" if number == 1 else f"{number}.")
     if not triples.resources:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
-    return _tables(triples, language)
+    return replace(_tables(triples, language), remarks=_remarks(triples.mistyped))
 
 
 def _parse(path: Path, triples: _Triples, prefix: str) -> None:
     from rdflib.exceptions import ParserError
-    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
+    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser, r_literal, unquote
+
+    class Parser(W3CNTriplesParser):
+        def literal(self) -> Any:
+            if not self.peek('"'):
+                return False
+            text, language, datatype = self.eat(r_literal).groups()
+            return _Literal(unquote(text), language, datatype)
 
     blank = _BlankNodes(prefix)
-    parser = W3CNTriplesParser(cast(Any, triples), bnode_context=blank)
+    parser = Parser(cast(Any, triples), bnode_context=blank)
     triples.file = str(path)
     with opened(path) as file:
         for number, line in numbered(file):
@@ -161,23 +188,24 @@ def _parse(path: Path, triples: _Triples, prefix: str) -> None:
                 raise InvalidInput(f"{path}, line {number}: no triple of N-Triples: {line[:80]}") from error
 
 
-def _text(literal: Any) -> _Text:
-    text = str(literal)
-    kind = str(literal.datatype or "")
-    value: Any = text
-    if kind.startswith(_XSD):
-        kind = kind.removeprefix(_XSD)
-        try:
-            if kind in _NUMBERS:
-                value = int(text)
-            elif kind in ("decimal", "double", "float"):
-                value = float(text)
-                value = value if abs(value) != float("inf") and value == value else text
-            elif kind == "boolean" and text in ("true", "false", "1", "0"):
-                value = text in ("true", "1")
-        except ValueError:
-            value = text
-    return _Text(value, str(literal.language or "").lower())
+def _value(text: str, kind: str) -> Any:
+    """Return what a literal of a type of XML Schema is: a number, a truth value or its text; `None` if it is none."""
+    if kind in _NUMBERS:
+        return int(text) if _INTEGER.fullmatch(text) else None
+    if kind in ("decimal", "double", "float"):
+        if text in ("INF", "+INF", "-INF", "NaN") and kind != "decimal":
+            return text
+        value = float(text) if _DECIMAL.fullmatch(text) else None
+        return text if value in (float("inf"), float("-inf")) else value
+    return _TRUTH.get(text) if kind == "boolean" else text
+
+
+def _remarks(mistyped: list[str]) -> tuple[str, ...]:
+    if not mistyped:
+        return ()
+    others = len(mistyped) - 1
+    more = f"; so do {others:,} more literals" if others > 1 else "; so does one more literal" if others else ""
+    return (f"{mistyped[0]}, and stays text{more}",)
 
 
 def _tables(triples: _Triples, language: str) -> GraphTables:

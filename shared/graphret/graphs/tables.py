@@ -44,6 +44,8 @@ class GraphTables:
         ``m`` mappings of JSON values; `None` where no edge has any.
     merged
         How many edges were dropped, since a later one has the same identity (see `GraphStore`).
+    remarks
+        What was not read as it was meant to be, in words.
     """
 
     ids: Sequence[str]
@@ -59,6 +61,7 @@ class GraphTables:
     weight: NDArray[np.float64] | None = None
     edge_properties: Sequence[Mapping[str, Any]] | None = None
     merged: int = 0
+    remarks: tuple[str, ...] = ()
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
