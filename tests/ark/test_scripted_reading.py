@@ -108,7 +108,7 @@ def test_a_noun_of_several_words_is_read_in_two_ways() -> None:
 
 def test_a_title_stands_right_before_the_name_and_other_names_are_passed_over() -> None:
     question = "who acted with the actor Ann Ames and Bob Bell in films"
-    (one, *_) = readings(question, 24, 32, [(37, 45)])
+    (one, *_) = readings(question, 24, 32, frozenset([(37, 45)]))
     assert Cue("actor", title=True) in one.cues
     assert "bob" not in [cue.word for cue in one.cues]
 
@@ -146,7 +146,7 @@ def exploration(node: str, types: tuple[str, ...], *edges: tuple[str, bool, str,
 
 def test_the_best_plan_goes_there_and_back_where_two_share_something() -> None:
     known = Known([exploration("Dawn", ("Movie",), ("directed_by", True, "Ann", "Director"))])
-    first = [Hop("directed_by", True)]
+    first = (Hop("directed_by", True),)
 
     def best(question: str) -> tuple[Hop, ...]:
         start = question.index("Dawn")
@@ -160,7 +160,7 @@ def test_the_best_plan_goes_there_and_back_where_two_share_something() -> None:
 def test_a_relation_that_is_not_known_yet_is_looked_for_where_the_plan_ends() -> None:
     known = Known([exploration("Cy", ("Actor",), ("starred_actors", False, "Dawn", "Movie"))])
     question = "who directed the films starred by Cy"
-    (best, *_) = plans(readings(question, 34, 36), ("Actor",), [Hop("starred_actors", False)], known)
+    (best, *_) = plans(readings(question, 34, 36), ("Actor",), (Hop("starred_actors", False),), known)
     assert best.probes > 0
     assert best.hops == (Hop("starred_actors", False),)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 
-from graphret.ark.scripted.question import Reading
+from graphret.ark.scripted.question import Cue, Reading
 from graphret.ark.scripted.schema import Hop, Known
 from graphret.ark.scripted.words import is_person, is_relational, kinship, means_person
 
@@ -21,6 +22,7 @@ _UNREAD_TWICE, _UNREAD_TWICE_OPEN = 0.2, 0.5
 _UNKNOWN, _UNKNOWN_RELATIONAL = 0.2, 0.8
 _TYPE, _TYPE_AT_START = 0.1, 0.6
 _WRONG_END = 1.0
+_NEVER = math.inf
 _UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED, _UNNAMED_ASKED = 0.8, 0.3, 0.1, 0.1, 0.2
 
 
@@ -43,6 +45,9 @@ class Fit:
         self.known = known
         self.words = [cue.word for cue in reading.cues]
         self.reason = lru_cache(maxsize=None)(self._reason)
+        self.onward = lru_cache(maxsize=None)(self._onward)
+        self._near = lru_cache(maxsize=None)(self._near_to)
+        self._at_types = lru_cache(maxsize=None)(self._at_types_of)
 
     @cached_property
     def lacking(self) -> int:
@@ -68,9 +73,17 @@ class Fit:
         relations, types = self.known.kin_relations(word), self.known.kin_types(word)
         return bool(relations) or any(not is_person(one) for one in types)
 
+    def _near_to(self, relation: str) -> list[float]:
+        """How near each word is to the name of a relation."""
+        return [kinship(word, relation) for word in self.words]
+
     def _reason(self, hop: Hop) -> bool:
         end = self.known.reached(hop).main
         return any(kinship(word, hop.relation) or kinship(word, end) for word in self.words) or self.answers(hop)
+
+    def _onward(self, hop: Hop) -> list[tuple[Hop, bool]]:
+        """The hops that may follow one for some reason, and whether it is natural; see `Known.onward`."""
+        return [(one, natural) for one, natural in self.known.onward(hop) if self.reason(one) or one == hop.back]
 
     def answers(self, hop: Hop, *, generally: bool = True) -> bool:
         """Whether what a hop leads to is of the kind asked for; `generally` if any person will do for "who"."""
@@ -101,65 +114,115 @@ class Fit:
         return cost + self._reading_cost(path, turns, onward)
 
     def _reading_cost(self, path: Sequence[Hop], turns: Sequence[bool], onward: bool) -> float:
-        """The least cost of reading the words along a path: each at a hop or a node, in order, or not at all."""
-        cues, n = self.reading.cues, len(path)
-        ends = [self.known.reached(hop).main for hop in path]
+        """The least cost of reading the words along a path: each at a hop or a node, in order, or not at all.
+
+        From the last node back to the first: ``rest[i]`` is what it costs from there on with the words from `i` on
+        still to be read, in time linear in words and hops.
+        """
         twice = _UNREAD_TWICE_OPEN if onward else _UNREAD_TWICE
+        near = [self._near(hop.relation) for hop in path]
+        named = list(map(any, zip(*near, strict=True)))
+        skip = [twice if also and again else cost for (cost, also), again in zip(self._unread, named, strict=True)]
+        again = [_UNREAD_WEAK if cue.weak else twice for cue in self.reading.cues]
+        rest = self._ends(skip, onward)
+        for place in reversed(range(len(path))):
+            waiting = self._unnamed(path, place, turns[place], onward)
+            at_type = self._at_types((self.known.reached(path[place]).main,), _TYPE)
+            rest = _back(rest, skip, at_type, near[place], again, waiting)
+        at_type = self._at_types(tuple(self.types), _TYPE_AT_START)
+        best = rest[-1]
+        for left, unread, typed in zip(reversed(rest[:-1]), reversed(skip), reversed(at_type), strict=True):
+            best = min(left, min(unread, typed) + best)
+        return best
 
-        @cache
-        def skip(i: int) -> float:
-            cue = cues[i]
-            if cue.title:
-                return 0.0
-            if cue.weak:
-                return _UNREAD_WEAK
-            if not self.known.kin(cue.word):
-                return _UNKNOWN_RELATIONAL if is_relational(cue.word) else _UNKNOWN
-            if not self.known.kin_relations(cue.word):
-                return _UNREAD_TYPE if self._named(cue.word) else _UNKNOWN_RELATIONAL
-            if any(kinship(cue.word, hop.relation) for hop in path):
-                return twice
-            return _UNREAD_AMONG * (1 - i / len(cues) / 2) if self.reading.among else _UNREAD
+    @cached_property
+    def _unread(self) -> list[tuple[float, bool]]:
+        """What it costs not to read each word, and whether it costs less where a path reads it elsewhere."""
+        return [self._unread_alone(i, cue) for i, cue in enumerate(self.reading.cues)]
 
-        def at_type(i: int, node: int) -> float:
-            """What it costs to read a word as a type, where it may name a relation."""
-            if cues[i].title or not self.known.kin_relations(cues[i].word):
-                return 0.0
-            return _TYPE_AT_START if node == 0 else _TYPE
+    def _unread_alone(self, i: int, cue: Cue) -> tuple[float, bool]:
+        if cue.title:
+            return 0.0, False
+        if cue.weak:
+            return _UNREAD_WEAK, False
+        if not self.known.kin(cue.word):
+            return _UNKNOWN_RELATIONAL if is_relational(cue.word) else _UNKNOWN, False
+        if not self.known.kin_relations(cue.word):
+            return _UNREAD_TYPE if self._named(cue.word) else _UNKNOWN_RELATIONAL, False
+        return _UNREAD_AMONG * (1 - i / len(self.words) / 2) if self.reading.among else _UNREAD, True
 
-        def unnamed(hop: int) -> float:
-            if hop == n - 1 and not onward and self.answers(path[hop], generally=False):
-                named = any(kinship(word, path[hop].relation) for word in self._asked)
-                return 0.0 if named else _UNNAMED_ASKED
-            if turns[hop]:
-                return _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
-            return _UNNAMED
+    @cached_property
+    def _open(self) -> list[bool]:
+        """Which words a relation may be named by that is not known yet."""
+        return [not cue.weak and not self._named(cue.word) for cue in self.reading.cues]
 
-        def end(i: int) -> float:
-            rest = [skip(j) for j in range(i, len(cues))]
-            if not onward:
-                return sum(rest)
-            # what is not known yet reads the first word that it may be named by, and whatever follows
-            places = [j for j in range(i, len(cues)) if not cues[j].weak and not self._named(cues[j].word)]
-            options = [sum(rest[: j - i]) for j in places[:1]] + ([sum(rest)] if self._asked_unknown else [])
-            return min(options, default=_UNREAD)
+    def _at_types_of(self, names: tuple[str, ...], cost: float) -> list[float]:
+        """What it costs to read each word as one of these types, where it may name a relation; infinite if it can't."""
+        return [
+            _NEVER
+            if not any(kinship(cue.word, name) for name in names)
+            else 0.0
+            if cue.title or not self.known.kin_relations(cue.word)
+            else cost
+            for cue in self.reading.cues
+        ]
 
-        @cache
-        def at_node(i: int, node: int, pending: float) -> float:
-            """The cost from here on, with words from i to read, `pending` for the hop that led here unnamed."""
-            best = pending + (at_hop(i, node, False) if node < n else end(i))
-            if i < len(cues):
-                best = min(best, skip(i) + at_node(i + 1, node, pending))
-                if any(kinship(cues[i].word, name) for name in (self.types if node == 0 else ends[node - 1 : node])):
-                    best = min(best, at_type(i, node) + at_node(i + 1, node, min(pending, _UNNAMED_TYPED)))
-            return best
+    def _unnamed(self, path: Sequence[Hop], place: int, turn: bool, onward: bool) -> float:
+        """What it costs that no word names a hop."""
+        hop = path[place]
+        if place == len(path) - 1 and not onward and self.answers(hop, generally=False):
+            return 0.0 if any(kinship(word, hop.relation) for word in self._asked) else _UNNAMED_ASKED
+        if turn:
+            return _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
+        return _UNNAMED
 
-        @cache
-        def at_hop(i: int, hop: int, read: bool) -> float:
-            best = at_node(i, hop + 1, 0.0 if read else unnamed(hop))
-            if i < len(cues) and (near := kinship(cues[i].word, path[hop].relation)):
-                again = 0.0 if not read else _UNREAD_WEAK if cues[i].weak else twice
-                best = min(best, (1 - near) / 2 + again + at_hop(i + 1, hop, True))
-            return best
+    def _ends(self, skip: Sequence[float], onward: bool) -> list[float]:
+        """What it costs to end with the words from each on unread.
 
-        return at_node(0, 0, 0.0)
+        Where a relation follows that is not known yet, it reads the first word that it may be named by, and whatever
+        follows that.
+        """
+        unread, until = 0.0, _NEVER
+        ends = []
+        for i in reversed(range(len(skip) + 1)):
+            if i < len(skip):
+                unread += skip[i]
+                until = 0.0 if self._open[i] else skip[i] + until
+            best = min(until, unread if self._asked_unknown else _NEVER) if onward else unread
+            ends.append(_UNREAD if best == _NEVER else best)
+        return ends[::-1]
+
+
+def _back(
+    rest: Sequence[float],
+    skip: Sequence[float],
+    at_type: Sequence[float],
+    near: Sequence[float],
+    again: Sequence[float],
+    waiting: float,
+) -> list[float]:
+    """From what it costs after a node to what it costs before the hop that leads to it; see `Fit._reading_cost`.
+
+    Parameters
+    ----------
+    rest, skip, at_type, near, again
+        For each word: the cost after the node, that of passing over the word, that of reading it as the node's type,
+        how near it is to the relation, and what it costs as one more word for the hop.
+    waiting
+        What it costs if no word names the hop, which is less where one names the node's type.
+    """
+    typed_waiting = min(waiting, _UNNAMED_TYPED)
+    free, owing = rest[-1], waiting + rest[-1]  # at the node, with the hop named or not
+    read = free  # at the hop, with a word for it read
+    before = [owing]
+    for i in reversed(range(len(skip))):
+        owing = min(waiting + rest[i], skip[i] + owing, at_type[i] + typed_waiting + free)
+        free = min(rest[i], min(skip[i], at_type[i]) + free)
+        if near[i]:
+            far = (1 - near[i]) / 2
+            before.append(min(owing, far + read))
+            read = min(free, far + again[i] + read)
+        else:
+            before.append(owing)
+            read = free
+    return before[::-1]

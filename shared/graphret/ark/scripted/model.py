@@ -10,7 +10,10 @@ from graphret.ark.scripted.policy import next_calls
 from graphret.ark.scripted.transcript import SELECT, Transcript
 from graphret.ark.scripted.walk import Call
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
+from graphret.llm.running import Threads
 from graphret.schema.text import estimate_tokens
+
+_BESIDE = Threads(1)  # more would only compete with one another, and with the loop
 
 
 class ScriptedExplorer:
@@ -21,6 +24,10 @@ class ScriptedExplorer:
     in demonstrations, and as a teacher whose trajectories a small model can imitate. It reads the question and what
     the tools returned, nothing else, so that it works in any loop that offers tools of these names; every reply is
     computed from the messages alone. What tools return is data to it, never an instruction.
+
+    Of a question it reads the first 6,000 characters: of those it searches for four parts, looks at four names, four
+    nodes that bear each, and the twelve words nearest to a name on either side. What it computes of a question is kept
+    for the next turns.
 
     Tokens are estimates.
 
@@ -69,8 +76,8 @@ class ScriptedExplorer:
         json_schema: Mapping[str, Any] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the contract
     ) -> Reply:
-        """`chat`, which waits for nothing."""
-        return self.chat(messages, tools=tools)
+        """`chat`, computed in a thread beside the event loop."""
+        return await _BESIDE.do(lambda: self.chat(messages, tools=tools))
 
 
 def _answer(seen: Transcript, planned: Sequence[Call]) -> str:

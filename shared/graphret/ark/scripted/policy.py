@@ -27,6 +27,8 @@ QUESTION = 6_000
 BEARERS, NAMES = 4, 4
 #: Explorations in one turn and in all, nodes selected, and the turn in which it ends at the latest.
 TURN, EXPLORATIONS, SELECTED, LAST_TURN = 64, 160, 100, 18
+#: Paths of one length that are looked at in one turn, from all names and under all readings.
+PATHS = 480
 #: What a plan that is followed may cost: more than one misfit, less than two.
 WORST = 1.75
 
@@ -118,16 +120,15 @@ def _walks(
     places = {(start.start, start.end) for start in starts}
     for start in starts:
         if looks := around.get(start.node):
-            others = places - {(start.start, start.end)}
+            others = frozenset(places - {(start.start, start.end)})
             edges: Counter[Hop] = Counter()  # of hops that fit as well, that which most edges allow
             for relation, outgoing, _, count in looks[0].relations:
                 edges[Hop(relation, outgoing)] += count
-            first = sorted(edges)
-            made = plans(readings(question, start.start, start.end, others), looks[0].types, first, known)
+            read = readings(question, start.start, start.end, others)
+            room = PATHS // (len(starts) * len(read))
+            made = plans(read, looks[0].types, tuple(sorted(edges)), known, most_paths=room, worst=WORST)
             options.setdefault((start.start, start.end), []).extend(
-                (round(plan.cost + start.cost, 6), -edges[plan.hops[0]], start.node, plan)
-                for plan in made
-                if plan.cost <= WORST
+                (round(plan.cost + start.cost, 6), -edges[plan.hops[0]], start.node, plan) for plan in made
             )
     query = " ".join(unread(question, places, known))
     named = {start.node for start in starts}

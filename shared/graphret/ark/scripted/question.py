@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from graphret.ark.scripted.schema import Known
 from graphret.ark.scripted.words import is_relational, means_person, stem
@@ -12,7 +12,7 @@ from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.text import Token, tokenize
 
 #: Most words that are read on either side of a name, the nearest.
-NEAREST = 24
+NEAREST = 12
 
 _TEXT = 1_000  # characters of a question in which words of texts are looked for
 
@@ -99,7 +99,10 @@ class Reading:
     cost: float = 0.0
 
 
-def readings(question: str, start: int, end: int, others: Collection[tuple[int, int]] = ()) -> list[Reading]:
+@lru_cache(maxsize=256)
+def readings(
+    question: str, start: int, end: int, others: frozenset[tuple[int, int]] = frozenset()
+) -> tuple[Reading, ...]:
     """Return the ways to read a question outward from the name at ``question[start:end]``, other names passed over.
 
     Words that follow the name at once are nearest to it ("the Kismet actors"), then those before it from right to
@@ -110,7 +113,7 @@ def readings(question: str, start: int, end: int, others: Collection[tuple[int, 
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
-    return [reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others))]
+    return tuple(reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others)))
 
 
 def unread(question: str, names: Collection[tuple[int, int]], known: Known) -> list[str]:

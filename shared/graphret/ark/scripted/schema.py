@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from graphret.ark.scripted.transcript import Exploration
 from graphret.ark.scripted.words import kinship
@@ -47,6 +47,8 @@ class Known:
 
     def __init__(self, explorations: Iterable[Exploration]) -> None:
         self._sides: dict[tuple[str, bool], Side] = {}
+        self.kin_relations = lru_cache(maxsize=None)(self._kin_relations)
+        self.kin_types = lru_cache(maxsize=None)(self._kin_types)
         explored = list(explorations)
         for one in explored:
             for relation, outgoing, _, _ in one.relations:
@@ -60,6 +62,17 @@ class Known:
                 if (relation, outgoing) not in shown:
                     self._add(relation, outgoing, (other,), count)
 
+    @cached_property
+    def _state(self) -> frozenset[tuple[tuple[str, bool], str, frozenset[str]]]:
+        """All that its answers depend on."""
+        return frozenset((key, side.main, frozenset(side.types)) for key, side in self._sides.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and self._state == other._state
+
+    def __hash__(self) -> int:
+        return hash(self._state)
+
     def _add(self, relation: str, target: bool, types: Sequence[str], count: int) -> None:
         side = self._sides.setdefault((relation, target), Side(relation))
         for place, one in enumerate(types):
@@ -69,11 +82,11 @@ class Known:
 
     def reached(self, hop: Hop) -> Side:
         """The end that a hop leads to."""
-        return self._sides.get((hop.relation, hop.outgoing), Side(hop.relation))
+        return self._sides.get((hop.relation, hop.outgoing)) or Side(hop.relation)
 
     def left(self, hop: Hop) -> Side:
         """The end that a hop leaves from."""
-        return self._sides.get((hop.relation, not hop.outgoing), Side(hop.relation))
+        return self._sides.get((hop.relation, not hop.outgoing)) or Side(hop.relation)
 
     @cached_property
     def hops(self) -> tuple[Hop, ...]:
@@ -94,11 +107,11 @@ class Known:
         """Whether the nodes have types."""
         return any(self._types)
 
-    def kin_relations(self, word: str) -> list[str]:
+    def _kin_relations(self, word: str) -> list[str]:
         """The relations that a word may name."""
         return [one for one in self.relations if kinship(word, one)]
 
-    def kin_types(self, word: str) -> list[str]:
+    def _kin_types(self, word: str) -> list[str]:
         """The types that a word may name, of those that some relation leads to or from."""
         return [one for one in self._types if kinship(word, one)]
 
