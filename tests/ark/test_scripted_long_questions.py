@@ -85,4 +85,5 @@ def test_waiting_for_it_leaves_the_event_loop_free() -> None:
 
     reply = asyncio.run(Watched().achat([Message.user("who directed Dawn")], tools=FILMS.tools))
     assert reply.tool_calls
-    assert computed and threading.get_ident() not in computed
+    assert computed
+    assert threading.get_ident() not in computed
