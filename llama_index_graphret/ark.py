@@ -37,7 +37,8 @@ class ArkRetriever(CoreRetriever):
     index
         A text index over its nodes.
     llm
-        A LlamaIndex LLM that calls tools, a graphret `ChatModel`, or one for each agent.
+        A LlamaIndex LLM, a graphret `ChatModel`, or one for each agent. One that calls no tools is asked for its calls
+        as JSON.
     similarity_top_k
         How many nodes are returned, in total: exactly so many where that many qualify.
     filters
@@ -57,6 +58,17 @@ class ArkRetriever(CoreRetriever):
     ------
     InvalidInput
         When an argument is malformed.
+
+    Examples
+    --------
+    >>> from graphret import BM25Index, Edge, MemoryStore, Node
+    >>> from llama_index_graphret import ScriptedExplorer, evidence_of
+    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
+    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
+    >>> retriever = ArkRetriever(store, BM25Index.build(nodes), ScriptedExplorer(), similarity_top_k=1)
+    >>> [found] = retriever.retrieve("Who directed Heat?")
+    >>> print(found.node.get_content(), "by", evidence_of(found)[-1])
+    Michael Mann by directed_by of m1
     """
 
     def __init__(
@@ -131,6 +143,23 @@ def ark_tools(
         Which properties make up a node's text.
     where
         What the tools may read at all; nothing else can be reached or counted.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed.
+
+    Examples
+    --------
+    >>> from graphret import BM25Index, Edge, MemoryStore, Node
+    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
+    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
+    >>> search, explore = ark_tools(store, BM25Index.build(nodes))
+    >>> print(search(query="heat").content)
+    {"found": 1, "query": "heat"}
+    {"id": "m1", "name": "Heat", "type": "movie"}
+
+    With an LLM of yours: ``FunctionAgent(tools=ark_tools(store, index), llm=llm)``.
     """
     toolbox = Toolbox(store, index, settings, text=text)
     if where is not None:

@@ -50,6 +50,12 @@ class LlamaIndexChat:
     ------
     InvalidInput
         When `llm` is no LlamaIndex LLM.
+
+    Examples
+    --------
+    >>> from llama_index.core.llms import MockLLM
+    >>> LlamaIndexChat(MockLLM()).chat([Message.user("Who directed Heat?")]).text
+    'user: Who directed Heat?\\nassistant: '
     """
 
     def __init__(self, llm: LLM, *, name: str = "") -> None:

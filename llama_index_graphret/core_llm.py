@@ -65,6 +65,13 @@ class CoreLLM(FunctionCallingLLM):
     ------
     InvalidInput
         When `model` is no `ChatModel`; on a call, when a message is one that it cannot be given.
+
+    Examples
+    --------
+    >>> from graphret.llm import OpenAIChat
+    >>> llm = CoreLLM(OpenAIChat("qwen3-8b", "http://localhost:8000/v1"))
+    >>> llm.metadata.model_name, llm.metadata.is_function_calling_model
+    ('qwen3-8b', True)
     """
 
     context_window: int = Field(default=128_000, description="How many tokens the model reads.", gt=0)

@@ -36,7 +36,7 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
     """Return why a node was returned; empty where graphret did not return it.
 
     Evidence outlives fusion, reranking and copies. Only where another retriever's copy of the node took the place of
-    graphret's is it gone: then give the retrieval as well, which `SageRetriever.retrieval_of` has.
+    graphret's is it gone: then give the retrieval as well, which the retriever's own `retrieval_of` has.
     `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by reciprocal ranks the last one's,
     in its other modes the first one's.
 
@@ -46,6 +46,10 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
         What a retriever, a postprocessor or the ``source_nodes`` of a response gave.
     within
         Where to look for a node that carries no evidence, by its id.
+
+    Examples
+    --------
+    >>> evidence_of(query_engine.query("Who directed Heat?").source_nodes[0])  # doctest: +SKIP
     """
     if isinstance(node, SageNodeWithScore) and node.evidence:
         return list(node.evidence)
@@ -59,7 +63,12 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
 
 
 def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:
-    """Return the retrieval that nodes came from, with its trace; `None` where no node remembers one."""
+    """Return the retrieval that nodes came from, with its trace; `None` where no node remembers one.
+
+    Examples
+    --------
+    >>> retrieval_of(query_engine.query("Who directed Heat?").source_nodes).trace.html()  # doctest: +SKIP
+    """
     return next((n.retrieval for n in nodes if isinstance(n, SageNodeWithScore) and n.retrieval is not None), None)
 
 

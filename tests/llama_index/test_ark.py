@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import PropertyGraphIndex
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -195,6 +198,34 @@ def test_a_failing_model_leaves_the_fallback_or_raises(awaited: bool) -> None:
     assert (len(other.awaited), len(other.blocking)) == ((1, 0) if awaited else (0, 1))
     with pytest.raises(RetrievalFailed, match="the model is away"):
         found_by(ArkRetriever(STORE, INDEX, llm, on_failure="raise"), awaited)
+
+
+class Writes(CustomLLM):
+    """Calls no tools, and writes JSON: it looks, and then selects."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="writes")
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        calls = [{"tool": "explore_neighborhood", "arguments": {"node": "p1"}}]
+        if '"explored": "p1"' in prompt:
+            calls = [{"tool": "select", "arguments": {"nodes": ["m1"]}}, {"tool": "finish", "arguments": {}}]
+        return CompletionResponse(text=json.dumps({"calls": calls}))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_llm_that_calls_no_tools_writes_its_calls(awaited: bool) -> None:
+    settings = ArkSettings(n_agents=1)
+    retriever = ArkRetriever(STORE, INDEX, Writes(), settings=settings, similarity_top_k=1, on_failure="raise")
+    [found] = found_by(retriever, awaited)
+    assert found.node.node_id == "m1"
+    assert evidence_of(found)[0].properties["votes"] == 1
 
 
 def test_a_model_that_can_do_nothing_says_so() -> None:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 from chat_clients import chat_model
-from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
+from llama_index.core.agent.workflow import (
+    AgentStream,
+    AgentWorkflow,
+    CodeActAgent,
+    FunctionAgent,
+    ReActAgent,
+    ToolCallResult,
+)
 from llama_index.core.base.llms.types import (
     ChatMessage,
     CompletionResponse,
@@ -167,6 +174,25 @@ async def test_an_agent_that_may_call_one_tool_at_a_time_does() -> None:
     said, results, _ = await answer(ScriptedExplorer(), allow_parallel_tool_calls=False)
     assert all(film in said for film in ("m0", "m1", "m2"))
     assert results
+
+
+@pytest.mark.parametrize("agent", [ReActAgent, CodeActAgent])
+async def test_the_policy_says_at_once_that_it_reads_no_tools_in_a_prompt(agent: Any) -> None:
+    async def execute(code: str) -> None:
+        raise AssertionError("nothing is to be run")
+
+    options = {"code_execute_fn": execute} if agent is CodeActAgent else {}
+    with pytest.raises(InvalidInput, match="offered by function calling"):
+        await agent(tools=tools(), llm=ScriptedExplorer(), **options).run(QUESTION)
+
+
+def test_the_policy_puts_nothing_into_words() -> None:
+    for ask in (ScriptedExplorer().complete, lambda asked: ScriptedExplorer().chat([ChatMessage(asked)])):
+        with pytest.raises(InvalidInput, match="no language model"):
+            ask(QUESTION)
+    with pytest.raises(InvalidInput, match="no language model"):
+        ScriptedExplorer().chat_with_tools([FunctionTool.from_defaults(tools)], user_msg=QUESTION)
+    assert ScriptedExplorer().chat_with_tools(tools()[1:], user_msg=QUESTION)
 
 
 async def test_several_agents_share_a_workflow() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import subprocess
 import sys
+
+import pytest
 
 import llama_index_graphret
 
@@ -12,6 +16,13 @@ def test_every_public_name_is_there() -> None:
     assert sorted(llama_index_graphret.__all__) == llama_index_graphret.__all__
     for name in llama_index_graphret.__all__:
         assert getattr(llama_index_graphret, name).__doc__
+
+
+@pytest.mark.parametrize("module", ["ark", "ark_scripted", "chat", "core_llm"])
+def test_the_examples_of_docstrings_run(module: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(f"llama_index_graphret.{module}"))
+    assert tried
+    assert not failed
 
 
 def test_without_llama_index_it_says_what_to_install() -> None:
