@@ -18,6 +18,7 @@ from graphret.cypher.meaning.functions import (
     SPELLINGS,
     Function,
 )
+from graphret.cypher.meaning.ladybug_functions import LADYBUG_FUNCTIONS
 from graphret.cypher.meaning.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import without_parens
@@ -162,11 +163,21 @@ class Calls(Walk):
         if name in LADYBUG_AGGREGATES:
             self._place_of_aggregate(node)
             self.aggregation = "inside"
-        for argument in node.expressions:
+        function = LADYBUG_FUNCTIONS.get(name)
+        found: list[Kind] = []
+        for i, argument in enumerate(node.expressions):
             pattern = bare_pattern(argument)
             if pattern is not None:
                 self.pattern_predicate(pattern, scope)
-            else:
-                self.kind(argument, scope)
+                found.append(ANYTHING)
+                continue
+            found.append(self.kind(argument, scope))
+            if function is not None and i < len(function.arguments) and function.arguments[i] is not None:
+                self.require(argument, found[i], function.arguments[i] or frozenset())
         self.aggregation = before
-        return ANYTHING
+        if function is None:
+            return ANYTHING
+        self._count_arguments(node, function)
+        # Of what may be null, nothing is known: a call with it is of no type.
+        told = function.aggregates or all(kind.names is not None for kind in found)
+        return function.kind(found[0] if found else None) if told else ANYTHING

@@ -178,6 +178,8 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _unwind(self, clause: ast.Unwind, scope: Scope) -> Scope:
         kind = self.kind(clause.expression, scope)
+        if not self.strict:  # where Neo4j takes a value for a list of one
+            self.require(clause.expression, kind, frozenset(("LIST",)))
         item = kind.item() if kind.is_only("LIST") else ANYTHING
         return self._with_new(clause.alias, item, scope)
 

@@ -10,7 +10,7 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk
+from graphret.cypher.meaning.base import Walk, bare_pattern
 from graphret.cypher.meaning.calls import Calls
 from graphret.cypher.meaning.facts import PropertyUse, Scope
 from graphret.cypher.meaning.operators import Operators
@@ -24,6 +24,7 @@ from graphret.cypher.meaning.values import (
     NUMBERS,
     PATH,
     PROPERTY_VALUE,
+    STORABLE,
     STRING,
     TEMPORAL,
     WITH_PROPERTIES,
@@ -53,6 +54,8 @@ _ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
 #: What ``$(…)`` in the place of a label may hold: the server makes text of a date.
 _LABELS = TEMPORAL | {"STRING", "LIST", "DURATION", "POINT"}
 _PROJECTED = WITH_PROPERTIES - {"POINT"}
+#: What a property of Ladybug may hold, and what it takes an item of: what has a text is cast.
+_VALUES = STORABLE | {"MAP"}
 _CONSTANTS: dict[type[AstNode], Kind] = {
     ast.Integer: INTEGER,
     ast.Float: FLOAT,
@@ -84,7 +87,7 @@ class Expressions(Operators, Calls, Walk):
         if isinstance(node, ast.PatternPredicate):
             self.pattern_predicate(node, scope)
         else:
-            self.expect(node, self.kind(node, scope), _BOOLEANS)
+            self.require(node, self.kind(node, scope), _BOOLEANS)
 
     @contextmanager
     def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]], aggregation: str | None = "forbidden") -> Any:
@@ -116,12 +119,13 @@ class Expressions(Operators, Calls, Walk):
 
     def _property(self, node: ast.Property, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
-        self.expect(node.this, base, WITH_PROPERTIES, "has no properties")
+        if self.strict or not isinstance(node.this, ast.Integer):  # to Ladybug 1.e5 is a number
+            self.require(node.this, base, WITH_PROPERTIES, "has no properties")
         entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
         of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
         self.facts.properties.append(PropertyUse(entity, node.name, of_value))
         if base.names is not None and base.names <= _ENTITIES:
-            return PROPERTY_VALUE
+            return PROPERTY_VALUE if self.strict else Kind(_VALUES)
         return ANYTHING
 
     def _label_predicate(self, node: ast.LabelPredicate, scope: Scope) -> Kind:
@@ -159,6 +163,11 @@ class Expressions(Operators, Calls, Walk):
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         index = self.kind(node.index, scope)
+        if not self.strict:
+            self.require(node.this, base, _VALUES, "has no items")
+            if base.names is not None:
+                self.require(node.index, index, NUMBERS)
+            return base.item() if base.is_only("LIST") and index.names is not None else ANYTHING
         keyed = _ENTITIES | {"MAP"}
         self.expect(node.this, base, _LISTS | keyed)
         if base.names is None:
@@ -179,7 +188,7 @@ class Expressions(Operators, Calls, Walk):
         for bound in (node.start, node.end):
             if bound is not None:
                 self.expect(bound, self.kind(bound, scope), frozenset(("INTEGER",)))
-        return base
+        return base if self.strict or base.is_only("LIST") else ANYTHING
 
     # --- literals and projections -----------------------------------------
 
@@ -237,8 +246,8 @@ class Expressions(Operators, Calls, Walk):
     def _source(self, node: AstNode, scope: Scope) -> Kind:
         """The kind of the items of a list that is gone through."""
         kind = self.kind(node, scope)
-        self.expect(node, kind, _LISTS)
-        return kind.item() if kind.is_only("LIST") else ANYTHING
+        self.require(node, kind, _LISTS)
+        return kind.item() if kind.is_only("LIST") and self.strict else ANYTHING
 
     def _comprehension(self, node: ast.ListComprehension, scope: Scope) -> Kind:
         item = self._source(node.source, scope)
@@ -255,8 +264,11 @@ class Expressions(Operators, Calls, Walk):
             self.facts.error(kinds.INVALID_VALUE, f"{node.name}(…) needs a WHERE with a condition", node)
             return BOOLEAN
         with self.local(scope, [(node.variable, item)]) as inner:
-            self.predicate(node.where, inner)
-        return BOOLEAN
+            if self.strict or bare_pattern(node.where) is not None:
+                self.predicate(node.where, inner)
+            else:  # Ladybug takes any value for a condition here
+                self.kind(node.where, inner)
+        return self.truth(item)
 
     def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
         first = self.kind(node.initial, scope)

@@ -27,6 +27,10 @@ _KINDS: dict[str, frozenset[str] | None] = {
     "strlist": frozenset(("STRING", "LIST")),
     "sized": frozenset(("STRING", "LIST", "MAP", "NODE", "RELATIONSHIP")),
     "shown": STORABLE - {"LIST"},
+    "internal": frozenset(("INTERNAL ID",)),
+    "plain": NUMBERS | {"STRING", "BOOLEAN"},
+    "numstr": NUMBERS | {"STRING"},
+    "value": STORABLE | {"MAP"},
     "truth": frozenset(("BOOLEAN", "STRING", "INTEGER")),
     "toint": NUMBERS | {"BOOLEAN", "STRING", "LIST"},
     "tofloat": NUMBERS | {"STRING"},
@@ -184,21 +188,23 @@ def _function(line: str, aggregates: bool = False) -> Function:
     return Function(name, kinds, needed, None if endless else len(kinds), result.strip(), aggregates)
 
 
-def _table() -> dict[str, Function]:
-    lines = [_function(line) for line in _TABLE.strip().splitlines()]
-    lines += [_function(line, aggregates=True) for line in _AGGREGATES.strip().splitlines()]
-    for name, kind in _TEMPORAL.items():
-        lines += [
-            _function(f"{name}{clock} / any: {kind}") for clock in ("", ".realtime", ".statement", ".transaction")
-        ]
-        lines.append(_function(f"{name}.truncate str / any map: {kind}"))
-    lines.append(_function("datetime.fromepoch num num: datetime"))
-    lines.append(_function("datetime.fromepochmillis num: datetime"))
+def table(functions: str, aggregates: str) -> dict[str, Function]:
+    """Return functions by name, of lines that say what they take and give."""
+    lines = [_function(line) for line in functions.strip().splitlines()]
+    lines += [_function(line, aggregates=True) for line in aggregates.strip().splitlines()]
     return {function.name: function for function in lines}
 
 
+def _temporal() -> str:
+    lines = ["datetime.fromepoch num num: datetime", "datetime.fromepochmillis num: datetime"]
+    for name, kind in _TEMPORAL.items():
+        lines += [f"{name}{clock} / any: {kind}" for clock in ("", ".realtime", ".statement", ".transaction")]
+        lines.append(f"{name}.truncate str / any map: {kind}")
+    return "\n".join(lines)
+
+
 #: By their names in lower case.
-FUNCTIONS: dict[str, Function] = _table()
+FUNCTIONS: dict[str, Function] = table(_TABLE + _temporal(), _AGGREGATES)
 #: How they are written, for suggestions.
 SPELLINGS = (
     "abs acos all any asin atan atan2 avg btrim ceil char_length coalesce collect cos cot count date date.truncate "

@@ -8,7 +8,7 @@ from cypherast.ast import AstNode, Direction
 from graphret.cypher import kinds
 from graphret.cypher.grammar.expressions import COMPARISONS
 from graphret.cypher.meaning.facts import Facts
-from graphret.cypher.tree import Chain, Finish, Group, IsTyped, Page, Shortest, Subquery, walk
+from graphret.cypher.tree import Chain, Finish, Group, IsTyped, Page, Shortest, Sign, Subquery, walk
 
 _LACKS: dict[type[AstNode], str] = {
     ast.MapProjection: "map projection; write a map, {name: n.name}",
@@ -47,6 +47,10 @@ def _lacking(node: AstNode) -> str:
         left, right = node.__dict__["_left"], node.__dict__["_right"]
         if node.direction is Direction.BOTH and left[0] != left[1] and right[0] != right[1]:
             return "arrow with two heads; write -[]-"
+    if isinstance(node, ast.Property) and isinstance(node.this, ast.ListSubscript | ast.ListSlice):
+        return "property behind brackets; write (list[1]).name"
+    if isinstance(node, Sign) and node.operator == "+":
+        return "sign +"
     if isinstance(node, Chain) and "||" in node.operators:
         return "operator ||; use concat(a, b)"
     return ""

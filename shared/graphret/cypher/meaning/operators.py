@@ -19,15 +19,25 @@ from graphret.cypher.meaning.values import (
     Kind,
     list_of,
     union,
+    words,
 )
 from graphret.cypher.tree import Chain, Sign, Test
 
+_ARITHMETIC = frozenset("+-*/%^")
 _BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
 _COMPARISONS = frozenset(("=", "<>", "<", ">", "<=", ">=", "!="))
 _STRINGS = frozenset(("STRING",))
 _LISTS = frozenset(("LIST",))
 _DURATIONS = frozenset(("DURATION",))
 _TEXT_OR_NUMBER = NUMBERS | {"STRING"}
+#: Kinds that Ladybug compares with one another.
+_COMPARABLE = (
+    _TEXT_OR_NUMBER,
+    *(frozenset((one, "STRING")) for one in ("BOOLEAN", "LIST", "MAP")),
+    frozenset(("NODE", "RELATIONSHIP")),
+    frozenset(("PATH",)),
+    frozenset(("INTERNAL ID",)),
+)
 
 
 class Operators(Walk):
@@ -35,7 +45,11 @@ class Operators(Walk):
 
     def _not(self, node: ast.Not, scope: Scope) -> Kind:
         self.predicate(node.this, scope)
-        return BOOLEAN
+        return self.truth(ANYTHING)
+
+    def truth(self, *operands: Kind) -> Kind:
+        """What is true or false; to Ladybug it is of no type where an operand may be null."""
+        return BOOLEAN if self.strict or all(kind.names is not None for kind in operands) else ANYTHING
 
     def _chain(self, node: Chain, scope: Scope) -> Kind:
         operators: list[str] = node.operators
@@ -43,14 +57,20 @@ class Operators(Walk):
         if operators[0] in _BOOLEAN_WORDS:
             for operand in operands:
                 self.predicate(operand, scope)
-            return BOOLEAN
+            return self.truth(ANYTHING)
         if operators[0] in _COMPARISONS:
-            for operand in operands:
-                self.kind(operand, scope)
+            found = [self.kind(operand, scope) for operand in operands]
+            if not self.strict and len(found) == 2:
+                self._comparable(node, *found)
             if "!=" in operators:
                 self.facts.error(kinds.SYNTAX, "there is no operator '!='; inequality is written '<>'", node, ("<>",))
-            return BOOLEAN
+            return self.truth(*found)
         left = self.kind(operands[0], scope)
+        if not self.strict:
+            for i, operator in enumerate(operators):
+                right = self.kind(operands[i + 1], scope)
+                left = self._on_ladybug(left, operands[i], operator, operands[i + 1], right)
+            return left
         for i, operator in enumerate(operators):
             left = self._combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
         return left
@@ -72,6 +92,29 @@ class Operators(Walk):
         if operator == "^":
             return FLOAT
         return self._number(left, right, numbers)
+
+    def _comparable(self, node: Chain, left: Kind, right: Kind) -> None:
+        """Ladybug casts text to what it is compared with, and nothing else."""
+        if any(left.may_be(family) and right.may_be(family) for family in _COMPARABLE):
+            return
+        message = f"{words(left.names)} is not compared with {words(right.names)}"
+        self.facts.error(kinds.TYPE_MISMATCH, message, node)
+
+    def _on_ladybug(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
+        """Numbers go with numbers, and by ``+`` text with text and lists with lists; a literal has no other kind."""
+        if operator not in _ARITHMETIC:
+            return ANYTHING
+        allowed = _TEXT_OR_NUMBER | _LISTS if operator == "+" else NUMBERS
+        self.require(left_node, left, allowed)
+        for family in (NUMBERS, _STRINGS, _LISTS):
+            if left.names is not None and left.names <= family & allowed:
+                allowed = family
+        self.require(right_node, right, allowed)
+        if left.names is None or right.names is None:
+            return ANYTHING
+        if left.names | right.names <= NUMBERS:
+            return Kind(left.names | right.names)
+        return left if left.names == right.names and len(left.names) == 1 else ANYTHING
 
     def _number(self, left: Kind, right: Kind, numbers: frozenset[str]) -> Kind:
         names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
@@ -111,6 +154,9 @@ class Operators(Walk):
 
     def _sign(self, node: Sign, scope: Scope) -> Kind:
         inner = self.kind(node.this, scope)
+        if not self.strict:
+            self.require(node.this, inner, NUMBERS)
+            return inner
         if node.operator == "-":
             self.expect(node.this, inner, NUMBERS)
         else:
@@ -120,11 +166,13 @@ class Operators(Walk):
     def _test(self, node: Test, scope: Scope) -> Kind:
         left, right = self.kind(node.this, scope), self.kind(node.expression, scope)
         if node.operator == "IN":
-            self.expect(node.expression, right, _LISTS)
+            # Ladybug takes x IN y[0..3] for (x IN y)[0..3].
+            if self.strict or not isinstance(node.expression, ast.ListSubscript | ast.ListSlice):
+                self.require(node.expression, right, _LISTS)
         elif node.operator == "=~":
             self.expect(node.this, left, _STRINGS)
             self.expect(node.expression, right, _STRINGS)
-        return BOOLEAN
+        return self.truth(left, right)
 
 
 def _of_pairs(result: Callable[[str, str], str | None], left: frozenset[str], right: frozenset[str]) -> Kind:

@@ -78,13 +78,16 @@ class Patterns(Walk):
         name = variable.this
         several = bool(node.variable_length or node.args.get("quantifier"))
         known = scope.get(name)
-        if known is not None:
+        if known is not None and not self.strict:
+            message = f"the variable {name!r} is already there, and Ladybug takes a relationship up once"
+            self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
+        elif known is not None:
             wanted = _LISTS if several else _RELATIONSHIPS
             if not known.may_be(wanted) or (known.names is not None and len(known.names) > 1):
                 self._conflict(variable, known, "a list of relationships" if several else "a relationship")
         if known is None or known.names is None:
             single = Kind(_RELATIONSHIPS, entity=Entity(relationship=True))
-            scope[name] = list_of(single) if several else single
+            scope[name] = single if not several else list_of(single) if self.strict else Kind(PATH.names, single)
 
     def _declare_group(self, group: Group, scope: Scope) -> None:
         path = group.this

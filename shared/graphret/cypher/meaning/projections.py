@@ -11,10 +11,12 @@ from graphret.cypher import kinds
 from graphret.cypher.meaning.base import Walk
 from graphret.cypher.meaning.facts import Scope
 from graphret.cypher.meaning.shapes import Shape, aggregates, is_aggregate, shape
-from graphret.cypher.meaning.values import NUMBERS, Kind
+from graphret.cypher.meaning.values import ANYTHING, NUMBERS, STORABLE, Kind
 from graphret.cypher.tree import Lambda, Sign, Subquery, children, walk, without_parens
 
 _LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension, Lambda)
+#: What Ladybug orders by.
+_ORDERED = STORABLE - {"LIST"}
 _KEYS = (ast.Identifier, ast.Property, ast.FunctionCall, ast.IsNull, Sign)
 
 
@@ -81,19 +83,24 @@ class Projections(Walk):
         # An aggregation may be used again where it was returned; it is then found among what was projected.
         self.aggregation = "order"
         if clause.order is not None:
-            self.order(clause.order, seen)
+            shadows = [name for name in scope if name in seen and seen[name] is not scope[name]]
+            # Ladybug may order by what had the name before.
+            self.order(clause.order, seen if self.strict else {**seen, **dict.fromkeys(shadows, ANYTHING)})
         self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
         if where is not None:
-            # Ladybug's WHERE after WITH sees only what was passed on.
-            self.predicate(where, seen if self.strict else columns)
+            if not self.strict:  # Ladybug's WHERE after WITH sees only what was passed on, by its name
+                self.projected, seen = {}, columns
+            self.predicate(where, seen)
         self.aggregation, self.projected, self.hidden = "forbidden", {}, before
         self.bounds(clause)
 
     def order(self, order: Any, scope: Scope) -> None:
         """``ORDER BY``."""
         for ordered in order.expressions:
-            self.kind(ordered.this, scope)
+            kind = self.kind(ordered.this, scope)
+            if not self.strict:
+                self.require(ordered.this, kind, _ORDERED, "has no order")
 
     def bounds(self, clause: Any) -> None:
         """``SKIP`` and ``LIMIT``: whole numbers that no row decides."""

@@ -21,6 +21,7 @@ _WORDS = {
     "RELATIONSHIP": "a relationship",
     "PATH": "a path",
     "MAP": "a map",
+    "INTERNAL ID": "an internal id",
     "POINT": "a point",
     "DURATION": "a duration",
     "LIST": "a list",
