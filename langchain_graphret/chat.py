@@ -19,12 +19,10 @@ from langchain_core.runnables.base import RunnableBindingBase
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.failing import as_chat_error
+from langchain_graphret._endings import Endings
 
 T = TypeVar("T")
 
-# How providers say why a reply ended; what is not here is handed on in lower case.
-_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
-_FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
 # Blocks of a message that are more than text, a call of a tool or a model's reasoning.
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 
@@ -54,7 +52,8 @@ class LangChainChat:
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
     arguments of its call otherwise. A `timeout` is kept here: an asynchronous call is cancelled, a blocking one is left
     behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
-    traced there.
+    traced there. A reply that lacks the end which this model's others have, as a stream that broke off quietly leaves
+    it, has ``incomplete`` for its `finish_reason`.
 
     Examples
     --------
@@ -74,6 +73,7 @@ class LangChainChat:
         self.structured = structured
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
         self._message = lru_cache(maxsize=2048)(self._to_message)  # a turn of an agent hands over all those before it
+        self._endings = Endings()
         self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
@@ -183,12 +183,11 @@ class LangChainChat:
                 text = calls[0].arguments
             calls = ()
         said = message.response_metadata
-        reason = str(next((said[key] for key in ("finish_reason", "stop_reason", "done_reason") if said.get(key)), ""))
         return Reply(
             text=text,
             tool_calls=calls,
             usage=_usage(message),
-            finish_reason=_finish(reason, bool(calls), structured),
+            finish_reason=_finish(self._endings.reason(said), bool(calls), structured),
             model=str(said.get("model_name") or said.get("model") or self.name),
             native=None if structured or (native := _native(message)) is None else {self._origin: native},
         )
@@ -314,10 +313,9 @@ def _unbound(bound: Runnable[Any, Any], options: dict[str, Any]) -> tuple[Runnab
 
 
 def _finish(reason: str, calls: bool, structured: bool) -> str:
-    known = _FINISH.get(reason.lower(), reason.lower())
-    if known == "tool_calls" and structured:
+    if reason == "tool_calls" and structured:
         return "stop"
-    return known or ("tool_calls" if calls else "stop")
+    return reason or ("tool_calls" if calls else "stop")
 
 
 def is_chat_model(model: Any) -> bool:

@@ -141,7 +141,9 @@ class LlamaIndexChat:
         texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
         calls = _calls(message)
         spent = _usage(response)
-        reason = "tool_calls" if calls else _finished(response)
+        reason = _finished(response)
+        if calls and reason == "stop":
+            reason = "tool_calls"
         native = None if (kept := _native(message)) is None else {self._origin: kept}
         return Reply("".join(texts), calls, spent, reason, self.name, native)
 

@@ -115,7 +115,7 @@ def _generation(chunk: Any) -> ChatGenerationChunk:
             content=(delta and delta.content) or "",
             tool_call_chunks=pieces,
             usage_metadata=usage,
-            response_metadata={"finish_reason": reason} if reason else {},
+            response_metadata={"model_provider": "openai"} | ({"finish_reason": reason} if reason else {}),
         )
     )
 

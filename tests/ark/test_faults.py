@@ -176,13 +176,14 @@ def test_a_model_that_never_answers_leaves_the_search(client: str) -> None:
 
 
 def test_a_stream_that_ends_before_its_end_is_no_answer() -> None:
-    """A quiet end of a stream leaves half of the arguments."""
+    """A quiet end of a stream leaves half of the arguments, and the trace says that it came to no end."""
     play = playing(LOOK, Behaviour(calls=CHOOSE.calls, cut="quiet"), CHOOSE, END)
     with OpenAIServer(play) as server:
         found = ark_of(chat_model("langchain", server.base_url, retries=0)).retrieve(QUESTION, 5)
         require_protocol(server)
     assert found.ids[:2] == ["Cast Away", "Big"]
     assert steps(found)[1].details["calls"][0]["tool"] == "select"
+    assert [step.details.get("finish_reason") for step in steps(found)] == [None, "incomplete", None, None]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -75,6 +75,11 @@ def test_usage_model_and_reason_are_read() -> None:
         ({"stop_reason": "max_tokens"}, "length"),
         ({"finish_reason": "STOP"}, "stop"),
         ({"finish_reason": "SAFETY"}, "content_filter"),
+        ({"object": "response", "status": "completed"}, "stop"),
+        (
+            {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+            "length",
+        ),
         ({}, "stop"),
     ]
     model = LangChainChat(Scripted(*(answer(model_name="m-1", **said) for said, _ in reasons)))
@@ -82,6 +87,18 @@ def test_usage_model_and_reason_are_read() -> None:
         reply = model.chat(ASK)
         assert (reply.text, reply.usage, reply.model) == ("Jane", Usage(7, 5), "m-1")
         assert reply.finish_reason == reason
+
+
+def test_a_reply_without_the_end_that_its_provider_gives_is_incomplete() -> None:
+    """What langchain-openai leaves of a stream that ended without ``finish_reason`` and ``[DONE]``."""
+    calls = [{"type": "tool_call", "name": "search", "args": {}, "id": "1"}]
+    whole, broken = {"finish_reason": "tool_calls", "model_provider": "openai"}, {"model_provider": "openai"}
+    silent = {"finish_reason": None, "model_provider": "openai"}  # a body that came whole
+    responses = {"object": "response", "status": "completed", "model_provider": "openai"}
+    given = [broken, whole, broken, {}, {"model_provider": "other"}, silent, responses]
+    model = LangChainChat(Scripted(*(AIMessage("", tool_calls=calls, response_metadata=said) for said in given)))
+    reasons = [model.chat(ASK, tools=[SEARCH]).finish_reason for _ in given]
+    assert reasons == ["tool_calls", "tool_calls", "incomplete", *["tool_calls"] * 4]
 
 
 async def test_tools_are_offered_and_calls_come_back() -> None:

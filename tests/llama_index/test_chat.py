@@ -143,6 +143,21 @@ def test_what_was_spent_and_why_it_stopped_are_read(usage: dict[str, int]) -> No
     assert (reply.usage, reply.finish_reason) == (Usage(3, 4), "length")
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"), [("stop", "tool_calls"), ("tool_calls", "tool_calls"), ("length", "length")]
+)
+def test_calls_may_be_cut_off_too(said: str, reason: str) -> None:
+    class Calling(MockLLM):
+        """Calls a tool."""
+
+        def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+            call = ToolCallBlock(tool_call_id="1", tool_name="search", tool_kwargs={})
+            raw = {"choices": [{"finish_reason": said}]}
+            return ChatResponse(message=ChatMessage(role="assistant", blocks=[call]), raw=raw)
+
+    assert LlamaIndexChat(Calling()).chat([]).finish_reason == reason
+
+
 def test_json_can_be_asked_for_and_is_repaired() -> None:
     chat, asked, _ = scripted("no JSON", '{"n": 3}')
     answer = ask_json(chat, [Message.user("count")], dict[str, int])

@@ -259,7 +259,8 @@ class Reply:
     usage
         Tokens spent on this reply.
     finish_reason
-        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``.
+        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``,
+        ``incomplete`` (without the end that it should have: its stream broke off).
     model
         The model that answered, as the endpoint names it.
     native
