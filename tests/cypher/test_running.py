@@ -54,6 +54,13 @@ def test_a_cap_on_rows(store: Any) -> None:
     assert not run_checked(store, "UNWIND range(1, 20) AS x RETURN x", max_rows=20).truncated
 
 
+@pytest.mark.parametrize("store", ["neo4j"], indirect=True)
+def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
+    with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
+        run_checked(store, " UNION ALL ".join(["RETURN 1 AS a"] * 150))
+    assert len(run_checked(store, NAMES)) == 2
+
+
 def test_a_cap_on_time(store: Any) -> None:
     slow = "UNWIND range(1, 30000) AS a UNWIND range(1, 30000) AS b WITH a + b AS c WHERE c < 0 RETURN count(c) AS n"
     with pytest.raises(QueryTimeout):

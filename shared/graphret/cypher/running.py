@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Protocol
 
@@ -74,7 +75,9 @@ def run_checked(
     """
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
-    _require_reading(store.explain(query, timeout=_left(timeout, started)), report)
+    with _plan_of(report):
+        kind = store.explain(query, timeout=_left(timeout, started))
+    _require_reading(kind, report)
     return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
@@ -92,7 +95,9 @@ async def arun_checked(
     """Do what `run_checked` does with a store whose calls are awaited."""
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
-    _require_reading(await store.explain(query, timeout=_left(timeout, started)), report)
+    with _plan_of(report):
+        kind = await store.explain(query, timeout=_left(timeout, started))
+    _require_reading(kind, report)
     return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
 
@@ -126,6 +131,16 @@ def _left(timeout: float, started: float) -> float:
     if left <= 0:
         raise QueryTimeout(f"the query took longer than {timeout:g} s to check and plan")
     return left
+
+
+@contextmanager
+def _plan_of(report: Report) -> Iterator[None]:
+    """Refuse a query whose plan is nested too deeply for the driver to read, as that of a UNION of hundreds is."""
+    try:
+        yield
+    except RecursionError as error:
+        message = "the query was refused: the database's plan of it is nested too deeply to be read"
+        raise QueryRefused(message, report) from error
 
 
 def _require_reading(kind: str | None, report: Report) -> None:

@@ -180,7 +180,8 @@ class Clauses(Expressions, Patterns, Projections):
         kind = self.kind(clause.expression, scope)
         if not self.strict:  # where Neo4j takes a value for a list of one
             self.require(clause.expression, kind, frozenset(("LIST",)))
-        item = kind.item() if kind.is_only("LIST") else ANYTHING
+        single = self.strict and kind.names is not None and "LIST" not in kind.names
+        item = kind.item() if kind.is_only("LIST") else kind if single else ANYTHING
         return self._with_new(clause.alias, item, scope)
 
     def _load_csv(self, clause: ast.LoadCsv, scope: Scope) -> Scope:

@@ -188,7 +188,9 @@ class Expressions(Operators, Calls, Walk):
         for bound in (node.start, node.end):
             if bound is not None:
                 self.expect(bound, self.kind(bound, scope), frozenset(("INTEGER",)))
-        return base if self.strict or base.is_only("LIST") else ANYTHING
+        if base.is_only("LIST"):
+            return base
+        return list_of(base.item()) if self.strict else ANYTHING
 
     # --- literals and projections -----------------------------------------
 
