@@ -220,6 +220,27 @@ def test_a_graph_of_others_is_copied_by_its_own_properties(
         import_graph(tmp_path / "films", tmp_path / "other", options=options)
 
 
+def test_parallel_edges_become_one_and_are_counted(
+    server: str, neo4j_empty: neo4j.Driver, tmp_path: Path, small_batches: None
+) -> None:
+    from graphret.graphs import Columns, ReadOptions
+
+    neo4j_empty.execute_query(
+        "CREATE (a:P {sku: 'a'}), (b:M {sku: 'b'}), (b)-[:ACTED]->(a), (a)-[:ACTED {role: 'x', source_row: 1}]->(b) "
+        "WITH a, b UNWIND range(1, 120) AS i CREATE (a)-[:ACTED {role: toString(i)}]->(b)"
+    )
+    options = ReadOptions(Columns(id="sku"))
+    for place in ("folder", "file.lbug", "file.lbug"):
+        done = import_graph(server, tmp_path / place, options=options)
+        assert (done.nodes, done.edges, done.merged, done.relations) == (2, 3, 119, {"ACTED": 3})
+        with opened(str(tmp_path / place)) as store:
+            assert store.count() == (2, 3)
+    neo4j_empty.execute_query("CREATE (:M {sku: 'b'})")
+    for place in ("other", "other.lbug"):
+        with pytest.raises(InvalidInput, match="node 'b'"):
+            import_graph(server, tmp_path / place, options=options)
+
+
 KILLED = """
 import sys
 from graphret.graphs import import_graph, loading

@@ -1,13 +1,17 @@
-"""How many edges of each relation a store has."""
+"""How many edges of each relation a store has, and how many edges are one."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.cutting import identity
 from graphret.stores.memory import MemoryStore
+from graphret.types import Edge
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
@@ -32,3 +36,23 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
     for (_, relation, _), n in found.relations.items():
         relations[relation] += n
     return relations
+
+
+class Identities:
+    """Counts edges of the same identity as they pass, in eight bytes for each, by the hash of what identifies it."""
+
+    def __init__(self) -> None:
+        self._seen = array("q")
+
+    def counted(self, blocks: Iterable[list[Edge]]) -> Iterator[list[Edge]]:
+        """Go through blocks of edges."""
+        for block in blocks:
+            for edge in block:
+                *ends, source_row, target_row = identity(edge)
+                rows = (row if isinstance(row, int) else None for row in (source_row, target_row))  # else refused later
+                self._seen.append(hash((*ends, *rows)))
+            yield block
+
+    def merged(self) -> int:
+        """How many of the edges that passed are of an identity that passed again."""
+        return len(self._seen) - len(np.unique(np.frombuffer(self._seen, dtype=np.int64)))

@@ -31,12 +31,13 @@ class Imported:
     to, format
         Where the graph went, and what it came from.
     nodes, edges
-        How many the source has.
+        How many came from the source and are in the store.
     labels, relations
         How many nodes bear each label and how many edges there are of each relation; of the whole store where the
         source was one.
     merged
-        Edges of the source that are not in the store, since a later one has the same identity.
+        Edges of the source that are not in the store, since a later one has the same identity (see `GraphStore`): of
+        parallel edges between the same nodes with the same relation and rows, the last that was read is kept.
     resumed_nodes, resumed_edges
         How many were in the store from an earlier import that had been interrupted.
     remarks
@@ -189,8 +190,9 @@ def _copied_to(store: GraphStore, where: str, loaded: Loaded) -> Imported:
         loaded.edges,
         {label: n for label, n in sorted(store.schema().labels.items()) if n},
         relation_counts(store),
-        resumed_nodes=loaded.resumed_nodes,
-        resumed_edges=loaded.resumed_edges,
+        loaded.merged,
+        loaded.resumed_nodes,
+        loaded.resumed_edges,
     )
 
 

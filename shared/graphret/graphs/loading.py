@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.errors import InvalidInput
+from graphret.graphs.counting import Identities
 from graphret.graphs.journal import Journal
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
@@ -27,12 +29,16 @@ _ROWS = ("source_row", "target_row")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What was written: how many nodes and edges, and how many of them an earlier, interrupted try had written."""
+    """What was written: how many nodes and edges, and how many of them an earlier, interrupted try had written.
+
+    `merged` counts the edges that were read besides, of which a later one took the place.
+    """
 
     nodes: int
     edges: int
     resumed_nodes: int = 0
     resumed_edges: int = 0
+    merged: int = 0
 
 
 def load_tables(
@@ -78,6 +84,8 @@ def copy(
 ) -> Loaded:
     """Copy every node and edge of one store into another, over what has their ids, in blocks.
 
+    Of parallel edges, which a database that something else wrote may have, the target keeps the last that was read.
+
     Parameters
     ----------
     source, target
@@ -90,20 +98,23 @@ def copy(
     InvalidInput, StoreError
         What the stores raise.
     """
-    if isinstance(target, MemoryStore):
-        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
-        return Loaded(*source.count())
     if isinstance(source, MemoryStore) and _loads_whole(target):
         target.load(source)
         return Loaded(*source.count())
-    return _write(
+    seen = Identities()
+    if isinstance(target, MemoryStore):
+        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(seen.counted(source.edges())))
+        n, m = source.count()
+        return Loaded(n, m - seen.merged(), merged=seen.merged())
+    done = _write(
         target,
         source.count(),
-        lambda at: _from(source.nodes(), at, NODE_BATCH),
-        lambda at: _from(source.edges(), at, EDGE_BATCH),
+        lambda at: _from(_distinct(source.nodes()), at, NODE_BATCH),
+        lambda at: _from(seen.counted(source.edges()), at, EDGE_BATCH),
         journal,
         progress,
     )
+    return replace(done, edges=done.edges - seen.merged(), merged=seen.merged())
 
 
 def _loads_whole(store: GraphStore) -> TypeGuard[LadybugStore]:
@@ -151,6 +162,17 @@ def _resumed(store: GraphStore, nodes: Any, total: tuple[int, int], journal: Jou
     if held[0] < n or held[1] < m or None in store.get([node.id for node in last]):
         return 0, 0
     return n, m
+
+
+def _distinct(blocks: Iterable[list[Node]]) -> Iterator[list[Node]]:
+    """Go through nodes by id, and refuse two of one id, which something else may have written."""
+    last: str | None = None
+    for block in blocks:
+        for node in block:
+            if node.id == last:
+                raise InvalidInput(f"node {node.id!r}: two nodes of the source have this id")
+            last = node.id
+        yield block
 
 
 def _from(blocks: Iterable[list[Any]], at: int, size: int) -> Iterator[list[Any]]:
