@@ -1,6 +1,9 @@
-"""What the clients of other packages raise, as `ChatError`, and what was spent on a request that failed."""
+"""What the clients of other packages raise, as `ChatError`, and what is known of a request that failed."""
 
 from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from graphret.errors import GraphretError
 from graphret.llm.chat import ChatError, Usage
@@ -48,3 +51,32 @@ def usage_of(error: object) -> Usage:
             return error.usage
         error = error.__cause__
     return Usage()
+
+
+@dataclass(slots=True)
+class _Attempts:
+    last: str = ""
+
+
+_attempts: ContextVar[_Attempts | None] = ContextVar("graphret_attempts", default=None)
+
+
+def watch_attempts() -> None:
+    """From here on, and in the threads and tasks begun from here, keep what `note_attempt` says; forget what it said.
+
+    To be called before a request that may be given up while its client still asks again: `last_attempt` then says why
+    it did. It holds for the context at hand (`contextvars`).
+    """
+    _attempts.set(_Attempts())
+
+
+def note_attempt(failure: str) -> None:
+    """Note how an attempt of a request failed, in words without keys; empty for one that was answered."""
+    if (held := _attempts.get()) is not None:
+        held.last = failure
+
+
+def last_attempt() -> str:
+    """Return how the last attempt failed since `watch_attempts`; empty where none has, or nobody said so."""
+    held = _attempts.get()
+    return "" if held is None else held.last

@@ -165,11 +165,15 @@ class OpenAIChat:
                 # Imported here, because it takes more than a second.
                 from openai import OpenAI
 
-                self._sync = OpenAI(**self._options())
+                from graphret.llm.openai_http import Connections
+
+                self._sync = OpenAI(**self._options(), http_client=Connections())
             return self._sync
 
     async def _aclient(self) -> Any:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        from openai import AsyncOpenAI
+
+        from graphret.llm.openai_http import AsyncConnections
 
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -177,8 +181,8 @@ class OpenAIChat:
             for each in self._async:
                 if each.loop is loop:
                     return each.client
-            # The client that `AsyncOpenAI` would make by itself complains when it outlives its loop.
-            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient())
+            # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
+            client = AsyncOpenAI(**self._options(), http_client=AsyncConnections())
             mine = _LoopClient(loop, client, _closing(client))
             self._async.append(mine)
         await anext(mine.closing)
