@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata
+from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata, _model
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever
 
@@ -168,13 +169,24 @@ def ark_tools(
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
-    def run(**arguments: Any) -> str:
-        return toolbox.run(tool.name, arguments).text
+    signature = _signature(tool)
 
-    async def arun(**arguments: Any) -> str:
-        return (await toolbox.arun(tool.name, arguments)).text
+    def run(*given: Any, **arguments: Any) -> str:
+        return toolbox.run(tool.name, {**signature.bind_partial(*given).arguments, **arguments}).text
 
+    async def arun(*given: Any, **arguments: Any) -> str:
+        return (await toolbox.arun(tool.name, {**signature.bind_partial(*given).arguments, **arguments})).text
+
+    for function in (run, arun):  # what agents that write code are shown
+        function.__name__, function.__doc__ = tool.name, tool.description
+        vars(function)["__signature__"] = signature
     return FunctionTool(fn=run, async_fn=arun, metadata=SchemaMetadata(tool))
+
+
+def _signature(tool: Tool) -> inspect.Signature:
+    """Return the arguments of a tool as those of a function."""
+    arguments = inspect.signature(_model(tool)).parameters.values()
+    return inspect.Signature([one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in arguments], return_annotation=str)
 
 
 def _chat_model(llm: Any) -> Any:

@@ -99,6 +99,31 @@ async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
     assert "Big" in answer.tool_calls[0].tool_output.content
 
 
+class Codes(Reacts):
+    """Writes Python that calls what it is told of."""
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        self.prompts.append(prompt)
+        wanted = "explore_neighborhood('p1', k=1, node_types=None)"
+        return CompletionResponse(text=f"<execute>{wanted}</execute>" if len(self.prompts) == 1 else "Big")
+
+
+async def test_a_code_agent_reads_their_signatures_and_calls_them() -> None:
+    llm, said = Codes(), []
+
+    async def execute(code: str) -> Any:
+        said.append(eval(code, {tool.real_fn.__name__: tool.real_fn for tool in tools()}))
+        return said[-1]
+
+    await CodeActAgent(tools=tools(), llm=llm, code_execute_fn=execute, streaming=False).run(QUESTION)
+    assert "def explore_neighborhood(node: str, query: str | None = None, node_types: list" in llm.prompts[0]
+    assert "Show the neighbours of one node" in llm.prompts[0]
+    assert said == [Toolbox(STORE, INDEX).run("explore_neighborhood", {"node": "p1", "k": 1}).text]
+    with pytest.raises(TypeError, match="too many positional"):
+        tools()[0].real_fn("Big", 1, "Splash")
+
+
 def test_their_models_take_what_their_schemas_take() -> None:
     explore = tools()[1].metadata.fn_schema
     assert explore is not None
