@@ -44,10 +44,11 @@ class ArkRetriever(CoreRetriever):
         How many nodes are returned, in total: exactly so many where that many qualify.
     filters
         What may be returned: `MetadataFilters`, or a graphret condition. The agents see the rest all the same; to hide
-        nodes altogether give ``store.view(...)`` and ``index.view(...)``.
+        nodes altogether give ``store.view(...)`` and ``index.view(...)`` of one condition.
     fallback
         Who fills the places below what was selected, and stands in where agents fail: a LlamaIndex or graphret
-        retriever; search in `index` by default.
+        retriever; search in `index` by default. What it reads cannot be checked: with views give one that reads nothing
+        else.
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may take no other.
     settings, hints, text, fill, on_failure, on_step, on_run
@@ -58,7 +59,7 @@ class ArkRetriever(CoreRetriever):
     Raises
     ------
     InvalidInput
-        When an argument is malformed.
+        When an argument is malformed, or one of store and index is a view and the other is none of the same condition.
 
     Examples
     --------

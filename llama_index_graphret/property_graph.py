@@ -171,6 +171,11 @@ class PropertyGraphStoreAdapter(Following):
         other._is_view = True
         return other
 
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._where
+
     # -- writing
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:

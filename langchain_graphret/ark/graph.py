@@ -68,7 +68,8 @@ def create_ark_graph(
         The chat model that drives the agents, LangChain's or graphret's, or one for each of them. One that cannot
         call tools is asked for JSON.
     store, index
-        The graph, and what finds its nodes by text; give views of both to limit what agents may read.
+        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
+        read.
     n_agents, max_steps
         How many agents there are, and how often each may be asked; those of `settings` by default, 3 and 20.
     hints
@@ -82,7 +83,8 @@ def create_ark_graph(
     k
         How many hits are returned: exactly as many where they qualify.
     fallback, fill
-        Who fills the places below what the agents selected, by default a search of `index`, and whether it does.
+        Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
+        it reads cannot be checked: with views give one that reads nothing else.
     on_failure
         ``"fallback"`` goes on with the agents that are left, and says so in the trace. ``"raise"`` raises
         `RetrievalFailed` when a model, the store or the index fails an agent, which stops the others before they are
@@ -106,8 +108,9 @@ def create_ark_graph(
     Raises
     ------
     InvalidInput
-        When there are neither one nor `n_agents` models or temperatures, or an argument is malformed: `approve` may
-        name no tool that does not read the graph.
+        When there are neither one nor `n_agents` models or temperatures, one of store and index is a view and the other
+        is none of the same condition, or an argument is malformed: `approve` may name no tool that does not read the
+        graph.
 
     Notes
     -----

@@ -40,7 +40,8 @@ def ark_tools(
     Parameters
     ----------
     store, index
-        The graph, and what finds its nodes by text; give views of both to limit what the tools may read.
+        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what the
+        tools may read.
     settings
         How much a call returns.
     text

@@ -25,7 +25,7 @@ from graphret.columns import SortedIds, all_empty, assemble, no_records, no_stri
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
 from graphret.types import Node, require_id
-from graphret.where import Where
+from graphret.where import Where, both
 
 _MASKS_KEPT = 32
 _VIEWS_KEPT = 8
@@ -49,7 +49,11 @@ class NodeTable(Sequence[Node]):
         The distinct tuples of labels.
     properties
         The properties of each node, as JSON objects.
+
+    `restriction` is the condition of which `restricted` made the table; `None` where it was not so made.
     """
+
+    restriction: Where | None = None
 
     def __init__(
         self,
@@ -245,7 +249,7 @@ class NodeTable(Sequence[Node]):
             *_fewest(np.concatenate([self.labels, theirs])[order], sets),
             assemble([self.properties, fresh.properties], order),
         )
-        table._came = weakref.ref(self), moved
+        table._came, table.restriction = (weakref.ref(self), moved), self.restriction
         return table, moved
 
     def places_in(self, before: NodeTable, fresh: Iterable[str] = ()) -> NDArray[np.int64]:
@@ -346,6 +350,7 @@ class NodeTable(Sequence[Node]):
         if known is None:
             positions = np.flatnonzero(mask)
             known = self.take(positions), positions
+            known[0].restriction = both(self.restriction, where)
             with self._lock:
                 known = self._restricted.setdefault(where, known)
                 while len(self._restricted) > _VIEWS_KEPT:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
+from graphret._views import require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
 from graphret.search.index import ArrayIndex, TextIndex, require_k
@@ -181,11 +182,19 @@ class IndexRetriever(Retriever):
         Where the nodes are; an index in this process has them itself.
     name
         What evidence and traces call it.
+
+    Raises
+    ------
+    InvalidInput
+        When one of store and index is a view and the other is none of the same condition, and where nobody says where
+        the nodes are.
     """
 
     def __init__(self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search") -> None:
         if store is None and not isinstance(index, ArrayIndex):
             raise InvalidInput(f"store: a {type(index).__name__} holds no nodes, say where they are")
+        if store is not None:
+            require_same_view(store, index)
         self.index = index
         self.store = store
         self.name = name

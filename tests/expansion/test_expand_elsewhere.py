@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.reach import ONWARD
@@ -41,6 +42,7 @@ class Elsewhere:
 
     def __init__(self, store: GraphStore) -> None:
         self.inner = store
+        self.restriction = restriction_of(store)
         self.calls: Counter[str] = Counter()
         self.edges_read = 0
 
@@ -63,6 +65,7 @@ class Remote:
 
     def __init__(self, index: BM25Index) -> None:
         self.index = index
+        self.restriction = restriction_of(index)
 
     def search(self, query: Any, k: int, **options: Any) -> Any:
         return self.index.search(query, k, **options)

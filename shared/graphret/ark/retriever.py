@@ -47,7 +47,8 @@ class Ark(Retriever):
     Parameters
     ----------
     store, index
-        The graph, and what finds its nodes by text; give views of both to limit what agents may read.
+        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
+        read.
     model
         The chat model that drives the agents, or one for each of them. One that cannot call tools is asked for JSON.
     settings
@@ -60,7 +61,7 @@ class Ark(Retriever):
         How nodes become the text of which agents see excerpts.
     fallback
         Who fills the places below what the agents selected, and answers alone where they selected nothing; by default
-        a search of `index`.
+        a search of `index`. What it reads cannot be checked: with views give one that reads nothing else.
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
@@ -74,7 +75,8 @@ class Ark(Retriever):
     Raises
     ------
     InvalidInput
-        When there are neither one nor `settings.n_agents` models or temperatures, or an argument is malformed.
+        When there are neither one nor `settings.n_agents` models or temperatures, one of store and index is a view and
+        the other is none of the same condition, or an argument is malformed.
     """
 
     name = "ark"

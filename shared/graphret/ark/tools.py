@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from graphret._contracts import fulfils
+from graphret._views import require_same_view
 from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
@@ -66,7 +67,8 @@ class Toolbox:
     Raises
     ------
     InvalidInput
-        When `store`, `index` or `settings` is something else, or the store is one that is awaited.
+        When `store`, `index` or `settings` is something else, the store is one that is awaited, or one of store and
+        index is a view and the other is none of the same condition.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Toolbox:
             raise InvalidInput(f"store: a {type(store).__name__} is awaited; agents need one that is not")
         if not fulfils(index, TextIndex):
             raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
+        require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
         self.store = store

@@ -28,7 +28,8 @@ class Expand(Retriever):
     Parameters
     ----------
     seeds
-        Who finds the seeds; `None` for a search of `index`.
+        Who finds the seeds; `None` for a search of `index`. What a retriever reads cannot be checked: over views give
+        one that reads nothing else.
     store
         The graph: any `GraphStore`.
     index
@@ -46,6 +47,11 @@ class Expand(Retriever):
     -----
     `where` limits what is returned; the walk passes through the rest. To limit what may be read at all, expand over
     views: ``Expand(None, store.view(where), index.view(where))``.
+
+    Raises
+    ------
+    InvalidInput
+        When one of store and index is a view and the other is none of the same condition, or an option is malformed.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex, require_k, require_queries, top_k
+from graphret.search.index import ArrayIndex, require_k, require_queries, table_of, top_k
 from graphret.search.neighborhood import NodeSource
 from graphret.text import words
 from graphret.types import Node
@@ -165,8 +165,7 @@ class Linker:
         ``store.attach(linker)`` then keeps it in step with the store.
         """
         bound = None if documents is None else documents.bound(store)
-        table = NodeTable.of(node for block in store.nodes(labels) for node in block)
-        linker = cls.build(table, encoder=encoder, documents=bound, **settings)
+        linker = cls.build(table_of(store, labels), encoder=encoder, documents=bound, **settings)
         for part in linker._parts():
             part.scope = None if labels is None else frozenset(labels)
         return linker
@@ -175,6 +174,11 @@ class Linker:
     def table(self) -> NodeTable:
         """The nodes."""
         return self.names.table
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.table.restriction
 
     @property
     def book(self) -> NameBook:

@@ -13,6 +13,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.fields import BoundText, NodeText
@@ -71,7 +72,11 @@ class TextIndex(Protocol):
         ...
 
     def view(self, where: WhereLike) -> TextIndex:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+
+        It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes an index and a store only
+        as views of the same condition. One without that attribute counts as no view.
+        """
         ...
 
 
@@ -104,6 +109,11 @@ class ArrayIndex(ABC):
     @abstractmethod
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         """Return the index of the nodes at `positions` alone, statistics included; `table` holds just them."""
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.table.restriction
 
     def texts(self) -> list[NodeText]:
         """The ways in which this index reads nodes."""
@@ -296,7 +306,9 @@ class ArrayIndex(ABC):
 
 def table_of(store: NodeSource, labels: Collection[str] | None = None) -> NodeTable:
     """Return the table of a store's nodes, or of those that bear one of `labels`."""
-    return NodeTable.of(node for block in store.nodes(labels) for node in block)
+    table = NodeTable.of(node for block in store.nodes(labels) for node in block)
+    table.restriction = restriction_of(store)
+    return table
 
 
 def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

@@ -198,6 +198,11 @@ class Neo4jTextIndex:
         """Whether the document of a node depends on its neighbours."""
         return self.text.reads_neighbors
 
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._scope
+
     def refresh(self) -> None:
         """Write the documents and vectors of all nodes anew."""
         text = self.text.bound(self.store)

@@ -101,6 +101,9 @@ class GraphStore(Protocol):
         A view cannot be written to, and no index can follow it: `attach`, where the store has it, raises an
         `InvalidInput` here, since the store's next write would bring to the index what the view hides. Attach the index
         to the store, and take a view of the index.
+
+        It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes a store and an index only
+        as views of the same condition. One without that attribute counts as no view.
         """
         ...
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
+from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
@@ -32,7 +33,7 @@ class Follower(Protocol):
 
 
 def require_whole(is_view: bool) -> None:
-    """Raise an `InvalidInput` if an index would follow a view: writes of the whole store would show in it."""
+    """Raise an `InvalidInput` if an index would follow a view, or be one: writes of the whole store would show."""
     if is_view:
         raise InvalidInput(
             "index: a view has no writes to follow; attach the index to the store, and take a view of the index"
@@ -61,9 +62,10 @@ class Following:
         Raises
         ------
         InvalidInput
-            When it has no such methods, and on a view: attach the index to the store, and take a view of the index.
+            When it has no such methods, and where one of both is a view: attach the index to the store, and take a view
+            of the index.
         """
-        require_whole(self._is_view)
+        require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
             raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
         if any(known is index for known in self._followers):

@@ -238,6 +238,11 @@ class MemoryStore(Following):
         view._is_view = True
         return view
 
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.graph.nodes.restriction
+
     def _require_writable(self) -> None:
         if self._is_view:
             raise StoreError("a view of a store cannot be written to; write to the store itself")

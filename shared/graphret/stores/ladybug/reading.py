@@ -46,7 +46,7 @@ class Reader:
         self, opened: Callable[[], AbstractContextManager[tuple[Session, Catalog]]], restriction: Where | None = None
     ) -> None:
         self._opened = opened
-        self._restriction = restriction
+        self.restriction = restriction
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
@@ -60,7 +60,7 @@ class Reader:
         for table in catalog.nodes.values():
             keys = keys_of(table, [i for i in ids if i not in found])
             reader = NodeReader(table)
-            for condition in self._conditions(session, [table], self._restriction):
+            for condition in self._conditions(session, [table], self.restriction):
                 rows = (
                     session.rows(
                         f"UNWIND $ids AS i {match_by_key(table)} AND {condition.text} RETURN {reader.expressions('n')}",
@@ -80,7 +80,7 @@ class Reader:
             keys = keys_of(table, [*left])
             if not keys:
                 continue
-            for condition in self._conditions(session, [table], self._restriction):
+            for condition in self._conditions(session, [table], self.restriction):
                 rows = session.rows(
                     f"UNWIND $ids AS i {match_by_key(table)} AND {condition.text} RETURN {id_expression(table, 'n')}",
                     {"ids": keys, **condition.parameters},
@@ -110,7 +110,7 @@ class Reader:
         found: dict[tuple[Any, ...], Edge] = {}
         of_anchor: dict[str, dict[tuple[Any, ...], Edge]] = {}
         with self._opened() as (session, catalog):
-            other = both(self._restriction, _bearing(named, condition))
+            other = both(self.restriction, _bearing(named, condition))
             tables: dict[str, list[str]] = {}
             for node, table in self.locate(session, catalog, anchors).items():
                 tables.setdefault(table, []).append(node)
@@ -155,9 +155,9 @@ class Reader:
         with self._opened() as (session, catalog):
             nodes = sum(
                 session.rows(f"MATCH ({c.group.pattern('n')}) WHERE {c.text} RETURN count(*)", c.parameters)[0][0]
-                for c in self._conditions(session, catalog.nodes.values(), self._restriction)
+                for c in self._conditions(session, catalog.nodes.values(), self.restriction)
             )
-            if self._restriction is not None or not catalog.relations:
+            if self.restriction is not None or not catalog.relations:
                 return nodes, sum(self._sampler(session, catalog).triples().values())
             return nodes, session.rows("MATCH ()-[r]->() RETURN count(*)")[0][0]
 
@@ -167,7 +167,7 @@ class Reader:
 
     def _blocks(self, labels: list[str] | None, condition: Where | None) -> Iterator[list[Node]]:
         with self._opened() as (session, catalog):
-            chosen = both(self._restriction, _bearing(labels, condition))
+            chosen = both(self.restriction, _bearing(labels, condition))
             ids = sorted(self._ids(session, catalog, chosen))
         for start in range(0, len(ids), BLOCK):
             yield [node for node in self.get(ids[start : start + BLOCK]) if node is not None]
@@ -238,9 +238,9 @@ class Reader:
 
     def _sampler(self, session: Session, catalog: Catalog, sample: int = SAMPLE, counted: int = COUNTED) -> Sampler:
         def conditions(tables: Iterable[NodeTable], variable: str) -> Iterator[Condition]:
-            return self._conditions(session, tables, self._restriction, variable)
+            return self._conditions(session, tables, self.restriction, variable)
 
-        return Sampler(session, catalog, conditions, self._restriction is not None, sample, counted)
+        return Sampler(session, catalog, conditions, self.restriction is not None, sample, counted)
 
     def _conditions(
         self, session: Session, tables: Iterable[NodeTable], where: Where | None, variable: str = "n"

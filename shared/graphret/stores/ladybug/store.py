@@ -367,7 +367,7 @@ class LadybugView(Reader, Following):
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the view as far as nodes satisfy `where` too."""
-        return LadybugView(self._opened, both(self._restriction, Where.parse(where)))
+        return LadybugView(self._opened, both(self.restriction, Where.parse(where)))
 
     def query(
         self,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.stores.following import Follower, require_whole
@@ -150,8 +151,8 @@ class Connected(ABC):
         ------
         InvalidInput
             When it cannot be changed in two steps, as an index of `graphret.search` can, when what it keeps beside the
-            nodes would overwrite what an attached one keeps there, and on a view: attach the index to the store, and
-            take a view of the index.
+            nodes would overwrite what an attached one keeps there, and where one of both is a view: attach the index to
+            the store, and take a view of the index.
         """
         self.require_attachable(index)
         if not any(known is index for known in self.options.followers):
@@ -161,7 +162,7 @@ class Connected(ABC):
 
     def require_attachable(self, index: Any) -> None:
         """Raise an `InvalidInput` if `attach` would."""
-        require_whole(self.is_view)
+        require_whole(self.is_view or restriction_of(index) is not None)
         if not isinstance(index, (InDatabase, Follower)):
             raise InvalidInput(f"index: one of graphret.search is expected, which {type(index).__name__} is not")
         if not isinstance(index, InDatabase):
@@ -176,6 +177,11 @@ class Connected(ABC):
     def is_view(self) -> bool:
         """Whether it shows a part of the graph, as `view` makes it."""
         return self._scope is not None
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._scope
 
     def detach(self, index: Any) -> None:
         """Let an index go; one that is not attached is ignored."""

@@ -1,0 +1,179 @@
+"""Where a store and an index are asked together, both show the same part of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests_support import HashingEncoder
+
+from graphret import Edge, InvalidInput, MemoryStore, Node
+from graphret._views import require_same_view, restriction_of
+from graphret.ark import Ark, ScriptedExplorer, Toolbox
+from graphret.expansion import Expand
+from graphret.linking import Linker
+from graphret.retriever import IndexRetriever
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
+from graphret.stores import LadybugStore
+from graphret.where import Where
+
+PUBLIC = {"team": "open", "year": {"$gte": 1990, "$lt": 2000}}
+NODES = [
+    *(Node(f"p{i}", ("P",), f"public {w}", f"about {w}", {"team": "open", "year": 1995}) for i, w in enumerate("abc")),
+    *(Node(f"s{i}", ("S",), f"secret {w}", f"hidden {w}", {"team": "hr", "year": 1995}) for i, w in enumerate("abc")),
+]
+EDGES = [Edge("p0", "R", "s0"), Edge("s0", "R", "p1"), Edge("p0", "R", "p2"), Edge("s1", "Q", "p0")]
+
+
+def _langgraph(store: Any, index: Any) -> object:
+    pytest.importorskip("langgraph")
+    from langchain_graphret import create_ark_graph
+
+    return create_ark_graph(ScriptedExplorer(), store, index)
+
+
+def _langgraph_agent(store: Any, index: Any) -> object:
+    pytest.importorskip("langgraph")
+    from langchain_graphret import create_ark_agent
+
+    return create_ark_agent(ScriptedExplorer(), store, index)
+
+
+def _langchain_tools(store: Any, index: Any) -> object:
+    pytest.importorskip("langchain_core")
+    from langchain_graphret import ark_tools
+
+    return ark_tools(store, index)
+
+
+def _llama_index(store: Any, index: Any) -> object:
+    pytest.importorskip("llama_index.core")
+    from llama_index_graphret import ArkRetriever
+
+    return ArkRetriever(store, index, ScriptedExplorer())
+
+
+def _llama_index_tools(store: Any, index: Any) -> object:
+    pytest.importorskip("llama_index.core")
+    from llama_index_graphret import ark_tools
+
+    return ark_tools(store, index)
+
+
+TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
+    "Expand": lambda store, index: Expand(None, store, index),
+    "Expand from others": lambda store, index: Expand(IndexRetriever(index), store, index),
+    "IndexRetriever": lambda store, index: IndexRetriever(index, store),
+    "Toolbox": Toolbox,
+    "Ark": lambda store, index: Ark(store, index, ScriptedExplorer()),
+    "create_ark_graph": _langgraph,
+    "create_ark_agent": _langgraph_agent,
+    "LangChain's ark_tools": _langchain_tools,
+    "ArkRetriever": _llama_index,
+    "LlamaIndex's ark_tools": _llama_index_tools,
+}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore.of(NODES, EDGES)
+
+
+@pytest.mark.parametrize("method", TAKES_BOTH)
+def test_a_view_of_one_alone_is_refused(store: MemoryStore, method: str) -> None:
+    make, index = TAKES_BOTH[method], BM25Index.of_store(store)
+    with pytest.raises(InvalidInput, match=r"^index: the store is a view .* give index\.view\(where\)"):
+        make(store.view(PUBLIC), index)
+    with pytest.raises(InvalidInput, match=r"^store: the index is a view .* give store\.view\(where\)"):
+        make(store, index.view(PUBLIC))
+    with pytest.raises(InvalidInput, match="the same condition"):
+        make(store.view(PUBLIC), index.view({"team": "hr"}))
+    assert make(store.view(PUBLIC), index.view(dict(reversed(PUBLIC.items())))) is not None
+    assert make(store, index) is not None
+
+
+def test_a_view_leaks_nothing_to_fill_free_places(store: MemoryStore) -> None:
+    index = BM25Index.of_store(store)
+    for retriever in (
+        Expand(None, store.view(PUBLIC), index.view(PUBLIC)),
+        Ark(store.view(PUBLIC), index.view(PUBLIC), ScriptedExplorer()),
+    ):
+        assert set(retriever.retrieve("secret a hidden", k=6).ids) == {"p0", "p1", "p2"}
+
+
+@pytest.mark.parametrize("kind", ["bm25", "dense", "hybrid", "fields", "linker"])
+def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: str) -> None:
+    text = NodeText.documents(neighbors=3)
+
+    def made(of: MemoryStore) -> Any:
+        match kind:
+            case "bm25":
+                return BM25Index.of_store(of, text=text)
+            case "dense":
+                return DenseIndex.of_store(of, HashingEncoder())
+            case "hybrid":
+                return HybridIndex(BM25Index.of_store(of, text=text))
+            case "fields":
+                return FieldIndex.of_store(of)
+        return Linker.of_store(of)
+
+    whole, condition = made(store), Where.parse(PUBLIC)
+    assert restriction_of(whole) is None
+    assert restriction_of(whole.view(PUBLIC)) == condition
+    assert restriction_of(made(store.view(PUBLIC))) == condition, "an index of a view's nodes is a view"
+    assert restriction_of(whole.view(None)) is None
+    view = whole.view(PUBLIC)
+    view.upsert([Node("p9", ("P",), "one more", "", {"team": "open", "year": 1991})])
+    view.delete(["p0"])
+    assert restriction_of(view) == condition
+    require_same_view(store.view({"team": "open"}).view({"year": 1995}), whole.view({"year": 1995, "team": "open"}))
+
+
+def test_the_parts_of_a_view_are_views(store: MemoryStore) -> None:
+    whole = HybridIndex(BM25Index.of_store(store))
+    view = whole.view(PUBLIC)
+    assert restriction_of(view.lexical) == restriction_of(view.with_query("q", [1.0])) == Where.parse(PUBLIC)
+    assert restriction_of(whole.lexical) is None
+
+
+def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path) -> None:
+    neo4j = pytest.importorskip("neo4j")
+    from graphret.search import Neo4jTextIndex
+    from graphret.stores import AsyncNeo4jStore, Neo4jStore
+
+    condition = Where.parse(PUBLIC)
+    with LadybugStore(tmp_path / "db.lbug") as embedded, neo4j.GraphDatabase.driver("bolt://127.0.0.1:1") as driver:
+        server = Neo4jStore.from_driver(driver)
+        asynchronous = AsyncNeo4jStore.from_driver(driver)
+        for one in (store, embedded, server, asynchronous, Neo4jTextIndex(server)):
+            assert restriction_of(one) is None
+            assert restriction_of(one.view(PUBLIC)) == condition
+            assert restriction_of(one.view({"team": "open"}).view({"team": "open"})) is not None
+
+
+def test_a_property_graph_keeps_the_condition_of_its_view() -> None:
+    stores = pytest.importorskip("llama_index.core.graph_stores")
+    from llama_index_graphret import from_property_graph_store
+
+    store = from_property_graph_store(stores.SimplePropertyGraphStore())
+    assert restriction_of(store) is None
+    assert restriction_of(store.view(PUBLIC)) == Where.parse(PUBLIC)
+    require_same_view(store.view({}), BM25Index.build([]))
+
+
+def test_no_view_of_an_index_follows_a_store(store: MemoryStore, tmp_path: Path) -> None:
+    index = BM25Index.of_store(store).view(PUBLIC)
+    for one in (store, LadybugStore(tmp_path / "db.lbug")):
+        with pytest.raises(InvalidInput, match="take a view of the index"):
+            one.attach(index)
+
+
+def test_what_does_not_say_that_it_is_a_view_counts_as_none(store: MemoryStore) -> None:
+    class Theirs:
+        restriction = "something else"
+
+    require_same_view(Theirs(), BM25Index.of_store(store))
+    with pytest.raises(InvalidInput, match=r"^store: "):
+        require_same_view(Theirs(), BM25Index.of_store(store).view(PUBLIC))
