@@ -123,6 +123,54 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
         NodeText(**settings)
 
 
+@pytest.mark.parametrize("settings", [{"properties": "brand"}, {"relations": "DIRECTED_BY"}])
+def test_a_bare_name_is_no_list_of_letters(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(settings))):
+        NodeText.documents(**settings)
+
+
+def test_a_property_never_takes_the_place_of_a_field_of_the_node() -> None:
+    node = Node("n", ("F",), "Solaris", "ocean", {"title": "Prop", "body": "Other", "neighbors": "Next", "x": "y"})
+    text = NodeText(properties=("title", "body", "neighbors", "x"))
+    assert text.fields(node) == {
+        "title": "Solaris",
+        "body": "ocean",
+        "properties.title": "Prop",
+        "properties.body": "Other",
+        "properties.neighbors": "Next",
+        "x": "y",
+    }
+    assert text.text(node) == "Solaris\nocean\ntitle: Prop\nbody: Other\nneighbors: Next\nx: y"
+    index = BM25Index.build([node, ANN], text=text)
+    assert all(index.score(word, ["n"])[0] > 0 for word in ("solaris", "ocean", "prop", "other"))
+    table = {"table_rows": [["r"]], "table_header": ["h"], "section": "s", "header": "of a page", "rows": "many"}
+    fields = NodeText(properties=("header", "rows", "section", "aliases")).fields(
+        Node("t", ("T",), "T", "", table | {"aliases": ["U"]})
+    )
+    assert fields == {
+        "title": "T",
+        "aliases": "U",
+        "section": "s",
+        "header": "h",
+        "rows": ["r"],
+        "properties.header": "of a page",
+        "properties.rows": "many",
+    }
+
+
+def test_a_property_named_as_the_neighbours_are_stays_beside_them(store: MemoryStore) -> None:
+    node = Node("f1", ("Film",), "Film 1", "", {"neighbors": "Next"})
+    fields = NodeText(properties=("neighbors",), neighbors=1, relations=("directed_by",)).bound(store).fields(node)
+    assert fields == {"title": "Film 1", "properties.neighbors": "Next", "neighbors": "Ann Lee"}
+
+
+def test_zero_and_false_are_said() -> None:
+    node = Node("n", ("F",), "Solaris", "ocean", {"year": 0, "sequel": False, "none": None, "list": [], "empty": ""})
+    text = NodeText(properties=("year", "sequel", "none", "list", "empty"))
+    assert text.text(node) == "Solaris\nocean\nyear: 0\nsequel: False"
+    assert text.fields(node) == {"title": "Solaris", "body": "ocean", "year": "0", "sequel": "False"}
+
+
 MAKERS: dict[str, Callable[[Any, Any], ArrayIndex]] = {
     "bm25": lambda store, _: BM25Index.of_store(store, text=NodeText.documents()),
     "dense": lambda store, encoder: DenseIndex.of_store(store, encoder, text=NodeText.documents()),

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from graphret.errors import InvalidInput
 from graphret.search.neighborhood import BLOCK, NodeSource, Related, related, touching
 from graphret.types import Node
-from graphret.where import Where
+from graphret.where import PROPERTIES, Where
 
 #: A field of a node: a text, or a list of texts that are its parts, such as the rows of a table.
 FieldText: TypeAlias = str | list[str]
@@ -18,6 +18,8 @@ FieldText: TypeAlias = str | list[str]
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 2.0, "rows": 2.0}
 #: The field that holds the names of a node's neighbours.
 NEIGHBORS = "neighbors"
+_OWN = frozenset(("title", "body", NEIGHBORS))
+_ALSO_PROPERTIES = frozenset(("aliases", "section"))
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class NodeText:
     """Turn nodes into weighted fields for lexical search, and into one text for encoders, prompts and rerankers.
 
     A table segment has the fields title, section, header, introduction and, part by part, rows; anything else has its
-    name as the title and its text as the body. String properties named in `properties` become fields too, and the names
-    of neighbours the field ``neighbors``. The names of neighbours are read from a store: `bound` gives it.
+    name as the title and its text as the body. Properties named in `properties` become fields too, where a field of the
+    node itself has the same name as ``properties.title`` and so on, and the names of neighbours the field
+    ``neighbors``. The names of neighbours are read from a store: `bound` gives it.
 
     Parameters
     ----------
@@ -77,10 +80,10 @@ class NodeText:
     ) -> NodeText:
         """Whole documents: name, text, the chosen properties, then neighbours' names by relation."""
         return cls(
-            properties=tuple(properties),
+            properties=_names(properties),
             max_chars=max_chars,
             neighbors=neighbors,
-            relations=None if relations is None else tuple(relations),
+            relations=None if relations is None else _names(relations),
             direction=direction,
         )
 
@@ -123,7 +126,9 @@ class NodeText:
             fields["rows"] = [_flat(row) for row in properties["table_rows"]]
         else:
             fields["body"] = node.text
-        fields.update({name: _flat(properties.get(name)) for name in self.properties})
+        own = _OWN.union(fields) - _ALSO_PROPERTIES
+        for name in self.properties:
+            fields[PROPERTIES + name if name in own else name] = _flat(properties.get(name))
         return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
 
     def text(self, node: Node) -> str:
@@ -134,7 +139,8 @@ class NodeText:
                 : self.max_chars
             ]
         self._require_no_neighbors()
-        extra = [f"{name}: {_flat(node.properties[name])}" for name in self.properties if node.properties.get(name)]
+        said = ((name, _flat(node.properties.get(name))) for name in self.properties)
+        extra = [f"{name}: {value}" for name, value in said if value]
         body = node.text
         title = node.name if node.name and not body.startswith(node.name) else ""
         return "\n".join(part for part in (title, body, *extra) if part)[: self.max_chars]
@@ -245,6 +251,10 @@ class BoundText(NodeText):
             tail = tail[: max(self.max_chars // 2, self.max_chars - len(own) - 1)]
             own = own[: max(self.max_chars - len(tail) - 1, 0)]
         return "\n".join(part for part in (own, tail) if part)[: self.max_chars]
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return given if isinstance(given, str) else tuple(given)  # type: ignore[return-value] # refused when it is made
 
 
 def _flat(value: Any) -> str:
