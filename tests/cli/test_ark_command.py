@@ -210,6 +210,8 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
         (["--on-failure", "raise"], "--on-failure: it is for --method ark"),
         (["-v"], "--verbose: it is for --method ark"),
         ([*ARK, "--base-url", "u"], "--base-url: it needs --model"),
+        ([*ARK, "--model", "m", "--base-url", "not a url"], "--base-url: 'not a url' is no address"),
+        ([*ARK, "--model", "m", "--base-url", ""], "--base-url: '' is no address"),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--encoder", ""], "--encoder: a name is expected"),
         ([*ARK, "--agents", "0"], "--agents"),

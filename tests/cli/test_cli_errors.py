@@ -52,6 +52,10 @@ def refused(code: int, *arguments: object) -> str:
         (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--chunker", "semantic"], "needs an encoder"),
         (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--metadata", "llm"], "needs --model"),
         (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--model", "m"], "--model: it is for --metadata llm"),
+        (
+            ["build", "CORPUS", "--out", "OUT", "--metadata", "llm", "--model", "m", "--base-url", "localhost:80/v1"],
+            "--base-url: 'localhost:80/v1' is no address",
+        ),
         (["bench", "nonsense", "--data", "."], "known are ottqa, multihop, guard"),
         (["bench", "ottqa", "--data", "missing"], "no such folder"),
         (["bench", "ottqa", "--data", ".", "--k", "5,x"], "whole numbers with commas"),

@@ -313,3 +313,19 @@ def test_text_that_cannot_be_sent() -> None:
     with OpenAIServer() as server, pytest.raises(ChatError, match="not Unicode text"):
         chat(server).chat([Message.user("\ud800")])
     assert not server.requests
+
+
+@pytest.mark.parametrize(
+    "url", ["not a url", "localhost:8000/v1", "ftp://host/v1", "http://", "http://host:port/v1", "http://[x/v1", "/v1"]
+)
+def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"OpenAIChat.base_url: .* is no address of an endpoint"):
+        OpenAIChat("tiny", url)
+
+
+def test_an_address_is_one_with_any_host_and_its_password_is_not_shown() -> None:
+    for url in ("http://localhost:8000/v1", "https://[::1]:8000/v1", "HTTP://user:secret@host/v1"):
+        OpenAIChat("tiny", url)
+    with pytest.raises(InvalidInput) as refused:
+        OpenAIChat("tiny", "htp://user:secret@host/v1")
+    assert "secret" not in str(refused.value)

@@ -120,9 +120,7 @@ def _model(told: Exploring) -> ChatModel:
         from graphret.ark import ScriptedExplorer
 
         return ScriptedExplorer()
-    from graphret.llm import OpenAIChat
-
-    return OpenAIChat(told.model, base_url=told.base_url)
+    return options.chat_model(told.model, told.base_url)
 
 
 def _recorder(path: Path | None) -> Recorder | None:

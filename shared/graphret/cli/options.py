@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,6 +15,7 @@ from graphret.errors import InvalidInput, NotAnIndex
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
+    from graphret.llm.openai_chat import OpenAIChat
     from graphret.sage import SageGraph
 
 _ADDRESS = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://", re.IGNORECASE)
@@ -98,14 +100,25 @@ def metadata_of(
     if not model:
         raise InvalidInput("--metadata llm needs --model")
     from graphret.corpus.llm_metadata import LLMMetadata
-    from graphret.llm.openai_chat import OpenAIChat
 
     return LLMMetadata(
-        OpenAIChat(model, base_url=base_url),
+        chat_model(model, base_url),
         cache=cache,
         on_failure="raise" if on_failure is OnFailure.raise_ else "fallback",
         progress=lambda done, total: report("describe", done, total),
     )
+
+
+def chat_model(name: str, base_url: str | None) -> OpenAIChat:
+    """Return the model that ``--model`` and ``--base-url`` name."""
+    from graphret.llm.openai_chat import OpenAIChat
+    from graphret.llm.openai_wire import require_endpoint
+
+    if base_url is not None:
+        require_endpoint("--base-url", base_url)
+    elif base := os.environ.get("OPENAI_BASE_URL"):
+        require_endpoint("OPENAI_BASE_URL", base)
+    return OpenAIChat(name, base_url=base_url)
 
 
 def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from graphret.llm.openai_wire import (
     content_text,
     native_parts,
     redacted,
+    require_endpoint,
     response_format,
     text_delta,
     token_usage,
@@ -90,6 +91,11 @@ class OpenAIChat:
     headers
         More HTTP headers.
 
+    Raises
+    ------
+    InvalidInput
+        If there is no name, `base_url` is no HTTP address, or `json_mode` is none of these.
+
     Examples
     --------
     >>> model = OpenAIChat("qwen3-8b", base_url="http://localhost:8000/v1")
@@ -115,6 +121,8 @@ class OpenAIChat:
             raise InvalidInput("OpenAIChat.model: a name is needed")
         if json_mode not in ("schema", "object", "none"):
             raise InvalidInput(f"OpenAIChat.json_mode: {json_mode!r} is none of schema, object, none")
+        if base_url:
+            require_endpoint("OpenAIChat.base_url", base_url)
         self.name = model
         self.base_url = base_url
         self.timeout = timeout

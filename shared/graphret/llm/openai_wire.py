@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, ToolCall, Usage
 from graphret.llm.schema import strict_schema
 
@@ -43,6 +44,18 @@ def without_secrets(url: str | None) -> str | None:
         return None
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def require_endpoint(what: str, url: str) -> None:
+    """Raise an `InvalidInput` of `what` and the value, without user and password, where it is no HTTP address."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        good = False
+    if not good or any(map(str.isspace, url)):
+        shown = url.rpartition("@")[2]
+        raise InvalidInput(f"{what}: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1")
 
 
 def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> dict[str, Any]:
