@@ -14,7 +14,7 @@ from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema, SchemaBuilder
-from graphret.stores.base import GraphStore, require_direction, require_limit, require_names
+from graphret.stores.base import GraphStore, require_direction, require_ids, require_limit, require_names
 from graphret.stores.following import Following, require_whole
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
@@ -113,7 +113,7 @@ class PropertyGraphStoreAdapter(Following):
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
-        wanted = list(ids)
+        wanted = require_ids(ids)
         found = {node.id: node for node in self._nodes(self._source.nodes(list(dict.fromkeys(wanted))))}
         return [found.get(node_id) for node_id in wanted]
 
@@ -128,7 +128,7 @@ class PropertyGraphStoreAdapter(Following):
         limit: int | None = None,
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        anchors = list(dict.fromkeys(ids))
+        anchors = list(dict.fromkeys(require_ids(ids)))
         options: dict[str, Any] = {
             "relations": require_names("relations", relations),
             "labels": require_names("labels", labels),
@@ -208,7 +208,7 @@ class PropertyGraphStoreAdapter(Following):
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         with self._writing:
-            gone = list(dict.fromkeys(ids))
+            gone = list(dict.fromkeys(require_ids(ids)))
             if gone:
                 with self._step(deletes=gone):
                     self._source.delete(gone)

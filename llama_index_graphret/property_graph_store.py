@@ -23,7 +23,7 @@ from graphret.corpus.items import checked_metadata
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.search.dense import DenseIndex
-from graphret.stores.base import CypherStore, GraphStore, Rows
+from graphret.stores.base import CypherStore, GraphStore, Rows, require_ids, require_names
 from graphret.stores.cutting import delete_edges, identity
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
@@ -129,7 +129,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         if entity_names is None and ids is None and not properties and relation_names is None:
             return []
         named = None if entity_names is None else {node.id for node in self._named(entity_names)}
-        given = None if ids is None else set(ids)
+        given = None if ids is None else set(require_ids(ids))
         anchors = next((found for found in (given, named) if found is not None), None)
         if anchors is not None:
             edges = self.store.neighbors(sorted(anchors), relations=relation_names)
@@ -231,7 +231,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     ) -> None:
         """Take away nodes by name, by id and by properties, and relations by name; unknown ones are ignored."""
         gone = {node.id for node in self._named(entity_names)} if entity_names else set()
-        gone.update(ids or ())
+        gone.update(require_ids(ids or ()))
         if properties:
             gone.update(node.id for node in self._nodes(properties, None))
         if relation_names:
@@ -345,11 +345,12 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         condition = having(properties) if properties else None
         if ids is None:
             return [node for block in self.store.nodes(where=condition) for node in block]
-        found = self.store.get(list(dict.fromkeys(ids)))
+        found = self.store.get(list(dict.fromkeys(require_ids(ids))))
         return [node for node in found if node is not None and (condition is None or condition.matches(node))]
 
     def _named(self, names: Collection[str]) -> list[Node]:
         """Return the nodes of names; one that has none goes by its id."""
+        require_names("entity_names", names)
         wanted = list(dict.fromkeys(names))
         by_id = [node for node in self.store.get(wanted) if node is not None and not node.name]
         by_name = [node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block if node.name]

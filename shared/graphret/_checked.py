@@ -48,13 +48,74 @@ def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
             raise InvalidInput(f"{where}: the weight must be a finite number, not {edge.weight!r}")
         if not isinstance(edge.properties, Mapping):
             raise InvalidInput(f"{where}: the properties must be a mapping")
-        for key in PART_KEYS:
-            if key in edge.properties:
-                require_part(edge.properties[key], f"{where}: {key}")
+        require_parts(edge.properties, where)
         yield edge
 
 
+def require_edge(edge: Edge) -> str:
+    """Return the words for an edge, and raise an `InvalidInput` if it is malformed; see `checked_edges`.
+
+    Any finite weight may be one here, and properties are read as `require_properties` does.
+    """
+    where = f"edge {edge.source!r} to {edge.target!r}"
+    for end in (edge.source, edge.target):
+        require_id(end, where)
+    if not isinstance(edge.relation, str) or not edge.relation:
+        raise InvalidInput(f"{where}: the relation must be a non-empty string")
+    weight = edge.weight
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise InvalidInput(f"{where}: the weight must be a finite number, not {weight!r}")
+    require_properties(edge.properties, where)
+    require_parts(edge.properties, where)
+    return where
+
+
+def require_properties(properties: Any, what: str) -> None:
+    """Raise an `InvalidInput` that names the property which is no JSON value, for any store.
+
+    Names and keys of maps are strings, numbers finite, and maps and lists lie at most `DEEPEST` levels in each other.
+    """
+    if not isinstance(properties, Mapping):
+        raise InvalidInput(f"{what}: the properties must be a mapping")
+    for name, value in properties.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"{what}: the name of a property must be a string, not {name!r}")
+        if type(value) not in _SIMPLE and (problem := _problem(value, DEEPEST)) is not None:
+            raise InvalidInput(f"{what}: property {name!r}: {problem}")
+
+
+#: So many levels of maps and lists in each other are kept by every store.
+DEEPEST = 200
+_SIMPLE = {str, int, bool, type(None)}
+
+
+def _problem(value: Any, levels: int) -> str | None:
+    """Say why a value is none of JSON."""
+    if isinstance(value, str | int | None):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{value!r} is not a finite number"
+    if not isinstance(value, Mapping | list | tuple):
+        return f"a {type(value).__name__} is no JSON value"
+    if not levels:
+        return f"lists and maps lie more than {DEEPEST} levels in each other"
+    items: Iterable[Any] = value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                return f"the key {key!r} is not a string"
+        items = value.values()
+    return next((problem for item in items if (problem := _problem(item, levels - 1)) is not None), None)
+
+
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+def require_parts(properties: Mapping[str, Any], where: str) -> None:
+    """Raise an `InvalidInput` if the rows that an edge is about are none."""
+    for key in PART_KEYS:
+        if key in properties:
+            require_part(properties[key], f"{where}: {key}")
 
 
 def require_part(value: Any, what: str) -> int:
@@ -110,6 +171,7 @@ def property_column(items: Sequence[Node] | Sequence[Edge], properties: Sequence
                 try:
                     to_json({key: value}).encode()
                 except (TypeError, ValueError, RecursionError) as error:
+                    require_properties({key: value}, _name(items[i]))
                     raise InvalidInput(f"{_name(items[i])}: the property {key!r}: {error}") from error
         raise
 

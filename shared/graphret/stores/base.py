@@ -31,7 +31,7 @@ class GraphStore(Protocol):
         ...
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here."""
+        """Return nodes by id, `None` for those that are not here; a bare string is refused as no list of ids."""
         ...
 
     def neighbors(
@@ -64,7 +64,7 @@ class GraphStore(Protocol):
         Raises
         ------
         InvalidInput
-            On another direction, a limit below 1, or a string where a list of names is expected.
+            On another direction, a limit below 1, or a string where a list of ids or names is expected.
         """
         ...
 
@@ -75,12 +75,13 @@ class GraphStore(Protocol):
         ------
         InvalidInput
             When a node or an edge is malformed, an id comes twice among `nodes`, or an end of an edge is neither here
-            nor among `nodes`; nothing is then written.
+            nor among `nodes`; nothing is then written. Properties are JSON: names and keys are strings, and numbers
+            finite.
         """
         ...
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        """Take nodes away, and every edge that touches them; unknown ids are ignored, a bare string is refused."""
         ...
 
     def count(self) -> tuple[int, int]:
@@ -213,6 +214,18 @@ def require_direction(direction: str) -> str:
     if direction not in DIRECTIONS:
         raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
     return direction
+
+
+def require_ids(ids: Iterable[str]) -> list[str]:
+    """Return ids as a list, and raise an `InvalidInput` on a string, which is no list of ids, or on what is no id."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        what = f"the string {ids!r}" if isinstance(ids, str) else repr(ids)
+        raise InvalidInput(f"ids: a list of ids is expected, not {what}")
+    listed = list(ids)
+    for node_id in listed:
+        if not isinstance(node_id, str):
+            raise InvalidInput(f"ids: {node_id!r} is not an id")
+    return listed
 
 
 def require_limit(limit: int | None) -> int | None:

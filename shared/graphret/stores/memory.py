@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from graphret import storage
 from graphret._checked import PART_KEYS, checked_edges
 from graphret.edges import NO_PART, EdgeTable
-from graphret.errors import InvalidInput, StoreError
+from graphret.errors import StoreError
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
 from graphret.storage import Records, Strings
 from graphret.stores.arrays import checked_edge_columns
-from graphret.stores.base import require_direction, require_limit, require_names
+from graphret.stores.base import require_direction, require_ids, require_limit, require_names
 from graphret.stores.following import Following
 from graphret.stores.neighbors import neighbor_edges
 from graphret.stores.summary import graph_schema
@@ -145,7 +145,7 @@ class MemoryStore(Following):
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
         nodes = self.graph.nodes
-        found = nodes.find(_require_ids(ids))
+        found = nodes.find(require_ids(ids))
         there = iter(nodes.at(found[found >= 0]))
         return [next(there) if i >= 0 else None for i in found.tolist()]
 
@@ -164,7 +164,7 @@ class MemoryStore(Following):
         found = neighbor_edges(
             graph.nodes,
             graph.edges,
-            _require_ids(ids),
+            require_ids(ids),
             require_names("relations", relations),
             require_names("labels", labels),
             Where.parse(where),
@@ -193,7 +193,7 @@ class MemoryStore(Following):
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         with self._writing:
-            nodes, listed = self.graph.nodes, _require_ids(ids)
+            nodes, listed = self.graph.nodes, require_ids(ids)
             gone = nodes.find(listed)
             keep = np.ones(len(nodes), dtype=bool)
             keep[gone[gone >= 0]] = False
@@ -291,9 +291,3 @@ def _places(graph: Graph, listed: Sequence[Edge]) -> NDArray[np.int64]:
     columns = edges.source, edges.target, edges.relation, edges.source_part, edges.target_part
     there = [key in wanted for key in zip(*(column[near].tolist() for column in columns), strict=True)]
     return np.asarray(near[np.asarray(there, dtype=bool)])
-
-
-def _require_ids(ids: Iterable[str]) -> list[str]:
-    if isinstance(ids, str):
-        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
-    return list(ids)

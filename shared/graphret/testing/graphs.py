@@ -45,6 +45,31 @@ VALUES: dict[str, Any] = {
     "no items": [],
 }
 
+
+def _deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+_CYCLE: dict[str, Any] = {}
+_CYCLE["itself"] = _CYCLE
+
+#: Properties that no store takes.
+NO_JSON: dict[str, Any] = {
+    "NaN": {"value": float("nan")},
+    "infinity": {"value": float("inf")},
+    "NaN in a list": {"value": [1.0, float("nan")]},
+    "infinity in a map": {"value": {"inner": float("-inf")}},
+    "a set": {"value": {1}},
+    "bytes": {"value": b"x"},
+    "a key that is a number": {"value": {1: "x"}},
+    "a name that is a number": {1: "x"},
+    "a map in itself": {"value": _CYCLE},
+    "a list too deep": {"value": _deep(100_000)},
+}
+
 #: Names that a careless store obeys, cuts or confuses.
 HOSTILE = [
     "two words",

@@ -23,7 +23,7 @@ from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTime
 from graphret.search import BM25Index
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.cutting import delete_edges
-from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NODES, VALUES, random_graph
+from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NO_JSON, NODES, VALUES, random_graph
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
@@ -350,6 +350,10 @@ class GraphStoreSuite:
             (Node("x", name=None), None),  # type: ignore[arg-type]
             (Node("x", properties=[1]), None),  # type: ignore[arg-type]
             (Node("x"), Edge("x", "", "x")),
+            (Node("x"), Edge(7, "R", "x")),  # type: ignore[arg-type]
+            (Node("x"), Edge("x", "R", 7)),  # type: ignore[arg-type]
+            (Node("x"), Edge("x", "R", "x", 1.0, {"source_row": -1})),
+            (Node("x"), Edge("x", "R", "x", 1.0, {"target_row": None})),
             (Node("x"), Edge("x", "R", "x", float("nan"))),
             (Node("x"), Edge("x", "R", "x", float("inf"))),
         ],
@@ -359,6 +363,34 @@ class GraphStoreSuite:
         with pytest.raises(InvalidInput):
             filled.upsert([Node("fine"), node], [edge] if edge else [])
         assert filled.count() == (len(NODES), len(EDGES))
+
+    @pytest.mark.parametrize("name", sorted(NO_JSON))
+    def test_what_is_no_json_is_refused_by_name(self, filled: GraphStore, name: str) -> None:
+        """One message on every store; none advises to keep as JSON what is none."""
+        properties = NO_JSON[name]
+        for nodes, edges in (
+            ([Node("wrong", properties=properties)], []),
+            ([Node("fine")], [Edge("ada", "WROTE", "fine", 1.0, properties)]),
+        ):
+            with pytest.raises(InvalidInput, match=r"(?s)node 'wrong'|edge 'ada' to 'fine'") as caught:
+                filled.upsert([Node("plain"), *nodes], edges)
+            assert "nested=" not in str(caught.value)
+        assert filled.count() == (len(NODES), len(EDGES))
+
+    @pytest.mark.parametrize("ids", ["ada", ["ada", 7], 7, None], ids=repr)
+    def test_what_is_no_list_of_ids_is_refused(self, filled: GraphStore, ids: Any) -> None:
+        """A bare string above all: its letters are ids too."""
+        filled.upsert([Node("a"), Node("d")])
+        for call in (filled.get, filled.neighbors, filled.delete):
+            with pytest.raises(InvalidInput, match="ids"):
+                call(ids)
+        assert filled.count() == (len(NODES) + 2, len(EDGES))
+
+    def test_ids_may_come_from_anywhere(self, filled: GraphStore) -> None:
+        assert filled.get(i for i in ("engine", "nobody")) == [NODES[2], None]  # type: ignore[arg-type]
+        assert filled.neighbors(i for i in ("notes",)) == filled.neighbors(["notes"])  # type: ignore[arg-type]
+        filled.delete(i for i in ("ada", "notes"))
+        assert filled.count() == (2, 1)
 
     def test_deleting_takes_the_edges_too(self, filled: GraphStore) -> None:
         filled.delete(["ada", "nobody"])

@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
-from graphret.stores.base import require_direction, require_limit, require_names
+from graphret.stores.base import require_direction, require_ids, require_limit, require_names
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import Around
@@ -50,10 +49,11 @@ class Reader:
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
-        wanted = [*dict.fromkeys(_require_ids(ids))]
+        listed = require_ids(ids)
+        wanted = [*dict.fromkeys(listed)]
         with self._opened() as (session, catalog):
             found = self._get(session, catalog, wanted) if wanted else {}
-        return [found.get(i) for i in ids]
+        return [found.get(i) for i in listed]
 
     def _get(self, session: Session, catalog: Catalog, ids: Sequence[str]) -> dict[str, Node]:
         found: dict[str, Node] = {}
@@ -106,7 +106,7 @@ class Reader:
         require_limit(limit)
         wanted = require_names("relations", relations)
         named, condition = require_names("labels", labels), Where.parse(where)
-        anchors = [*dict.fromkeys(_require_ids(ids))]
+        anchors = [*dict.fromkeys(require_ids(ids))]
         found: dict[tuple[Any, ...], Edge] = {}
         of_anchor: dict[str, dict[tuple[Any, ...], Edge]] = {}
         with self._opened() as (session, catalog):
@@ -270,12 +270,6 @@ class Reader:
 
 def _bearing(labels: list[str] | None, condition: Where | None) -> Where | None:
     return condition if labels is None else both(Where("$in", "label", tuple(labels)), condition)
-
-
-def _require_ids(ids: Iterable[str]) -> list[str]:
-    if isinstance(ids, str):
-        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
-    return list(ids)
 
 
 __all__ = ["BLOCK", "NodeTable", "Reader"]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
-from graphret.stores.base import Rows, require_limit
+from graphret.stores.base import Rows, require_ids, require_limit
 from graphret.stores.following import Following
 from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
 from graphret.stores.ladybug.columns import require_nested
@@ -221,7 +221,7 @@ class LadybugStore(Reader, Following):
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
-        wanted = [*dict.fromkeys(ids)]
+        wanted = [*dict.fromkeys(require_ids(ids))]
         self._require_writable()
         if not wanted:
             return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.ladybug.catalog import Catalog, TableNames
 from graphret.stores.ladybug.columns import Columns
@@ -171,8 +171,7 @@ def checked_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
                 raise InvalidInput(f"node {node.id!r}: the {what} must be a string of Unicode text, not {value!r:.80}")
         if isinstance(node.labels, str) or not all(isinstance(v, str) and is_text(v) for v in node.labels):
             raise InvalidInput(f"node {node.id!r}: the labels must be a tuple of strings")
-        if not isinstance(node.properties, Mapping):
-            raise InvalidInput(f"node {node.id!r}: the properties must be a mapping")
+        require_properties(node.properties, f"node {node.id!r}")
         if node.id in found:
             raise InvalidInput(f"node {node.id!r}: the id comes twice")
         found[node.id] = node
@@ -183,13 +182,7 @@ def checked_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
     found: dict[EdgeKey, Edge] = {}
     for edge in edges:
-        if not isinstance(edge.relation, str) or not edge.relation:
-            raise InvalidInput(f"{_what(edge)}: the relation must be a non-empty string")
-        weight = edge.weight
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
-            raise InvalidInput(f"{_what(edge)}: the weight must be a finite number")
-        if not isinstance(edge.properties, Mapping):
-            raise InvalidInput(f"{_what(edge)}: the properties must be a mapping")
+        require_edge(edge)
         found[edge_key(edge)] = edge
     return found
 
@@ -199,11 +192,7 @@ def _what(edge: Edge) -> str:
 
 
 def _rows_of(edge: Edge) -> dict[str, int]:
-    rows = {row: edge.properties[row] for row in _ROWS if edge.properties.get(row) is not None}
-    for row, value in rows.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-            raise InvalidInput(f"{_what(edge)}: {row} must be a whole number from 0, not {value!r}")
-    return rows
+    return {row: int(edge.properties[row]) for row in _ROWS if row in edge.properties}
 
 
 def require_ends(edges: Iterable[Edge], there: Collection[str]) -> None:

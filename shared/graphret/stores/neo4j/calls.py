@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
-from graphret.stores.base import Rows, require_direction, require_limit, require_names
+from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names
 from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
 from graphret.stores.neo4j.following import Step
@@ -31,7 +31,7 @@ def schema(graph: Graph) -> Work[GraphSchema]:
 
 def get(graph: Graph, ids: Sequence[str]) -> Work[list[Node | None]]:
     """Read nodes by id."""
-    wanted = _ids(ids)
+    wanted = require_ids(ids)
     return Work(lambda: graph.get(wanted))
 
 
@@ -45,7 +45,7 @@ def neighbors(
     limit: int | None,
 ) -> Work[list[Edge]]:
     """Read the edges that touch nodes."""
-    wanted, condition = _ids(ids), Where.parse(where)
+    wanted, condition = require_ids(ids), Where.parse(where)
     types, borne = require_names("relations", relations), require_names("labels", labels)
     require_direction(direction)
     require_limit(limit)
@@ -73,7 +73,7 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
 def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[None]]:
     """Take nodes away, from the indexes too."""
     writes.require_writable(graph.layout)
-    gone = _ids(ids)
+    gone = require_ids(ids)
     step = Step(graph, options.followers, deletes=gone)
     yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True, computes=bool(step.followers))
     step.adopt()
@@ -142,13 +142,3 @@ def refuse_on_view(scope: Where | None, what: str) -> None:
     if what == "query":
         raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
     raise StoreError("a view of a store cannot be written to; write to the store itself")
-
-
-def _ids(ids: Iterable[str]) -> list[str]:
-    if isinstance(ids, str):
-        raise InvalidInput(f"ids: a list of ids is expected, not the string {ids!r}")
-    found = list(ids)
-    for node_id in found:
-        if not isinstance(node_id, str):
-            raise InvalidInput(f"ids: {node_id!r} is not an id")
-    return found

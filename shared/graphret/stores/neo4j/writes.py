@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout, number_of
 from graphret.stores.neo4j.names import quotable, quote
@@ -81,8 +81,7 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
             raise InvalidInput(f"{what}: the {name} must be a string, not {type(value).__name__}")
     if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
         raise InvalidInput(f"{what}: the labels must be a tuple of strings")
-    if not isinstance(node.properties, Mapping):
-        raise InvalidInput(f"{what}: the properties must be a mapping")
+    require_properties(node.properties, what)
     values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless)
     for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
         if value:
@@ -106,22 +105,13 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
 
 
 def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
-    what = f"edge {edge.source!r} to {edge.target!r}"
-    ends = [require_id(end, what) for end in (edge.source, edge.target)]
+    what = require_edge(edge)
     quote(edge.relation, f"{what}: the relation")
-    weight = edge.weight
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
-        raise InvalidInput(f"{what}: the weight must be a finite number")
-    if not isinstance(edge.properties, Mapping):
-        raise InvalidInput(f"{what}: the properties must be a mapping")
     values = stored(edge.properties, edge_key, nested, f"{what} ({edge.relation})", searchable=False)
     rows = [values.get(row, -1) for row in ROWS]
-    for name, row in zip(ROWS, rows, strict=True):
-        if isinstance(row, bool) or not isinstance(row, int):
-            raise InvalidInput(f"{what}: {name} must be a whole number, not {row!r}")
-    if weight != 1.0:
-        values["weight"] = float(weight)
-    return [*map(layout.id_key, ends), *rows, values]
+    if edge.weight != 1.0:
+        values["weight"] = float(edge.weight)
+    return [layout.id_key(edge.source), layout.id_key(edge.target), *rows, values]
 
 
 def _written(writers: Sequence[Writer], nodes: list[Node]) -> dict[str, dict[str, Any]]:
