@@ -60,7 +60,6 @@ def findings(query: str, schema: GraphSchema = SCHEMA, dialect: str = "neo4j") -
         "RETURN date().year, duration('P1D').days",
         "MATCH (n) RETURN n.name, n[$key]",
         "MATCH (p:Person) ((a)-[:FOLLOWS]->(b)){1,3} (q:Person) RETURN [x IN a | x.name]",
-        "MATCH (n:$($label)) RETURN n.title",
     ],
 )
 def test_what_the_schema_has_is_not_complained_of(query: str) -> None:
@@ -122,6 +121,19 @@ def test_names_in_the_wrong_place(query: str, kind: str, part: str) -> None:
     assert finding.severity == "error"
     (sampled,) = findings(query, replace(SCHEMA, sampled=True))
     assert (sampled.kind, sampled.severity) == (kind, "warning")
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("MATCH (n:$($label)) RETURN n.title LIMIT 1", "$label"),
+        ("UNWIND $rows AS r MATCH (n)-[:$any(['DIRECTED', r.x])]->() RETURN n LIMIT 1", "r.x"),
+        ("MATCH (p:Person) MATCH (n:$(labels(p))) RETURN n LIMIT 1", "labels(p)"),
+    ],
+)
+def test_a_computed_name_is_refused(query: str, part: str) -> None:
+    (error,) = check(query, SCHEMA).errors
+    assert (error.kind, query[error.start : error.end]) == (kinds.NOT_ALLOWED, part)
 
 
 def test_an_unknown_name_is_an_error_in_a_sampled_schema_too() -> None:

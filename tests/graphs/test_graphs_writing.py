@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs import export_graph, import_graph, read_tables, write_cypher_csv, write_graphml
+from graphret.graphs import export_graph, import_graph, read_tables, write_cypher_csv, write_graphml, write_parquet
 from graphret.graphs.cypher_csv import SCRIPT
 from graphret.graphs.example import KB
 from graphret.graphs.kinds import Kinds, kind_of
@@ -55,6 +55,12 @@ def test_parquet_comes_back(store: MemoryStore, tmp_path: Path) -> None:
     assert [file.name for file in done.files] == ["nodes.parquet", "edges.parquet"]
     again = memory_store(read_tables(tmp_path / "out"))
     assert contents(again) == contents(store)
+
+
+def test_nodes_without_a_label_come_back_without_one(tmp_path: Path) -> None:
+    nodes = [Node("a", (), "A"), Node("b", ("City",), "B")]
+    write_parquet(MemoryStore.of(nodes, [Edge("a", "NEAR", "b")]), tmp_path / "out")
+    assert list(memory_store(read_tables(tmp_path / "out")).nodes()) == [nodes]
 
 
 def test_without_pyarrow_the_error_names_the_extra(

@@ -91,7 +91,7 @@ def _read_nodes(table: Table, columns: Columns, builder: TablesBuilder) -> None:
             raise InvalidInput(f"{place(file, line)}: the name of {node_id!r} is empty")
         text = _string(row.pop(roles["text"], ""), "text", file, line) if "text" in roles else ""
         own = _labels(labels, separator, file, line) if labels is not None else default
-        if roles.get("label") == "labels" and row.get("type") == own[0]:
+        if roles.get("label") == "labels" and row.get("type") == next(iter(own), ""):
             del row["type"]  # the layout of `write_parquet` has both
         builder.node(
             node_id,
@@ -145,7 +145,7 @@ def _string(value: Any, what: str, file: str, line: int) -> str:
 
 def _labels(value: Any, separator: str, file: str, line: int) -> tuple[str, ...]:
     labels = value.split(separator) if isinstance(value, str) else value
-    if not isinstance(labels, list) or not labels or not all(isinstance(one, str) for one in labels):
+    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
         raise InvalidInput(f"{place(file, line)}: labels are a string or a list of strings, not {value!r}")
     return tuple(dict.fromkeys(one.strip() for one in labels))
 

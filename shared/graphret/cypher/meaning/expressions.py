@@ -157,7 +157,10 @@ class Expressions(Operators, Calls, Walk):
         for name in literal.expressions if isinstance(literal, ast.List) else [literal]:
             if isinstance(name, ast.Null) or (isinstance(name, ast.String) and not name.this):
                 self.facts.error(kinds.INVALID_VALUE, "a label or relation has a name", name)
-            elif isinstance(name, ast.String) and kind.entity is not None:
+            elif not isinstance(name, ast.String):
+                reason = "a label or relation that is computed cannot be held against the schema: write its name"
+                self.facts.error(kinds.NOT_ALLOWED, reason, name)
+            elif kind.entity is not None:
                 self.facts.labels.append((name, kind.entity))
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
