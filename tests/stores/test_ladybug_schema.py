@@ -185,3 +185,18 @@ def test_few_sources_of_many_edges_show_their_properties() -> None:
         assert schema.sampled
         assert schema.relations == {("Hub", "HAS", "Leaf"): 2_500}
         assert schema.relation_properties["HAS"]["since"].coverage == 1.0
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.5])
+def test_columns_that_every_table_has_are_known_though_nothing_is_in_them(weight: float) -> None:
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("a", ("A",)), Node("b", ("B b",))], [Edge("a", "R r", "b", weight)])
+        schema = store.schema()
+        query = "MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN r.weight, r.source_row, a.name, B.TEXT, a.labels"
+        assert run_checked(store, query, schema=schema).rows == [(weight, None, "", "", ["A"])]
+        for wrong in ("r.name", "a.weight", "r.weigth", "b.brand"):
+            found = check(f"MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN {wrong}", schema, dialect="ladybug").errors
+            assert [one.kind for one in found] in ([kinds.UNKNOWN_PROPERTY], [kinds.MISPLACED_PROPERTY]), wrong
+        assert "source_row" not in schema.text()
+        assert not check(query, type(schema).from_dict(schema.to_dict()), dialect="ladybug").errors
+        assert store.view({"id": "a"}).schema().columns.keys() == {"A"}

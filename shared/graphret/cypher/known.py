@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,8 +77,8 @@ def _known(same: _Same, dialect: str) -> Known:
     if dialect == "ladybug":
         spelling = _spelling(schema)
         schema = _folded(schema)
-    properties = {label: frozenset(of_label) for label, of_label in schema.properties.items()}
-    relation_properties = {name: frozenset(of_name) for name, of_name in schema.relation_properties.items()}
+    properties = _with_columns(schema.properties, schema.columns)
+    relation_properties = _with_columns(schema.relation_properties, schema.relation_columns)
     by_relation: dict[str, list[Triple]] = defaultdict(list)
     leaving: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     entering: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -107,6 +107,13 @@ def _known(same: _Same, dialect: str) -> Known:
     )
 
 
+def _with_columns(
+    properties: Mapping[str, Collection[str]], columns: Mapping[str, AbstractSet[str]]
+) -> dict[str, frozenset[str]]:
+    owners = dict.fromkeys([*properties, *columns])
+    return {owner: frozenset(properties.get(owner, ())) | columns.get(owner, frozenset()) for owner in owners}
+
+
 def _frozen(joins: Mapping[str, Mapping[str, set[str]]]) -> Joins:
     return {label: {name: frozenset(ends) for name, ends in found.items()} for label, found in joins.items()}
 
@@ -129,4 +136,6 @@ def _folded(schema: GraphSchema) -> GraphSchema:
         {name.lower() for name in schema.sampled_relations},
         {label.lower() for label in schema.sampled_properties},
         {name.lower() for name in schema.sampled_relation_properties},
+        columns={label.lower(): names for label, names in schema.columns.items()},
+        relation_columns={name.lower(): names for name, names in schema.relation_columns.items()},
     )

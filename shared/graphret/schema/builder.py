@@ -73,6 +73,8 @@ class SchemaBuilder:
         sampled_relation_properties: Collection[str] = (),
         cypher_labels: Mapping[str, str | None] | None = None,
         cypher_relations: Mapping[str, str] | None = None,
+        columns: Mapping[str, Collection[str]] | None = None,
+        relation_columns: Mapping[str, Collection[str]] | None = None,
     ) -> GraphSchema:
         """Return the schema; counts that are known otherwise take the place of what was counted.
 
@@ -90,6 +92,8 @@ class SchemaBuilder:
             frozenset(sampled_relation_properties),
             cypher_labels or {},
             cypher_relations or {},
+            {label: frozenset(names) for label, names in (columns or {}).items()},
+            {name: frozenset(names) for name, names in (relation_columns or {}).items()},
         )
 
     def _properties(

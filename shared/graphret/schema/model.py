@@ -68,6 +68,9 @@ class GraphSchema:
         Ladybug, where a label is a table.
     cypher_relations
         What queries call the relations that they call otherwise.
+    columns, relation_columns
+        For each label, and each relation, what queries may read though nothing has a value there, such as the weight of
+        edges that all have weight 1 in Ladybug. Schemas are compared without it.
     """
 
     labels: Mapping[str, int]
@@ -81,6 +84,8 @@ class GraphSchema:
     sampled_relation_properties: AbstractSet[str] = frozenset()
     cypher_labels: Mapping[str, str | None] = field(default_factory=dict)
     cypher_relations: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
+    relation_columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         parts = {name: frozenset(getattr(self, name)) for name in _PARTS}
@@ -118,6 +123,8 @@ class GraphSchema:
             {relations.get(name, name) for name in self.sampled_relations},
             {labels.get(label, label) for label in self.sampled_properties},
             {relations.get(name, name) for name in self.sampled_relation_properties},
+            columns={labels[label]: names for label, names in self.columns.items() if label in labels},
+            relation_columns={relations.get(name, name): names for name, names in self.relation_columns.items()},
         )
 
     def _all_labels(self) -> set[str]:
@@ -169,6 +176,8 @@ class GraphSchema:
             **{name: sorted(getattr(self, name)) for name in _PARTS},
             "cypher_labels": dict(self.cypher_labels),
             "cypher_relations": dict(self.cypher_relations),
+            "columns": {label: sorted(names) for label, names in self.columns.items()},
+            "relation_columns": {name: sorted(names) for name, names in self.relation_columns.items()},
         }
 
     @classmethod
@@ -207,6 +216,8 @@ class GraphSchema:
             parts[2],
             _called(values.get("cypher_labels", {}), "cypher_labels", none=True),
             _called(values.get("cypher_relations", {}), "cypher_relations"),
+            _columns(values.get("columns", {}), "columns"),
+            _columns(values.get("relation_columns", {}), "relation_columns"),
         )
 
     @classmethod
@@ -240,6 +251,10 @@ class GraphSchema:
             node_properties,
             _structured(given.get("rel_props", {}), "rel_props"),
         )
+
+
+def _columns(values: Any, what: str) -> dict[str, frozenset[str]]:
+    return {owner: _names(names, f"{what}, {owner!r}") for owner, names in _object(values, what).items()}
 
 
 def _structured(values: Any, what: str) -> dict[str, dict[str, PropertySchema]]:

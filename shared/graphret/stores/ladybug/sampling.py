@@ -10,7 +10,7 @@ from typing import Any
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.ladybug.catalog import Catalog, NodeGroup, NodeTable, RelationTable
 from graphret.stores.ladybug.engine import Session
-from graphret.stores.ladybug.names import quoted
+from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, quoted
 from graphret.stores.ladybug.records import EdgeReader, NodeReader
 
 #: About so many nodes of each label, and edges of each relation, are read for their properties,
@@ -103,6 +103,14 @@ class Sampler:
                 label: tables.get(label) for label in sorted(labels) if label and tables.get(label) != label
             },
             cypher_relations={own: name for name, own in sorted(named.items()) if own != name and own in relations},
+            columns={
+                t.label: NODE_COLUMNS for t in self.catalog.nodes.values() if t.native and t.label and t.label in labels
+            },
+            relation_columns={
+                t.relation: EDGE_COLUMNS
+                for t in self.catalog.relations.values()
+                if t.native and t.relation in relations
+            },
         )
 
     def triples(self) -> Counter[Triple]:
