@@ -80,7 +80,9 @@ def test_what_no_word_of_the_question_is_in_does_not_count_in_fusion(ask) -> Non
     assert found.ids == ["a", "z", "b"]
     assert [hit.score for hit in found.hits[:2]] == [1 / 61, 1 / 61]
     assert [hit.evidence[-1].kind for hit in found.hits] == ["seed", "seed", "fill"]
-    assert ask(IndexRetriever(texts), "alpha quark", 3).ids == ["z", "a", "b"]
+    flat = ask(IndexRetriever(texts), "alpha quark", 3)
+    assert flat.ids == ["z", "a", "b"]
+    assert [[one.kind for one in hit.evidence] for hit in flat.hits] == [["seed"], ["fill"], ["fill"]]
 
 
 @pytest.mark.parametrize("ask", ASKED)

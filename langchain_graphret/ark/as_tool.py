@@ -64,12 +64,14 @@ class Answers:
 
         def work(config: RunnableConfig, **asked: Any) -> tuple[str, Json]:
             try:
+                _require_question(asked)
                 return self._answer(graph.invoke(asked, config))
             except InvalidInput as error:
                 raise ToolException(str(error)) from error
 
         async def awaited(config: RunnableConfig, **asked: Any) -> tuple[str, Json]:
             try:
+                _require_question(asked)
                 return self._answer(await graph.ainvoke(asked, config))
             except InvalidInput as error:
                 raise ToolException(str(error)) from error
@@ -86,6 +88,11 @@ class Answers:
 
     def _answer(self, found: Json) -> tuple[str, Json]:
         return self.says(found), {key: found[key] for key in self.keeps if key in found}
+
+
+def _require_question(asked: Json) -> None:
+    if not asked["question"].strip():  # a graph answers it with some nodes, since it returns as many as it is asked for
+        raise InvalidInput("question: it is empty; ask one, with the names that it is about")
 
 
 def of_graph(settings: ArkSettings) -> Answers:

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from graphret.ark import Ark, ArkSettings
+from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatModel
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -33,6 +34,8 @@ def core_ark(
     **options: Any,
 ) -> Ark:
     """Return the core's retriever; `n_agents` and `max_steps` are set in `settings`, `options` are its own."""
+    if settings is not None and not isinstance(settings, ArkSettings):
+        raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
     given = {"n_agents": n_agents, "max_steps": max_steps}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return Ark(store, index, _as_core(model), settings=replace(settings or ArkSettings(), **changed), **options)

@@ -172,7 +172,7 @@ def require_on_failure(value: str) -> str:
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
-    A node that scores 0, in which no word of the query is, fills a free place (evidence ``fill``).
+    A node that scores 0, in which no word of the query is, was not found: it fills a free place (evidence ``fill``).
 
     Parameters
     ----------
@@ -225,8 +225,8 @@ class IndexRetriever(Retriever):
     def _hits(self, nodes: Iterable[Node], scores: Iterable[float]) -> list[Hit]:
         hits = []
         for rank, (node, score) in enumerate(zip(nodes, scores, strict=True), start=1):
-            seed = Evidence("seed", rank=rank, retriever=self.name)
-            hits.append(Hit(node, score, (seed,) if score else (seed, Evidence("fill"))))
+            why = Evidence("seed", rank=rank, retriever=self.name) if score else Evidence("fill")
+            hits.append(Hit(node, score, (why,)))
         return hits
 
 

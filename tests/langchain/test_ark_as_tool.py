@@ -93,6 +93,18 @@ def test_what_is_asked_wrongly_is_answered_and_what_fails_is_raised() -> None:
         asked(graph(Follows(gone), on_failure="raise").as_tool(), question=QUESTION)
 
 
+@pytest.mark.parametrize("question", ["", " \n"])
+@pytest.mark.parametrize("agent", [False, True])
+async def test_an_empty_question_is_answered_with_what_is_wrong_and_not_with_nodes(agent: bool, question: str) -> None:
+    asks = Follows(selecting("f1"))
+    tool = create_ark_agent(asks, STORE, INDEX).as_tool() if agent else graph(asks).as_tool()
+    answer = asked(tool, question=question)
+    assert answer.status == "error"
+    assert "question: it is empty" in str(answer.content)
+    assert await tool.ainvoke({"question": question}) == answer.content
+    assert not answer.artifact
+
+
 def test_one_agent_is_a_tool_too() -> None:
     tool = create_ark_agent(Follows(selecting("f1", "f4")), STORE, INDEX).as_tool(name="explore")
     assert set(tool.args) == {"question"}

@@ -106,6 +106,8 @@ def test_models_temperatures_steps_and_hints_are_given_to_agents() -> None:
     assert len(graph(models()[0], n_agents=2).invoke(ASK)["agents"]) == 2
     with pytest.raises(InvalidInput, match="model"):
         graph(models()[:2])
+    with pytest.raises(InvalidInput, match="settings: ArkSettings are expected, not dict"):
+        graph(settings={"n_agents": 2})
     with pytest.raises(InvalidInput, match="temperature"):
         graph(models(), temperature=[0.1])
     with pytest.raises(InvalidInput, match="model"):
