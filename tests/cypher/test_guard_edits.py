@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -115,11 +116,27 @@ def test_every_query_still_parses_when_limited() -> None:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.text(min_size=1, max_size=20))
+@given(st.text(min_size=1, max_size=20).filter(lambda name: "\\u" not in name))
 def test_any_name_may_be_put_in(name: str) -> None:
     query = "MATCH (n:A) RETURN n"
     changed = apply(query, [rename(labels(parse(query).tree)[0], name)])
     assert [p.name for p in labels(parse(changed).tree)] == [name]
+
+
+@pytest.mark.parametrize("name", ["\\u0041", "a\\u0041", "\\\\u0041", "C:\\users"])
+def test_a_name_that_servers_and_the_guard_read_in_different_ways_is_refused(name: str) -> None:
+    place = labels(parse("MATCH (n:A) RETURN n").tree)[0]
+    with pytest.raises(InvalidInput, match=r"^name: .*backslash before u"):
+        rename(place, name)
+    written = apply("MATCH (n:A) RETURN n", [rename(place, name.replace("u", "v"))])
+    assert check(written).ok
+    assert [one.name for one in labels(check(written).tree)] == [name.replace("u", "v")]
+
+
+@pytest.mark.parametrize("query", [None, 1, b"RETURN 1", ["RETURN 1"]])
+def test_what_is_no_text_is_no_query(query: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^query: text is expected, not "):
+        check(query)
 
 
 def test_what_cannot_be_edited() -> None:

@@ -8,6 +8,7 @@ from graphret.cypher.allowed import disallowed
 from graphret.cypher.kinds import NOT_ALLOWED, SYNTAX, TOO_LONG
 from graphret.cypher.parsing import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
+from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 
 #: A longer query is refused unread. Values belong in parameters, and no query of this length takes more than seconds.
@@ -52,8 +53,10 @@ def check(
     MissingDependency
         Without `cypherast`.
     InvalidInput
-        If the dialect is unknown.
+        If the query is no text or the dialect unknown.
     """
+    if not isinstance(query, str):
+        raise InvalidInput(f"query: text is expected, not {query!r}")
     if len(query) > MOST_CHARACTERS:
         message = f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,} are read"
         return Report(
