@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
-from graphret.graphs import copy, import_graph, load_tables, memory_store, read_metaqa
+from graphret.graphs import copy, export_graph, import_graph, load_tables, memory_store, read_metaqa, read_tables
 from graphret.graphs import loading as loading_module
 from graphret.graphs.example import KB
 from graphret.graphs.journal import Journal, fingerprint
@@ -239,6 +240,77 @@ def test_parallel_edges_become_one_and_are_counted(
     for place in ("other", "other.lbug"):
         with pytest.raises(InvalidInput, match="node 'b'"):
             import_graph(server, tmp_path / place, options=options)
+
+
+NODES_WRONG = [
+    ('{"id": "n7", "deep": {"a": {"b": 1}}}', r"line 8: node 'n7'.*deep"),
+    ('{"id": "n7", "deep": [1, "two"]}', r"line 8: node 'n7'.*deep"),
+    ('{"id": "n7", "name": "\\ud800"}', r"line 8: node 'n7'"),
+    ('{"id": "n7", "labels": ["\\u0000"]}', r"line 8: node 'n7'"),
+]
+EDGES_WRONG = [('{"source": "n3", "target": "n1", "relation": "R", "deep": [[1]]}', r"line 5: edge 'n3' to 'n1'.*deep")]
+
+
+def _refused_by_line(tmp_path: Path, where: str, held: tuple[int, int]) -> None:
+    """Nothing is written of tables of which one row has what a database cannot hold."""
+    nodes, edges = tmp_path / "nodes.jsonl", tmp_path / "edges.jsonl"
+    plain = [json.dumps({"id": f"n{i}", "labels": ["ab"[i % 2]], "v": i}) for i in range(10)]
+    links = [json.dumps({"source": f"n{i}", "target": "n1", "relation": "SR"[i % 2]}) for i in (0, 0, 1, 2, 3, 4)]
+    cases = [(7, row, said, nodes) for row, said in NODES_WRONG] + [(4, row, said, edges) for row, said in EDGES_WRONG]
+    for at, row, said, file in cases:
+        for path, lines in ((nodes, plain), (edges, links)):
+            path.write_text("\n".join([*lines[:at], row, *lines[at + 1 :]] if path is file else lines))
+        with pytest.raises(InvalidInput, match=rf"{file.name}, {said}"):
+            import_graph([nodes, edges], where)
+        with opened(where) as store:
+            assert store.count() == held
+
+
+def test_neo4j_names_the_line_before_anything_is_written(server: str, tmp_path: Path, small_batches: None) -> None:
+    _refused_by_line(tmp_path, server, (0, 0))
+
+
+def test_ladybug_names_the_line_before_anything_is_written(tmp_path: Path, small_batches: None) -> None:
+    file = tmp_path / "held.lbug"
+    import_graph(KB, file)
+    _refused_by_line(tmp_path, str(file), (398, 549))
+    typed = tmp_path / "typed.csv"
+    typed.write_text("id,label,v\nx,Movie,1\ny,Movie,2\n")
+    import_graph(typed, file)
+    typed.write_text("id,label,v\nx,Movie,1\nz,Tag,2\ny,Movie,two\n")
+    with pytest.raises(InvalidInput, match=r"typed.csv, line 2: node 'x'.*'v'"):  # all of the column is text here
+        import_graph(typed, file)
+    with opened(str(file)) as store:
+        assert store.count() == (400, 549)
+
+
+def test_what_is_written_whole_names_the_line_too(tmp_path: Path) -> None:
+    nodes, edges = tmp_path / "n.jsonl", tmp_path / "e.jsonl"
+    nodes.write_text('{"id": "a"}\n\n{"id": "b", "deep": {"c": [1]}}\n')
+    edges.write_text('{"source": "a", "target": "b", "relation": "R", "weight": 1e300}\n')
+    with pytest.raises(InvalidInput, match=r"n.jsonl, line 3: node 'b'.*deep"):
+        import_graph(nodes, tmp_path / "g.lbug")
+    with pytest.raises(InvalidInput, match=r"e.jsonl, line 1: edge 'a' to 'b'.*weight"):
+        import_graph([nodes, edges], tmp_path / "g")
+    MemoryStore.of([Node("a"), Node("b", properties={"deep": {"c": [1]}})]).save(tmp_path / "deep")
+    export_graph(open_store(tmp_path / "deep"), tmp_path / "layout", "parquet")
+    with pytest.raises(InvalidInput, match=r"nodes.parquet, row 2: node 'b'.*deep"):
+        import_graph(tmp_path / "layout", tmp_path / "other.lbug")
+    assert {path.name for path in tmp_path.iterdir()} == {"n.jsonl", "e.jsonl", "deep", "layout"}
+
+
+def test_what_only_a_store_can_tell_names_the_line_and_says_what_stays(tmp_path: Path, small_batches: None) -> None:
+    table = tmp_path / "n.csv"
+    table.write_text("id\n" + "".join(f"n{i}\n" for i in range(120)))
+
+    class Picky(Counted):
+        def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+            if any(node.id == "n70" for node in nodes):
+                raise InvalidInput("node 'n70': two nodes have this id")
+            super().upsert(nodes, edges)
+
+    with pytest.raises(InvalidInput, match=r"n.csv, line 72: node 'n70': two .* 50 nodes and 0 edges .* stay"):
+        load_tables(read_tables(table), Picky(MemoryStore()))  # type: ignore[arg-type]
 
 
 KILLED = """

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.graphs.tables import GraphTables
@@ -23,6 +24,7 @@ class Places:
         self._files: list[str] = []
         self._starts: list[int] = []
         self._lines = array("q")
+        self._order: NDArray[np.int64] | None = None
 
     def add(self, file: str, line: int) -> None:
         """Remember where the next item was read."""
@@ -31,7 +33,16 @@ class Places:
             self._starts.append(len(self._lines))
         self._lines.append(line)
 
+    def taken(self, order: NDArray[np.int64]) -> Places:
+        """Return the places of the items at positions."""
+        other = Places()
+        other._files, other._starts, other._lines = self._files, self._starts, self._lines
+        other._order = order if self._order is None else self._order[order]
+        return other
+
     def __getitem__(self, position: int) -> str:
+        if self._order is not None:
+            position = int(self._order[position])
         return place(self._files[bisect_right(self._starts, position) - 1], self._lines[position])
 
 
@@ -140,6 +151,8 @@ class TablesBuilder:
             relations=list(self._relations),
             weight=weight if (weight != 1.0).any() else None,
             edge_properties=self._edge_properties if any(self._edge_properties) else None,
+            node_places=self._node_places,
+            edge_places=self._edge_places,
         ).distinct()
 
     def _ends(self, ids: Sequence[str]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphret import storage
 from graphret.errors import InvalidInput
+from graphret.graphs.checking import check_tables
 from graphret.graphs.counting import relation_counts
 from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
 from graphret.graphs.journal import Journal, fingerprint
@@ -93,7 +94,9 @@ def import_graph(
     Raises
     ------
     InvalidInput
-        If something in the sources is malformed; the message names the file and the line. Nothing is then written.
+        If something in the sources is malformed, or the store refuses it; the message names the file and the line.
+        Nothing is then written: a database is asked about all of it first. What only the database itself can tell, as
+        that two of its nodes have one id, is refused when it comes to it; the transactions before it stay.
     MissingDependency
         If a package is missing that the format or the store needs.
     StorageError, StoreError
@@ -119,11 +122,16 @@ def import_graph(
     tables = read_graph(given, chosen, options)
     loaded = Loaded(*tables.count())
     if kind_of(where) == FOLDER:
-        memory_store(tables).save(where)
+        try:
+            store = memory_store(tables)
+        except InvalidInput:
+            check_tables(tables, MemoryStore())
+            raise
+        store.save(where)
     else:
         key = [chosen, fingerprint([Path(one) for one in given]), repr(options), nested, place_of(where)]
-        with _target(where, nested) as store:
-            loaded = load_tables(tables, store, journal=Journal(key), progress=progress)
+        with _target(where, nested) as database:
+            loaded = load_tables(tables, database, journal=Journal(key), progress=progress)
     return _imported(tables, where, chosen, loaded)
 
 
@@ -137,7 +145,11 @@ def _from_layout(
     else:
         key = ["parquet", fingerprint([Path(source)]), nested, place_of(where)]
         with _target(where, nested) as database:
-            loaded = copy(store, database, journal=Journal(key), progress=progress)
+            try:
+                loaded = copy(store, database, journal=Journal(key), progress=progress)
+            except InvalidInput:  # read again, with the row of each
+                check_tables(read_graph([source], "parquet"), database)
+                raise
     return Imported(
         where,
         "parquet",

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.graphs.builder import Places
+from graphret.graphs.checking import check_copy, check_tables, placed
 from graphret.graphs.counting import Identities
 from graphret.graphs.journal import Journal
 from graphret.graphs.tables import GraphTables
@@ -52,22 +54,32 @@ def load_tables(
         The graph.
     store
         Where to. A `MemoryStore`, and an empty `LadybugStore`, take it in one step; any other in transactions
-        of `NODE_BATCH` nodes, then of `EDGE_BATCH` edges.
+        of `NODE_BATCH` nodes, then of `EDGE_BATCH` edges, once it has been asked (`check`, where it has that) whether
+        it refuses one of them.
     journal
         Remembers the batches that are in the store. With one, a second call after an interruption goes on behind them,
         if the last nodes that it has are there.
 
     Raises
     ------
-    InvalidInput, StoreError
+    InvalidInput
+        Names the file and line of what the store refuses, where they are known; nothing is then written, unless only
+        the database itself could tell, when the batches before then stay.
+    StoreError
         What the store raises: it holds the batches before then.
     """
-    if isinstance(store, MemoryStore):
-        store.upsert(chain.from_iterable(tables.nodes(NODE_BATCH)), chain.from_iterable(tables.edges(EDGE_BATCH)))
+    if isinstance(store, MemoryStore) or _loads_whole(store):
+        try:
+            if isinstance(store, MemoryStore):
+                nodes, edges = tables.nodes(NODE_BATCH), tables.edges(EDGE_BATCH)
+                store.upsert(chain.from_iterable(nodes), chain.from_iterable(edges))
+            else:
+                store.load(memory_store(tables))
+        except InvalidInput:
+            check_tables(tables, store)
+            raise
         return Loaded(*tables.count())
-    if _loads_whole(store):
-        store.load(memory_store(tables))
-        return Loaded(*tables.count())
+    check_tables(tables, store)
     grouped = tables.grouped()
     return _write(
         store,
@@ -76,6 +88,7 @@ def load_tables(
         lambda at: grouped.edges(EDGE_BATCH, at),
         journal,
         progress,
+        (grouped.node_places, grouped.edge_places),
     )
 
 
@@ -95,7 +108,9 @@ def copy(
 
     Raises
     ------
-    InvalidInput, StoreError
+    InvalidInput
+        Names what the target refuses; nothing is then written, see `load_tables`.
+    StoreError
         What the stores raise.
     """
     if isinstance(source, MemoryStore) and _loads_whole(target):
@@ -106,6 +121,7 @@ def copy(
         target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(seen.counted(source.edges())))
         n, m = source.count()
         return Loaded(n, m - seen.merged(), merged=seen.merged())
+    check_copy(source, target)
     done = _write(
         target,
         source.count(),
@@ -131,18 +147,27 @@ def _write(
     edges: Any,
     journal: Journal | None,
     progress: Progress,
+    places: tuple[Places | None, Places | None] = (None, None),
 ) -> Loaded:
     """Write blocks of nodes and then of edges, each from a position on."""
+
+    def write(block: list[Any], first: int, where: Places | None, **given: Any) -> None:
+        try:
+            store.upsert(**given)
+        except InvalidInput as error:
+            stays = f"; {n:,} nodes and {m:,} edges that were written before it stay" if n else ""
+            raise InvalidInput(placed(error, block, first, where) + stays) from error
+
     n, m = _resumed(store, nodes, total, journal)
     resumed = n, m
     for node_block in nodes(n):
-        store.upsert(nodes=node_block)
+        write(node_block, n, places[0], nodes=node_block)
         n += len(node_block)
         if journal is not None:
             journal.write(n, m)
         progress("nodes", n, total[0])
     for edge_block in edges(m):
-        store.upsert(edges=edge_block)
+        write(edge_block, m, places[1], edges=edge_block)
         m += len(edge_block)
         if journal is not None:
             journal.write(n, m)

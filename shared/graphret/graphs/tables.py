@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    from graphret.graphs.builder import Places
 
 _NONE: Mapping[str, Any] = {}
 _PART_KEYS = ("source_row", "target_row")
@@ -46,6 +49,8 @@ class GraphTables:
         How many edges were dropped, since a later one has the same identity (see `GraphStore`).
     remarks
         What was not read as it was meant to be, in words.
+    node_places, edge_places
+        Where each was read, for messages; `None` where that is not known.
     """
 
     ids: Sequence[str]
@@ -62,6 +67,8 @@ class GraphTables:
     edge_properties: Sequence[Mapping[str, Any]] | None = None
     merged: int = 0
     remarks: tuple[str, ...] = ()
+    node_places: Places | None = None
+    edge_places: Places | None = None
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
@@ -128,6 +135,7 @@ class GraphTables:
             weight=None if self.weight is None else self.weight[kept],
             edge_properties=None if own is None else [own[i] for i in kept.tolist()],
             merged=self.merged + int((~last).sum()),
+            edge_places=self.edge_places and self.edge_places.taken(kept),
         )
 
     def grouped(self) -> GraphTables:
@@ -154,6 +162,8 @@ class GraphTables:
             relation=self.relation[edges],
             weight=None if self.weight is None else self.weight[edges],
             edge_properties=taken(self.edge_properties, edges),
+            node_places=self.node_places and self.node_places.taken(nodes),
+            edge_places=self.edge_places and self.edge_places.taken(edges),
         )
 
     def _parts(self, key: str) -> NDArray[np.int64] | None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores.base import Rows, require_ids, require_limit
 from graphret.stores.following import Following
+from graphret.stores.ladybug import writing
 from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
 from graphret.stores.ladybug.columns import require_nested
 from graphret.stores.ladybug.engine import Engine, Session, failed, refused
@@ -199,6 +200,11 @@ class LadybugStore(Reader, Following):
         with self._engine.writing, self.followed([*fresh.values()], [*linked.values()]) as stage:
             plan = self._planned(fresh, linked)
             self._write(plan.run, plan.alone, stage)
+
+    def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Raise what `upsert` would of nodes and edges, dangling ends left out, one by one, and write nothing."""
+        with self._opened() as (session, catalog):
+            writing.check(session, Plan(catalog, TableNames(catalog), {}, self.nested), nodes, edges)
 
     def _planned(self, nodes: dict[str, Node], edges: dict[EdgeKey, Edge]) -> Plan:
         ends = {end for edge in edges.values() for end in (edge.source, edge.target)}

@@ -187,6 +187,19 @@ def checked_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     return found
 
 
+def check(session: Session, plan: Plan, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
+    """Plan to write nodes and edges one by one, and keep of each no more than the types of its columns."""
+    for node in nodes:
+        checked_nodes([node])
+        plan.add_node(session, node)
+        plan.fresh.clear()
+    for edge in edges:
+        for key in checked_edges([edge]):
+            plan.add_edge(session, key, edge, dict.fromkeys(key[:2], ""))
+        plan.edges.clear()
+        plan.pairs.clear()
+
+
 def _what(edge: Edge) -> str:
     return f"edge {edge.source!r} to {edge.target!r}"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names
-from graphret.stores.neo4j import calls
+from graphret.stores.neo4j import calls, writes
 from graphret.stores.neo4j.base import BLOCK, Connected
 from graphret.stores.neo4j.failures import require_version, sending, translated
 from graphret.stores.neo4j.layout import Layout
@@ -109,6 +109,13 @@ class Neo4jStore(Connected):
         """
         calls.refuse_on_view(self._scope, "upsert")
         self._write(calls.upsert(self.options, self._layout(), nodes, edges))
+
+    def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Raise what `upsert` would of nodes and edges that can be told of each alone, and write nothing.
+
+        They are taken one by one, the last that was taken is the one that is refused.
+        """
+        writes.check(self._layout(), nodes, edges, self.options.nested)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""

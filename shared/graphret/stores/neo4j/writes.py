@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,24 @@ def prepared(
     for (relation, *_), row in distinct.items():
         change.edges[relation].append(row)
     return change
+
+
+def check(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> None:
+    """Check nodes and edges one by one, as `prepared` does, and keep nothing of them."""
+    require_writable(layout)
+    for node in nodes:
+        require_id(node.id, "node")
+        _require_text(_node_row(layout, node, nested), f"node {node.id!r}")
+    for edge in edges:
+        _require_text(_edge_row(layout, edge, nested), f"edge {edge.source!r} to {edge.target!r}")
+
+
+def _require_text(row: Any, what: str) -> None:
+    """Raise an `InvalidInput` if a row holds text that cannot be sent."""
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{what}: a text holds half of a surrogate pair, which Neo4j cannot hold") from error
 
 
 def require_writable(layout: Layout) -> None:
