@@ -128,6 +128,52 @@ def test_spots_by_label_and_condition(linker: Linker) -> None:
     assert [one.ids for one in linker.spot(question, where={"year": 2002})] == [("solaris02",)]
 
 
+@pytest.mark.parametrize(
+    ("question", "best", "others"),
+    [
+        ("who wrote C++", ["C++"], ["C", "C#"]),
+        ("who wrote c++?", ["C++"], ["C", "C#"]),
+        ("who wrote C#", ["C#"], ["C", "C++"]),
+        ("who wrote C", ["C"], ["C#", "C++"]),
+        ("is .NET better", [".NET"], ["NET"]),
+        ("who saw KISMET then", ["KISMET"], ["Kismet"]),
+        ("who saw kismet then", ["KISMET", "Kismet"], []),
+        ("songs of Beyonce", ["Beyonce"], ["Beyoncé"]),
+    ],
+)
+def test_of_names_that_normalise_alike_the_one_that_stands_there_scores_highest(
+    question: str, best: list[str], others: list[str]
+) -> None:
+    called = ["C", "C++", "C#", "NET", ".NET", "Kismet", "KISMET", "Beyoncé", "Beyonce"]
+    linker = Linker.build([Node(name, ("N",), name) for name in called])
+    (spotted,) = linker.spot(question)
+    assert spotted.ids == (*best, *sorted(others))
+    assert spotted.score == spotted.scores[0]
+    assert [score / spotted.score for score in spotted.scores] == pytest.approx(
+        [1.0] * len(best) + [0.99] * len(others)
+    )
+
+
+def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
+    bob = Node("1", ("P",), "Bob", properties={"synonyms": ["Robert Miller"], "aliases": ["Nobody Else"]})
+    for linker in (
+        Linker.of_store(MemoryStore.of([bob]), aliases="synonyms"),
+        Linker.build([bob], aliases="synonyms", encoder=encoder).view({}),
+    ):
+        assert linker.aliases == "synonyms"
+        assert [(one.id, one.how) for one in linker.link("robert miller")] == [("1", "alias")]
+        assert [one.how for one in linker.link("Miller", tau=0)] == ["similar"]
+        assert [one.ids for one in linker.spot("did Robert Miller sing")] == [("1",)]
+        assert linker.spot("did Nobody Else sing") == []
+        linker.upsert([Node("2", ("P",), "Ann", properties={"synonyms": "Anna Lee"})])
+        assert [one.ids for one in linker.spot("did Robert Miller meet Anna Lee")] == [("1",), ("2",)]
+        linker.delete(["1"])
+        assert linker.spot("did Robert Miller sing") == []
+        assert "1" not in [one.id for one in linker.link("Robert Miller")]
+    with pytest.raises(InvalidInput, match="aliases"):
+        Linker.build([bob], aliases="")
+
+
 @pytest.mark.parametrize("asked_before", [False, True])
 def test_it_stays_in_step_with_changes(encoder: Any, asked_before: bool) -> None:
     linker = Linker.build(NODES, encoder=encoder, documents=NodeText())

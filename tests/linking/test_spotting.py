@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphret.linking import NameBook, Spot
 from graphret.linking.names import variants
@@ -106,6 +109,29 @@ def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
     book = NameBook((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
     assert ids(spot('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
     assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:
+    telling, small = ["fig", "kiwi", "lime", "plum"], ["the", "of"]
+    some = st.lists(st.sampled_from([*telling, *small]), min_size=1, max_size=4)
+    names = data.draw(st.lists(some.filter(lambda run: any(w in telling for w in run)).map(" ".join), max_size=8))
+    run = data.draw(st.lists(st.sampled_from([*telling, *small, "eat"]), max_size=10))
+    question = " ".join(run)
+
+    def length(name: str) -> tuple[int, int]:
+        return sum(word in telling for word in name.split()), len(name.split())
+
+    found = spot(question, NameBook((name, name, None) for name in names))
+    for one, other in itertools.pairwise(found):
+        assert one.end < other.start
+    for name in names:
+        for first in range(len(run)):
+            if run[first : first + len(name.split())] == name.split():
+                start = len(" ".join([*run[:first], ""]))
+                beside = [one for one in found if one.start < start + len(name) and start < one.end]
+                assert max(length(one.text) for one in beside) >= length(name)
 
 
 def test_spots_stand_where_the_question_says_them(book: NameBook) -> None:

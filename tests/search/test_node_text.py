@@ -110,14 +110,22 @@ def test_one_field_and_names_alone() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [NodeText(), NodeText.names(), NodeText.documents(["year"], relations=["r"], direction="out"), NodeText(only=())],
+    [
+        NodeText(),
+        NodeText.names(),
+        NodeText.documents(["year"], relations=["r"], direction="out"),
+        NodeText(only=()),
+        NodeText.names("synonyms"),
+    ],
 )
 def test_settings_survive_saving(text: NodeText) -> None:
     assert NodeText.from_dict(text.to_dict()) == text
     assert "neighbors" not in NodeText().to_dict()
 
 
-@pytest.mark.parametrize("settings", [{"properties": "year"}, {"relations": "r"}, {"neighbors": -1}, {"only": "body"}])
+@pytest.mark.parametrize(
+    "settings", [{"properties": "year"}, {"relations": "r"}, {"neighbors": -1}, {"only": "body"}, {"aliases": ""}]
+)
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(settings))):
         NodeText(**settings)

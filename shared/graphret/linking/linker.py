@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.linking.names import ALIAS, OWN, NameBook, variants
+from graphret.linking.names import ALIAS, OWN, NameBook, variants_of
 from graphret.linking.similarity import NameSimilarity
 from graphret.linking.spotting import Spot, spot
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
-from graphret.search.fields import NodeText
+from graphret.search.fields import ALIASES, NodeText
 from graphret.search.index import ArrayIndex, require_k, require_queries, table_of, top_k
 from graphret.search.neighborhood import NodeSource
 from graphret.text import words
@@ -84,7 +84,7 @@ class Linker:
     Parameters
     ----------
     names
-        An index over names, ``NodeText.names()``.
+        An index over names, ``NodeText.names()``; aliases are read from the property that its text reads them from.
     dense
         The same by embedding.
     documents
@@ -124,6 +124,7 @@ class Linker:
         *,
         encoder: Any = None,
         documents: NodeText | None = None,
+        aliases: str = ALIASES,
         **settings: Any,
     ) -> Linker:
         """Make a linker of nodes.
@@ -134,13 +135,16 @@ class Linker:
             Embeds names, and documents where they are asked for; `None` does without.
         documents
             How nodes become the documents of ``mode="doc"``; without it that mode is refused.
+        aliases
+            The property that holds what else a node is called, a name or a list of names.
         settings
             `alpha` and `rules`.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         model = as_encoder(encoder)
-        lexical = BM25Index.build(table, text=NodeText.names())
-        dense = None if model is None else DenseIndex.build(table, model, text=NodeText.names())
+        text = NodeText.names(aliases)
+        lexical = BM25Index.build(table, text=text)
+        dense = None if model is None else DenseIndex.build(table, model, text=text)
         whole: ArrayIndex | None = None
         if documents is not None:
             whole = (
@@ -181,12 +185,17 @@ class Linker:
         return self.table.restriction
 
     @property
+    def aliases(self) -> str:
+        """The property that holds what else a node is called."""
+        return self.names.text.aliases
+
+    @property
     def book(self) -> NameBook:
         """The names of the nodes."""
         if not self._book:
             table = self.table
-            aliases = (properties.get("aliases") for properties in table.properties)
-            self._book.append(NameBook(zip(table.ids, table.names, aliases, strict=True)))
+            aliases = (properties.get(self.aliases) for properties in table.properties)
+            self._book.append(NameBook(zip(table.ids, table.names, aliases, strict=True), aliases=self.aliases))
         return self._book[0]
 
     # -- linking
@@ -270,7 +279,7 @@ class Linker:
         scores = SIMILAR * self._likeness(mention, nodes, positions)
         hows = ["similar"] * len(nodes)
         for i in np.flatnonzero(np.isin(positions, called)).tolist():
-            scores[i], hows[i] = _called(mention, nodes[i])
+            scores[i], hows[i] = _called(mention, nodes[i], self.aliases)
         return _kept(nodes, scores, hows, rule)
 
     def _likeness(self, mention: str, nodes: Sequence[Node], positions: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -302,7 +311,12 @@ class Linker:
         def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(state.table.ids.take(state._positions(ids, mask)))
 
-        return spot(question, state.book, None if mask is None else keep)
+        def forms(ids: tuple[str, ...]) -> list[list[str]]:
+            found = state.table.find(ids)
+            nodes = iter(state.table.at(found[found >= 0]))  # the book may know of later ones
+            return [[form for _, form in variants_of(next(nodes), state.aliases)] if i >= 0 else [] for i in found]
+
+        return spot(question, state.book, None if mask is None else keep, forms)
 
     def _positions(self, ids: Sequence[str], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         found = self.table.find(ids)
@@ -367,12 +381,12 @@ def _there(table: NodeTable, ids: Sequence[str]) -> NDArray[np.int64]:
     return found[found >= 0]
 
 
-def _called(mention: str, node: Node) -> tuple[float, str]:
+def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     """The score of a node that bears a name, and how."""
     if node.name.strip() == mention.strip():
         return EXACT, "exact"
     said = words(mention)
-    kinds = [kind for kind, variant in variants(node.name, node.properties.get("aliases")) if words(variant) == said]
+    kinds = [kind for kind, variant in variants_of(node, aliases) if words(variant) == said]
     if OWN in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"

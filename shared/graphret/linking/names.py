@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.gazetteer import Gazetteer, Match
+from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
 
@@ -24,13 +25,26 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
             yield SHORT, short[0]
 
 
+def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
+    """Go through what a node is called that has its aliases in a property; see `variants`."""
+    return variants(node.name, node.properties.get(aliases))
+
+
 class NameBook:
     """The names, aliases and short names of nodes, normalised; changed in place, in time linear in the change.
 
     A million names take about 0.25 GB. Several threads may read and change it at once.
+
+    Parameters
+    ----------
+    called
+        The id, the name and the aliases of each node.
+    aliases
+        The property in which the nodes of a later change have theirs.
     """
 
-    def __init__(self, called: Iterable[tuple[str, str, Any]] = ()) -> None:
+    def __init__(self, called: Iterable[tuple[str, str, Any]] = (), *, aliases: str = ALIASES) -> None:
+        self._aliases = aliases
         self._gazetteer = Gazetteer()
         self._bearers: dict[int, str | set[str]] = {}  # most names have one bearer
         self._lock = threading.Lock()
@@ -60,8 +74,8 @@ class NameBook:
 
     def staged(self, old: Collection[Node], new: Collection[Node]) -> Callable[[], None]:
         """Return what takes nodes away and adds others, in that order."""
-        gone = [(variant, node.id) for node in old for _, variant in _called(node)]
-        fresh = [(variant, node.id) for node in new for _, variant in _called(node)]
+        gone = [(variant, node.id) for node in old for _, variant in variants_of(node, self._aliases)]
+        fresh = [(variant, node.id) for node in new for _, variant in variants_of(node, self._aliases)]
 
         def apply() -> None:
             with self._lock:
@@ -97,7 +111,3 @@ class NameBook:
         if held in (node_id, set()):
             del self._bearers[position]
             self._gazetteer.discard(name)
-
-
-def _called(node: Node) -> Iterator[tuple[str, str]]:
-    return variants(node.name, node.properties.get("aliases"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.linking.names import variants
+from graphret.linking.names import variants_of
 from graphret.search.bm25 import BM25Index
 from graphret.types import Node
 
@@ -20,6 +20,7 @@ class NameSimilarity:
 
     def __init__(self, names: BM25Index) -> None:
         self._analyzer = names.analyzer
+        self._aliases = names.text.aliases
         self._idf = names.idf
         self._positions = names.counts.vocabulary
         self._unseen = float(np.log1p((len(names.table) + 0.5) / 0.5))
@@ -28,10 +29,7 @@ class NameSimilarity:
         """Return the likeness of a mention to each of some nodes, ``(n,)``."""
         said = self._weighed(mention)
         total = sum(said.values())
-        values = [
-            max(self._dice(said, total, name) for _, name in variants(node.name, node.properties.get("aliases")))
-            for node in nodes
-        ]
+        values = [max(self._dice(said, total, name) for _, name in variants_of(node, self._aliases)) for node in nodes]
         return np.asarray(values, dtype=np.float32)
 
     def _dice(self, said: dict[str, float], total: float, name: str) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import NameBook
-from graphret.text import Token, tokenize
+from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
 GUARDED_WORDS = 2
 #: The score of an everyday word that is spotted for want of anything else.
 DOUBTFUL = 0.5
+#: Times the score, where a name stands in the question in the form that another node has.
+OTHER_FORM = 0.99
 
 _MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
 
@@ -29,9 +31,12 @@ class Spot:
     text
         What the question says there.
     ids
-        The nodes that bear the name, in order.
+        The nodes that bear the name: those first that are called just as it stands there, then by id.
     score
         1, or `DOUBTFUL` for an everyday word that nothing in the question's form marks as a name.
+    scores
+        That of each node: less than `score` for one whose name differs in case, accents or punctuation from what stands
+        there, if another node's does not ("C" and "C#" where "C++" is said).
     """
 
     start: int
@@ -39,6 +44,7 @@ class Spot:
     text: str
     ids: tuple[str, ...]
     score: float = 1.0
+    scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +62,30 @@ class _Found:
         return self.last - self.first
 
 
-def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None) -> list[Spot]:
+def spot(
+    question: str,
+    book: NameBook,
+    keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
+    forms: Callable[[tuple[str, ...]], Sequence[Iterable[str]]] | None = None,
+) -> list[Spot]:
     """Return the known names in a question, from left to right, none overlapping.
 
-    Of names that overlap that of most words counts, function words aside, and what stands in quotes or square brackets
-    before all others. A name of
-    one or two everyday words ("it", "the one", "love") counts where it is so marked or written in capitals that are no
-    matter of style; and else, with less score, only where nothing but everyday words is found: then common words
-    ("love") rather than such as hold a sentence together ("it").
+    Of names that overlap what stands in quotes or square brackets is chosen before all others, and then the longest,
+    counted in words that are no function words; of those of as many, one that does not begin with a small letter before
+    a word in capitals ("Killer Joe" rather than "the Killer"), then that of most words, then the first. So no name is
+    chosen beside a longer one in which it lies.
+
+    A name of one or two everyday words ("it", "the one", "love") counts where it is so marked or written in capitals
+    that are no matter of style; and else, with less score, only where nothing but everyday words is found: then common
+    words ("love") rather than such as hold a sentence together ("it").
 
     Parameters
     ----------
     keep
         Which of the nodes that bear a name count; a name whose bearers do not is passed over.
+    forms
+        What each of several nodes that bear a name is called, so that names are told apart that differ in case, accents
+        or punctuation alone.
     """
     tokens = tokenize(question)
     run = [word for word, _, _ in tokens]
@@ -100,11 +117,41 @@ def spot(question: str, book: NameBook, keep: Callable[[tuple[str, ...]], tuple[
     if not sure:
         chosen, score = _longest(doubtful["common"]) or _last(doubtful["function"]), DOUBTFUL
     return [
-        Spot(start, end, question[start:end], ids, score)
+        _spotted(question, start, end, ids, score, forms)
         for one in _apart(chosen)
         for start, end in [(tokens[one.first][1], tokens[one.last - 1][2])]
         if (ids := book.bearers_at(one.name) if one.ids is None else one.ids)
     ]
+
+
+def _spotted(
+    question: str,
+    start: int,
+    end: int,
+    ids: tuple[str, ...],
+    score: float,
+    forms: Callable[[tuple[str, ...]], Sequence[Iterable[str]]] | None,
+) -> Spot:
+    """A name with its bearers, those first of whose forms most stands there."""
+    scores = [score] * len(ids)
+    if forms is not None and len(ids) > 1:
+        fits = ([_stands(form, question, start, end) for form in own] for own in forms(ids))
+        standing = [max(one, default=(0, False)) for one in fits]
+        best = max(standing)
+        scores = [score if one == best else score * OTHER_FORM for one in standing]
+        order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
+        ids, scores = tuple(ids[i] for i in order), [scores[i] for i in order]
+    return Spot(start, end, question[start:end], ids, score, tuple(scores))
+
+
+def _stands(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
+    """How much of a question a name takes up around a place, 0 where it does not stand there, and if case fits too."""
+    read = tokenize(form)
+    if [word for word, _, _ in read] != words(question[start:end]):
+        return 0, False
+    at = start - read[0][1]
+    said = question[at : at + len(form)] if at >= 0 else ""
+    return (len(form), said == form) if said.lower() == form.lower() else (0, False)
 
 
 def _span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:

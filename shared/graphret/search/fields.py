@@ -18,8 +18,9 @@ FieldText: TypeAlias = str | list[str]
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 2.0, "rows": 2.0}
 #: The field that holds the names of a node's neighbours.
 NEIGHBORS = "neighbors"
+#: The property that holds what else a node is called, unless another is named.
+ALIASES = "aliases"
 _OWN = frozenset(("title", "body", NEIGHBORS))
-_ALSO_PROPERTIES = frozenset(("aliases", "section"))
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class NodeText:
         Which edges lead to neighbours: only these relations, and ``out``, ``in`` or ``both`` seen from the node.
     only
         Keep only these fields; `None` keeps all.
+    aliases
+        The property that holds what else a node is called, for the field ``aliases``.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
@@ -55,18 +58,21 @@ class NodeText:
     relations: tuple[str, ...] | None = None
     direction: str = "both"
     only: tuple[str, ...] | None = None
+    aliases: str = ALIASES
 
     def __post_init__(self) -> None:
         for what in ("properties", "relations", "only"):
             if isinstance(getattr(self, what), str):
                 raise InvalidInput(f"{what}: a tuple of names is expected, not the string {getattr(self, what)!r}")
+        if not isinstance(self.aliases, str) or not self.aliases:
+            raise InvalidInput(f"aliases: the name of a property is expected, not {self.aliases!r}")
         if isinstance(self.neighbors, bool) or not isinstance(self.neighbors, int) or self.neighbors < 0:
             raise InvalidInput(f"neighbors: a whole number of at least 0 is expected, not {self.neighbors!r}")
 
     @classmethod
-    def names(cls) -> NodeText:
-        """Names alone: the name and the aliases for lexical search, the name for encoders."""
-        return cls(weights={}, only=("title", "aliases"))
+    def names(cls, aliases: str = ALIASES) -> NodeText:
+        """Names alone: the name and the aliases, from a property, for lexical search, the name for encoders."""
+        return cls(weights={}, only=("title", "aliases"), aliases=aliases)
 
     @classmethod
     def documents(
@@ -114,7 +120,7 @@ class NodeText:
         self._require_no_neighbors()
         properties = node.properties
         fields: dict[str, FieldText] = {"title": node.name}
-        aliases = properties.get("aliases")
+        aliases = properties.get(self.aliases)
         if aliases:
             fields["aliases"] = _flat(aliases)
         if "table_rows" in properties:
@@ -126,7 +132,7 @@ class NodeText:
             fields["rows"] = [_flat(row) for row in properties["table_rows"]]
         else:
             fields["body"] = node.text
-        own = _OWN.union(fields) - _ALSO_PROPERTIES
+        own = _OWN.union(fields) - {"section", *([ALIASES] if self.aliases == ALIASES else [])}  # these are properties
         for name in self.properties:
             fields[PROPERTIES + name if name in own else name] = _flat(properties.get(name))
         return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
@@ -170,7 +176,9 @@ class NodeText:
         if self.neighbors:
             relations = None if self.relations is None else list(self.relations)
             made |= {"neighbors": self.neighbors, "relations": relations, "direction": self.direction}
-        return made if self.only is None else made | {"only": list(self.only)}
+        if self.only is not None:
+            made["only"] = list(self.only)
+        return made if self.aliases == ALIASES else made | {"aliases": self.aliases}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> NodeText:

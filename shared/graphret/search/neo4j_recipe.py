@@ -15,7 +15,7 @@ from graphret.search.fields import NodeText
 from graphret.stores.neo4j.names import quote
 
 _PREFIX = "graphret_reads "
-_SETTINGS = ("properties", "neighbors", "relations", "direction", "only")
+_SETTINGS = ("properties", "neighbors", "relations", "direction", "only", "aliases")
 
 
 def recipe(text: NodeText) -> str:
