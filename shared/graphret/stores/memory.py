@@ -49,6 +49,10 @@ class MemoryStore(Following):
 
     Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the
     graph and reads none of them but for the rows that it touches: give it batches.
+
+    Weights are kept in single precision (about seven digits): one is rounded when it is written, so that `limit` may
+    rank two edges as equal that differ beyond, and one of 3.4e38 or more is refused. A tuple among properties comes
+    back as a list; all else as it was.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import Any
 
 from graphret.types import Edge, Node
@@ -25,6 +26,7 @@ VALUES: dict[str, Any] = {
     "text": "plain",
     "empty text": "",
     "quotes": "'\"`\\'",
+    "white space": " \t two\u00a0 \n",
     "lines": "one\ntwo\r\n\tthree",
     "unicode": "Ångström 東京 🎬 \u202e",
     "null character's name": "\\u0000 \\x00",
@@ -36,6 +38,8 @@ VALUES: dict[str, Any] = {
     "whole float": 3.0,
     "zero": 0.0,
     "small float": 5e-324,
+    "large float": -1.7976931348623157e308,
+    "float of many digits": 0.12345678901234568,
     "true": True,
     "false": False,
     "texts": ["a", "", "ü"],
@@ -55,6 +59,24 @@ def _deep(levels: int) -> list[Any]:
 
 _CYCLE: dict[str, Any] = {}
 _CYCLE["itself"] = _CYCLE
+
+#: Weights that single precision holds exactly; the last digit tells the first two apart.
+WEIGHTS: list[float] = [
+    struct.unpack("f", struct.pack("f", weight))[0]
+    for weight in (0.123456789, 0.12345678, 1 / 3, -0.001, 16777215.0, 1e-30, 0.0, -2.5)
+]
+
+#: Texts that a careless store trims, joins or normalises.
+TEXTS = [
+    "  led and trailed  ",
+    "\n",
+    "line\nbreak\r\n",
+    "\ttab\t",
+    "\u00a0no break\u00a0",
+    "\ufeffmark",
+    "e\u0301 \u00e9",
+    " ",
+]
 
 #: Properties that no store takes.
 NO_JSON: dict[str, Any] = {

@@ -23,7 +23,7 @@ from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTime
 from graphret.search import BM25Index
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.cutting import delete_edges
-from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NO_JSON, NODES, VALUES, random_graph
+from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NO_JSON, NODES, TEXTS, VALUES, WEIGHTS, random_graph
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
@@ -169,6 +169,32 @@ class GraphStoreSuite:
         assert found.properties == node.properties  # equality of nodes leaves nothing out; bool and int do differ
         assert type(found.properties["value"]) is type(VALUES[name])
         assert store.neighbors(["n"])[0].properties["value"] == VALUES[name]
+
+    def test_weights_come_back_exactly(self, store: GraphStore) -> None:
+        """What single precision holds, at least; of two that differ in the last digit the heavier comes first."""
+        nodes = [Node("hub"), Node("pair"), *(Node(f"n{i}") for i in range(len(WEIGHTS)))]
+        edges = [Edge("hub", "R", f"n{i}", weight) for i, weight in enumerate(WEIGHTS)]
+        store.upsert(nodes, edges)
+        assert [edge.weight for edge in all_edges(store)] == WEIGHTS
+        assert [edge.weight for edge in store.neighbors(["hub"])] == WEIGHTS
+        for two in (WEIGHTS[:2], WEIGHTS[1::-1]):
+            pair = [Edge("pair", "R", f"n{i}", weight) for i, weight in enumerate(two)]
+            store.upsert(edges=pair)
+            assert store.neighbors(["pair"], limit=1) == [pair[two.index(max(two))]]
+
+    def test_texts_come_back_to_the_letter(self, store: GraphStore) -> None:
+        """As ids, names, texts and values, by every way of reading."""
+        nodes = [
+            Node(f"{text}{i}{text}", ("Thing",), text, text, {"value": text, "list": [text]})
+            for i, text in enumerate(TEXTS)
+        ]
+        edges = [Edge(nodes[i - 1].id, "NEXT", node.id, 1.0, {"value": node.text}) for i, node in enumerate(nodes)]
+        store.upsert(nodes, edges)
+        assert store.get([node.id for node in nodes]) == nodes
+        assert all_nodes(store) == sorted(nodes, key=lambda node: node.id)
+        assert all_edges(store) == sorted(edges, key=edge_key)
+        assert store.neighbors([nodes[0].id], direction="in") == [edges[0]]
+        assert [n.name for n in all_nodes(store, where={"name": TEXTS[0]})] == [TEXTS[0]]
 
     def test_null_is_kept_and_is_no_value(self, store: GraphStore) -> None:
         """A condition takes it for absent, and a schema does not see it."""
