@@ -76,6 +76,7 @@ class PropertyGraphStoreAdapter(Following):
 
     What LlamaIndex's model has no place for (several labels, a name that is not the id, a name beside a text, weights,
     and edges that differ in their rows alone) is kept as one JSON property, ``graphret``, of the node or relation.
+    Weights are doubles there, but `limit` compares them in single precision, and one of 3.4e38 or more is refused.
 
     A `PropertyGraphStore` answers only for all nodes or for given ones, so that `schema`, `count`, `nodes` and `edges`
     read the whole graph, and conditions are applied to what was read. A `SimplePropertyGraphStore` is read and written

@@ -45,7 +45,7 @@ def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
         except (TypeError, OverflowError):
             finite = False
         if not finite:
-            raise InvalidInput(f"{where}: the weight must be a finite number, not {edge.weight!r}")
+            raise InvalidInput(f"{where}: the weight must be a finite number below 3.4e38, not {edge.weight!r}")
         if not isinstance(edge.properties, Mapping):
             raise InvalidInput(f"{where}: the properties must be a mapping")
         require_parts(edge.properties, where)
@@ -81,7 +81,7 @@ def require_properties(properties: Any, what: str) -> None:
         if not isinstance(name, str):
             raise InvalidInput(f"{what}: the name of a property must be a string, not {name!r}")
         if type(value) not in _SIMPLE and (problem := _problem(value, DEEPEST)) is not None:
-            raise InvalidInput(f"{what}: property {name!r}: {problem}")
+            raise InvalidInput(f"{what}: the property {name!r}: {problem}")
 
 
 #: So many levels of maps and lists in each other are kept by every store.

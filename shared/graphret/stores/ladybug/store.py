@@ -45,8 +45,8 @@ class LadybugStore(Reader, Following):
     Two properties of one label that differ by case alone are refused by name, unless `nested` is ``json``.
 
     A column has one type. Integers go into a column of doubles, and a column of integers becomes one of doubles, where
-    all are exact; they are then read as floats. To a query and in a condition `None` is as absent; that it is there is
-    said in the column ``_nulls``.
+    all are exact; they are then read as floats. Weights are doubles, tuples come back as lists. To a query and in a
+    condition `None` is as absent; that it is there is said in the column ``_nulls``.
 
     Readers work beside each other and beside a writer, but for the moments in which it changes a table or copies many
     rows. One store, of one process, may have a database open for writing.

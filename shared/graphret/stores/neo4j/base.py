@@ -24,6 +24,9 @@ BLOCK = 5_000
 class Connected(ABC):
     """A store in a Neo4j database.
 
+    Weights are doubles, and one that is an integer is read as a float. Integers of properties have 64 bits, a
+    larger one is refused, and tuples come back as lists.
+
     Parameters
     ----------
     uri
