@@ -11,7 +11,7 @@ from ark_graphs import lines_of
 from scripted_parts import FILMS, explored
 
 from graphret.ark import ArkSettings, Toolbox, system_prompt
-from graphret.ark.closest import closest_names
+from graphret.ark.closest import closest_names, no_such_name
 from graphret.search import BM25Index
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
@@ -138,4 +138,23 @@ def test_the_scripted_explorer_follows_relations_named_like_labels() -> None:
 
 
 def test_a_name_that_is_too_long_to_be_copied_is_not_suggested() -> None:
-    assert closest_names("nn", ["n" * 300, "m"]) == ["m"]
+    assert closest_names("n" * 150, ["n" * 300, "n" * 140]) == ("n" * 140,)
+    assert '"' + "n" * 300 not in no_such_name("relation", ["other"], ["n" * 300, "m"])
+
+
+def test_suggestions_are_what_the_node_has_before_anything_else() -> None:
+    nodes = [Node(f"n{i}", (f"Type{i}",), f"n{i}") for i in range(30)]
+    edges = [Edge(f"n{i}", f"rel_{i}", f"n{i + 1}") for i in range(29)]
+    store = MemoryStore.of(nodes, edges)
+    toolbox = Toolbox(store, BM25Index.of_store(store))
+
+    def refused(**asked: list[str]) -> str:
+        return str(json.loads(toolbox.explore_neighborhood("n1", **asked).text)["error"])
+
+    assert 'The node has "Type0", "Type2".' in refused(node_types=["Person"])
+    assert "Closest" not in refused(node_types=["Person"])
+    assert 'Closest: "rel_5", "rel_0", "rel_1".' in refused(relation_types=["rel5"])
+    assert 'Closest: "rel_0", "rel_1".' in refused(relation_types=["relation"])
+    alone = MemoryStore.of([Node("a", ("M",), "a"), *nodes], edges)
+    apart = Toolbox(alone, BM25Index.of_store(alone)).explore_neighborhood("a", relation_types=["acted"])
+    assert 'There are "rel_0", "rel_1", "rel_10"' in json.loads(apart.text)["error"]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from graphret.ark.matching import matching
 from graphret.ark.observation import quoted
-from graphret.cypher.suggestions import nearest
+from graphret.cypher.suggestions import nearest, plainly
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, words
@@ -39,7 +39,7 @@ def closest_nodes(store: GraphStore, index: TextIndex, wrong: str) -> list[Node]
 
 
 def closest_names(wrong: str, valid: Collection[str]) -> Sequence[str]:
-    """Return the valid names most like one that is none: as a whole, or else in a word; the first ones by name if none.
+    """Return the valid names most like one that is none: as a whole, or else in a word; none if none is alike.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def closest_names(wrong: str, valid: Collection[str]) -> Sequence[str]:
     alike = [
         name for word in words(asked.replace("_", " ")) for one in nearest(word, by_word, 1) for name in by_word[one]
     ]
-    return nearest(asked, valid) or list(dict.fromkeys(alike))[:_SHOWN] or sorted(valid)[: 2 * _SHOWN]
+    return nearest(asked, valid) or list(dict.fromkeys(alike))[:_SHOWN]
 
 
 def no_such_node(wrong: str, close: Sequence[Node]) -> str:
@@ -73,12 +73,38 @@ def no_such_node(wrong: str, close: Sequence[Node]) -> str:
     )
 
 
-def no_such_name(kind: str, wrong: Sequence[str], valid: Collection[str]) -> str:
-    """Return the instruction that answers unknown types or relations; `kind` is ``node type`` or ``relation``."""
+def no_such_name(kind: str, wrong: Sequence[str], valid: Collection[str], own: Sequence[str] = ()) -> str:
+    """Return the instruction that answers unknown types or relations.
+
+    Parameters
+    ----------
+    kind
+        ``node type`` or ``relation``.
+    wrong, valid
+        Those asked for that do not exist, and all that do.
+    own
+        Those around the node explored, the most frequent first: they are suggested before others, and named where
+        nothing is alike.
+    """
     if not valid:
         return f"This graph has no {kind}s. Call again without them."
-    said = []
+    there = [name for name in own or sorted(valid) if len(name) <= _LONGEST][: 2 * _SHOWN]
+    said, unlike = [], False
     for name in wrong[:3]:
-        close = ", ".join(quoted(one, _LONGEST) for one in closest_names(name, valid))
-        said.append(f"There is no {kind} {quoted(name)}." + (f" Closest: {close}." if close else ""))
+        close = _suggested(name, valid, own)
+        said.append(f"There is no {kind} {quoted(name)}." + (f" Closest: {_listed(close)}." if close else ""))
+        unlike = unlike or not close
+    if unlike and there:
+        said.append(f"The node has {_listed(there)}." if own else f"There are {_listed(there)}.")
     return " ".join(said) + " Copy names exactly as the tools show them."
+
+
+def _suggested(wrong: str, valid: Collection[str], own: Sequence[str]) -> list[str]:
+    """The name that is only spelt otherwise, and then those around the node explored that are alike, or any."""
+    close = closest_names(wrong, valid)
+    spelt = [name for name in close if plainly(name) == plainly(wrong[:_LONGEST])]
+    return list(dict.fromkeys([*spelt, *closest_names(wrong, own)]))[:_SHOWN] or list(close)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quoted(one, _LONGEST) for one in names)

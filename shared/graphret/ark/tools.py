@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -189,7 +190,7 @@ class Toolbox:
         labels = self._labels(given.names("node_types"))
         relations = self._relations(given.names("relation_types"))
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
-        doubts = [self._doubt(_TYPE, labels or ()), self._doubt(_RELATION, list(relations or ()))]
+        doubts = [self._doubt(_TYPE, labels or (), node.id), self._doubt(_RELATION, list(relations or ()), node.id)]
         asked = Asked(node.id, query, None if labels is None else frozenset(labels), relations, k)
         found = self._look(asked)
         if not found.total and any(doubts):
@@ -249,15 +250,25 @@ class Toolbox:
             made[relation] = direction if made.get(relation, direction) == direction else "both"
         return made
 
-    def _doubt(self, kind: str, names: Sequence[str]) -> str:
+    def _doubt(self, kind: str, names: Sequence[str], node: str) -> str:
         """Refuse names that the graph does not have; of those that only a sample of it lacks, say so if need be."""
         if all(name in self._names(kind)[0] for name in names):
             return ""
         known, all_known = self._names(kind, anew=True)
         wrong = [name for name in names if name not in known]
-        if wrong and all_known:
-            raise Unclear(no_such_name(kind, wrong, known))
-        return no_such_name(kind, wrong, known) if wrong else ""
+        if not wrong:
+            return ""
+        said = no_such_name(kind, wrong, known, self._around(kind, node))
+        if all_known:
+            raise Unclear(said)
+        return said
+
+    def _around(self, kind: str, node: str) -> list[str]:
+        """The types or relations of a node's neighbours, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for (relation, _, label), n in self._look(Asked(node, None, None, None, 1)).counts.items():
+            counts[label if kind == _TYPE else relation] += n
+        return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name]
 
     def _names(self, kind: str, *, anew: bool = False) -> tuple[Collection[str], bool]:
         """Return the types or the relations of the graph, and whether these are all; read once unless `anew`."""

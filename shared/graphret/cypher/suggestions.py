@@ -14,12 +14,12 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     Names that differ in case, spaces, underscores or accents only come before all others, then those of which one holds
     the other, then by the share of equal characters; ties break by name.
     """
-    wanted = _plain(name)
+    wanted = plainly(name)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     scored = []
     for candidate in set(valid):
-        plain = _plain(candidate)
+        plain = plainly(candidate)
         if plain == wanted:
             scored.append((-3.0, candidate))
             continue
@@ -37,5 +37,6 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     return tuple(candidate for _, candidate in sorted(scored)[:limit])
 
 
-def _plain(name: str) -> str:
+def plainly(name: str) -> str:
+    """Return a name without case, accents, spaces and underscores."""
     return normalize_name(name).replace(" ", "").replace("_", "")
