@@ -24,6 +24,7 @@ from graphret.ark.session import Outcome
 from graphret.ark.tools import THREADS
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Reply, ToolCall
+from graphret.llm.failing import watch_attempts
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -265,6 +266,7 @@ class Agent:
     def _asking(self, session: ArkSession, live: Live) -> Iterator[float]:
         """End the agent where its model fails or the run's time is up."""
         started = live.board.seconds
+        watch_attempts()
         try:
             yield started
         except (TimeoutError, ModelError) as error:

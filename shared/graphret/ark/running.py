@@ -19,6 +19,7 @@ from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.tools import THREADS, Toolbox
 from graphret.errors import GraphretError, InvalidInput, ModelError, StoreError
 from graphret.llm.chat import ChatModel, Reply, ToolCall
+from graphret.llm.failing import watch_attempts
 from graphret.llm.running import in_thread
 
 _log = logging.getLogger(__name__)
@@ -119,6 +120,7 @@ class Agents:
 
     async def _step(self, session: ArkSession, model: ChatModel, temperature: float | None) -> None:
         started = self.board.seconds
+        watch_attempts()
         try:
             asking = ask_apart if self.blocking else ask
             reply = await asking(model, session, self.toolbox, temperature, self.board)

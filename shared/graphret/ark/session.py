@@ -14,7 +14,7 @@ from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, Reply, ToolCall
-from graphret.llm.failing import usage_of
+from graphret.llm.failing import last_attempt, usage_of
 
 #: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
 #: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.
@@ -155,6 +155,8 @@ class ArkSession:
         self._require_answered()
         late = isinstance(error, TimeoutError)
         said = _encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
+        if (late or isinstance(error, str)) and (failure := last_attempt()):
+            said = f"{said}; {_encodable(failure)}"
         usage = usage_of(error)
         self.steps.append(
             StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, error=said)
