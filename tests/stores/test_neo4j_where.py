@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Values that lie near each other: of other types, at the ends of 64 bits, where floating-point numbers thin out.
 SCALARS: list[Any] = [
-    *(0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0.0, 1.0, 0.5, -1.5, 1e16, 9.3e18, 1e300),
+    *(0, -0.0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0.0, 1.0, 0.5, -1.5, 1e16, 9.3e18, 1e300),
     *(
         True,
         False,
@@ -35,6 +35,10 @@ SCALARS: list[Any] = [
         "e\u0301",
         "\ue000",
         "\U0001f3ac",
+        "a\ue000",
+        "a\U0001f3ac",
+        "a\U0001f3ac\uff5e",
+        "a\ud7ff",
         "it's",
         '"',
         "\\u0041",
@@ -156,6 +160,13 @@ def typed(properties: Mapping[str, Any]) -> list[str]:
 @settings(max_examples=6, phases=[Phase.generate], suppress_health_check=[HealthCheck.large_base_example])
 @given(asked=st.lists(conditions, min_size=60, max_size=60))
 def test_conditions_mean_what_they_say(filled: tuple[neo4j.Driver, list[Node]], asked: list[dict[str, Any]]) -> None:
+    compare(filled[0], OWN, filled[1], asked)
+
+
+def test_strings_are_in_the_order_of_code_points_and_zero_has_no_sign(filled: tuple[neo4j.Driver, list[Node]]) -> None:
+    texts = [value for value in SCALARS if isinstance(value, str)]
+    operands = [*texts, "a\U0001f3ac\ue000", "\uffff", "\U00010000", "\U0010ffff\ue000a", 0, -0.0, 0.0]
+    asked: list[dict[str, Any]] = [{"a": {op: one}} for op in ("$gt", "$gte", "$lt", "$lte", "$eq") for one in operands]
     compare(filled[0], OWN, filled[1], asked)
 
 

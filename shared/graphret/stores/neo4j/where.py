@@ -91,7 +91,29 @@ class Neo4jWhere(WhereCypher):
             if nearest != operand:
                 sign = sign[0] + ("=" if (nearest > operand) == (sign[0] == ">") else "")
             operand = nearest
-        return f"coalesce({value} {sign} {self.parameter(operand)}, false)"
+        if isinstance(operand, str):
+            return f"coalesce({self._by_code_point(sign, operand, value)}, false)"
+        if operand:
+            return f"coalesce({value} {sign} {self.parameter(operand)}, false)"
+        zero = self.parameter(0)  # the server has -0.0 below 0, though they are equal
+        signs = {"<": f" AND NOT {value} = {zero}", ">=": f" OR {value} = {zero}"}
+        return f"coalesce({value} {sign} {zero}{signs.get(sign, '')}, false)"
+
+    def _by_code_point(self, sign: str, operand: str, value: str) -> str:
+        """Compare strings by code point; the server compares UTF-16, where U+10000 and above come before U+E000."""
+        added, taken = [], []
+        for i, character in enumerate(operand):
+            if character < "\ue000":
+                continue
+            # the values that have the same before this place, and here a character of the other of the two ranges
+            before, high = operand[:i], self.parameter(operand[:i] + "\ue000")
+            if character > "\uffff":
+                others = f"({value} >= {high} AND {value} STARTS WITH {self.parameter(before)})"
+            else:
+                others = f"({value} >= {self.parameter(before + chr(0x10000))} AND {value} < {high})"
+            (added if (sign[0] == "<") == (character > "\uffff") else taken).append(others)
+        compared = f"{value} {sign} {self.parameter(operand)}"
+        return " OR ".join([" AND NOT ".join([compared, *taken]), *added])
 
     def _label(self, op: str, operand: Any) -> str:
         if op == "$exists":
