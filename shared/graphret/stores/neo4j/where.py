@@ -101,7 +101,8 @@ class Neo4jWhere(WhereCypher):
 
     def _by_code_point(self, sign: str, operand: str, value: str) -> str:
         """Compare strings by code point; the server compares UTF-16, where U+10000 and above come before U+E000."""
-        added, taken = [], []
+        added: list[str] = []
+        taken: list[str] = []
         for i, character in enumerate(operand):
             if character < "\ue000":
                 continue
