@@ -241,8 +241,11 @@ class _Joined:
 def _output(run: Run | None, retrieval: Retrieval) -> Json:
     if run is None and retrieval.query.strip():
         retrieval.trace.note("fallback", failed="agents", error=NO_ROOM)
-    answer: Json = plain(retrieval.to_dict())
-    found = {"hits": answer["hits"], "trace": answer["trace"]}
+    answer = retrieval.to_dict()
+    trace = answer["trace"]
+    # What agents did is plain already, and long: it is that of their state, and no copy of it.
+    trace["stages"] = [stage if stage["name"].startswith("explore") else plain(stage) for stage in trace["stages"]]
+    found: Json = {"hits": plain(answer["hits"]), "trace": trace}
     if run is None:  # what an earlier question left is none of this one's
         return {"agents": [], "votes": [], **found}
     return {"votes": [vote.to_dict() for vote in run.votes], **found}
