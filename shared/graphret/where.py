@@ -35,8 +35,9 @@ class Where:
     ``properties.name`` is the property where a node's own field has the same name.
 
     A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and ``{"$exists": False}``. Values of
-    kinds that cannot be compared do not match; strings are in the order of their code points. ``$contains`` asks whether
-    a list holds the value, or a string the substring. Equality with a list property is equality of the whole list.
+    kinds that cannot be compared do not match; strings are in the order of their code points. ``$contains`` asks
+    whether a list holds the value, or a string the substring. Equality with a list property is equality of the whole
+    list.
 
     Raises
     ------
