@@ -96,7 +96,7 @@ def _problem(value: Any, levels: int) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{value!r} is not a finite number"
     if not isinstance(value, Mapping | list | tuple):
-        return f"a {type(value).__name__} is no JSON value"
+        return f"a {type(value).__name__} is not a JSON value"
     if not levels:
         return f"lists and maps lie more than {DEEPEST} levels in each other"
     items: Iterable[Any] = value

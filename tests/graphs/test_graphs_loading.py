@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 
 from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
-from graphret.graphs import copy, export_graph, import_graph, load_tables, memory_store, read_metaqa, read_tables
+from graphret.graphs import (
+    Columns,
+    ReadOptions,
+    copy,
+    export_graph,
+    import_graph,
+    load_tables,
+    memory_store,
+    read_metaqa,
+    read_tables,
+)
 from graphret.graphs import loading as loading_module
 from graphret.graphs.example import KB
 from graphret.graphs.journal import Journal, fingerprint
@@ -179,6 +189,21 @@ def test_a_refused_import_leaves_no_ladybug_file(tmp_path: Path) -> None:
     assert node.properties == {"deep": {"b": [1]}}
 
 
+@pytest.mark.parametrize(
+    ("source", "columns", "said"),
+    [
+        (KB, Columns(id="key"), "--id-column: the format metaqa"),
+        (KB, Columns(types={"year": "integer"}), "--type: the format metaqa has no column 'year'"),
+        ("movies", Columns(source="from"), "--source-column: "),
+    ],
+    ids=str,
+)
+def test_columns_of_what_has_none_are_refused(tmp_path: Path, source: Any, columns: Columns, said: str) -> None:
+    import_graph(KB, tmp_path / "movies")
+    with pytest.raises(InvalidInput, match=said):
+        import_graph(tmp_path / source, tmp_path / "out", options=ReadOptions(columns))
+
+
 # Neo4j
 
 
@@ -203,8 +228,6 @@ def test_neo4j_takes_a_graph_and_gives_it_back(server: str, tmp_path: Path) -> N
 def test_a_graph_of_others_is_copied_by_its_own_properties(
     server: str, neo4j_empty: neo4j.Driver, tmp_path: Path
 ) -> None:
-    from graphret.graphs import Columns, ReadOptions
-
     neo4j_empty.execute_query(
         "CREATE (:Film {key: 'f1', title: 'Dawn', plot: 'A film.', year: 1999})<-[:MADE {role: 'all'}]-"
         "(:Person:Author {key: 'p1', title: 'Ann'})"
@@ -224,8 +247,6 @@ def test_a_graph_of_others_is_copied_by_its_own_properties(
 def test_parallel_edges_become_one_and_are_counted(
     server: str, neo4j_empty: neo4j.Driver, tmp_path: Path, small_batches: None
 ) -> None:
-    from graphret.graphs import Columns, ReadOptions
-
     neo4j_empty.execute_query(
         "CREATE (a:P {sku: 'a'}), (b:M {sku: 'b'}), (b)-[:ACTED]->(a), (a)-[:ACTED {role: 'x', source_row: 1}]->(b) "
         "WITH a, b UNWIND range(1, 120) AS i CREATE (a)-[:ACTED {role: toString(i)}]->(b)"

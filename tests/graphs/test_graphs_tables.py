@@ -230,6 +230,10 @@ def test_a_row_of_parquet_is_named(tmp_path: Path) -> None:
     [
         (Columns(id="key"), "--id-column: no table has a column 'key'; the columns are 'id', 'name'"),
         (Columns(text="plot"), "--text-column: no table has a column 'plot'"),
+        (
+            Columns(types={"id": "string", "nope": "integer"}),
+            "--type: no table has a column 'nope'; the columns are 'id'",
+        ),
         (Columns(label="name", name="name"), "the column 'name' cannot be two things"),
     ],
 )

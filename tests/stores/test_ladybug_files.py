@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -255,3 +256,11 @@ def test_a_graph_is_not_loaded_past_an_attached_index(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="attached"):
             store.load(MemoryStore.of(NODES, EDGES))
         assert store.count() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"id_property": 3}, {"name_property": ""}, {"threads": -1}, {"buffer_pool_size": "1"}], ids=str
+)
+def test_malformed_options_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=f"^{next(iter(options))}:"):
+        LadybugStore(":memory:", **options)

@@ -381,11 +381,22 @@ def test_explain_names_the_kind(neo4j_driver: neo4j.Driver) -> None:
         ({"id_property": ""}, "id_property"),
         ({"name_property": []}, "name_property"),
         ({"layout": "graphret", "label": "A"}, "layout"),
+        ({"name_property": 3}, "name_property"),
+        ({"text_property": ["a", 3]}, "text_property"),
+        ({"hidden": "embedding"}, "hidden"),
+        ({"timeout": -1}, "timeout"),
+        ({"timeout": "1"}, "timeout"),
+        ({"pool_size": 0}, "pool_size"),
+        ({"pool_size": 1.5}, "pool_size"),
+        ({"connect_timeout": 0}, "connect_timeout"),
+        ({"retry_time": -1}, "retry_time"),
+        ({"retry_time": float("nan")}, "retry_time"),
+        ({"database": 3}, "database"),
     ],
     ids=str,
 )
 def test_malformed_options_are_refused(options: dict[str, Any], word: str) -> None:
-    with pytest.raises(InvalidInput, match=word):
+    with pytest.raises(InvalidInput, match=rf"^{word}:"):
         Neo4jStore("bolt://127.0.0.1:1", **options)
 
 

@@ -20,6 +20,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": ("weight",),
     "properties": ("properties",),
 }
+ROLES = tuple(USUAL)
 _OF_NODES = ("id", "label", "name", "text", "properties")
 _OF_EDGES = ("source", "target", "relation", "weight", "properties")
 
@@ -76,6 +77,14 @@ class Columns:
         """The column that was named for a role."""
         value: str | None = getattr(self, role)
         return value
+
+    def refuse_but(self, roles: Sequence[str], source: str) -> None:
+        """Raise an `InvalidInput` if a column was named that a source has not, as it has those of `roles` alone."""
+        for role in ROLES:
+            if self.chosen(role) is not None and role not in roles:
+                raise InvalidInput(f"--{role}-column: {source} has no such column")
+        if self.types:
+            raise InvalidInput(f"--type: {source} has no column {next(iter(self.types))!r}")
 
     def of(self, header: Sequence[str], role: str) -> str | None:
         """Return the column of a table that has a role, `None` if there is none."""

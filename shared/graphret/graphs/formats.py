@@ -118,6 +118,8 @@ def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None 
         If a package is missing that the format needs.
     """
     options = options or ReadOptions()
+    if format in FORMATS and format not in _SUFFIXES:
+        options.columns.refuse_but((), f"the format {format}")
     if format in ("metaqa", "stark"):
         if len(sources) != 1:
             raise InvalidInput(f"--format {format} reads one source, and {len(sources)} are given")

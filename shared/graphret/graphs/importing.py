@@ -182,6 +182,7 @@ def _copied(given: list[str], where: str, options: ReadOptions, nested: str, pro
 def _fields(source: str, options: ReadOptions) -> dict[str, Any]:
     """Return which properties of a database that something else wrote are the id, the name and the text."""
     columns = options.columns
+    columns.refuse_but(("id", "name", "text"), source)
     given = {"id_property": columns.id, "name_property": columns.name, "text_property": columns.text}
     chosen = {option: column for option, column in given.items() if column is not None}
     if chosen and kind_of(source) == FOLDER:

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.graphs.builder import TablesBuilder, place
-from graphret.graphs.columns import Columns
+from graphret.graphs.columns import ROLES, Columns
 from graphret.graphs.rows import SUFFIXES, Table, open_table
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.values import json_object
@@ -71,11 +71,14 @@ def _files(source: Path, suffixes: Sequence[str]) -> list[Path]:
 
 def _check_named(columns: Columns, tables: list[Table]) -> None:
     """Refuse a column that was asked for and that no table has."""
-    for role in ("id", "label", "name", "text", "source", "target", "relation", "weight", "properties"):
+    seen = ", ".join(map(repr, dict.fromkeys(name for table in tables for name in table.header)))
+    for role in ROLES:
         named = columns.chosen(role)
         if named is not None and not any(named in table.header for table in tables):
-            seen = ", ".join(map(repr, dict.fromkeys(name for table in tables for name in table.header)))
             raise InvalidInput(f"--{role}-column: no table has a column {named!r}; the columns are {seen}")
+    for named in columns.types:
+        if not any(named in table.header for table in tables):
+            raise InvalidInput(f"--type: no table has a column {named!r}; the columns are {seen}")
 
 
 def _read_nodes(table: Table, columns: Columns, builder: TablesBuilder) -> None:

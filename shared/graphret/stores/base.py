@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -233,6 +234,17 @@ def require_limit(limit: int | None) -> int | None:
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
     return limit
+
+
+def require_seconds(what: str, seconds: float | None, *, zero: bool = False) -> float | None:
+    """Return a number of seconds, and raise an `InvalidInput` if it is neither `None` nor above zero."""
+    if seconds is None:
+        return None
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
+    if not number or seconds < 0 or (seconds == 0 and not zero):
+        least = "of at least" if zero else "above"
+        raise InvalidInput(f"{what}: a number of seconds {least} 0 is expected, not {seconds!r}")
+    return seconds
 
 
 def require_names(what: str, names: Collection[str] | None) -> list[str] | None:

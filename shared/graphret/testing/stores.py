@@ -544,6 +544,12 @@ class CypherStoreSuite(GraphStoreSuite):
             )
         assert cypher.count() == (len(NODES), len(EDGES))
 
+    @pytest.mark.parametrize("timeout", [-1, "1", float("nan")])
+    def test_a_timeout_is_a_number_of_seconds(self, cypher: CypherStore, timeout: Any) -> None:
+        for call in (cypher.query, cypher.explain):
+            with pytest.raises(InvalidInput, match="timeout"):
+                call("RETURN 1", timeout=timeout)
+
     def test_explain_runs_nothing(self, cypher: CypherStore) -> None:
         assert cypher.explain("MATCH (n:Person) RETURN n.name", timeout=30.0) in ("r", None)
         assert cypher.explain("MATCH (n:Person) SET n.born = 0") != "r" or cypher.dialect != "neo4j"

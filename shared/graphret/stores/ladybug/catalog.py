@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphret.errors import InvalidInput
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import (
     EDGE_COLUMNS,
@@ -34,6 +35,12 @@ class Layout:
     id_property: str | None = None
     name_property: str | None = None
     text_property: str | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("id_property", "name_property", "text_property"):
+            given = getattr(self, what)
+            if given is not None and (not isinstance(given, str) or not given):
+                raise InvalidInput(f"{what}: the name of a property is expected, not {given!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import MissingDependency, QueryRefused, QueryTimeout, StoreError, StoreMismatch, StoreUnavailable
+from graphret.errors import (
+    InvalidInput,
+    MissingDependency,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
 
 _PLANS_KEPT = 500
 _IDLE_KEPT = 16
@@ -170,6 +178,9 @@ class Engine:
             import ladybug
         except ImportError as error:
             raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
+        for what, given in (("buffer_pool_size", buffer_pool_size), ("threads", threads)):
+            if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+                raise InvalidInput(f"{what}: a whole number of at least 0 is expected, not {given!r}")
         self._ladybug = ladybug
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if str(path) == ":memory:":

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
-from graphret.stores.base import Rows, require_ids, require_limit
+from graphret.stores.base import Rows, require_ids, require_limit, require_seconds
 from graphret.stores.following import Following
 from graphret.stores.ladybug import writing
 from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
@@ -59,8 +59,7 @@ class LadybugStore(Reader, Following):
         Open it for reading only, as several processes may at a time.
     nested
         What to do with a property that has no column type (an object, a list of lists or of several types, an integer
-        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly,
-        down to 200 levels.
+        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly.
         A query finds the latter as text in the column ``properties``.
     id_property, name_property, text_property
         In a database that something else wrote, which properties are a node's own. Without the first, ids are those
@@ -130,6 +129,7 @@ class LadybugStore(Reader, Following):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         require_limit(max_rows)
+        require_seconds("timeout", timeout, zero=True)
         with self._engine.reading() as session:
             try:
                 session.set_timeout(timeout)
@@ -165,6 +165,7 @@ class LadybugStore(Reader, Following):
         QueryTimeout
             When the plan took longer than `timeout` seconds.
         """
+        require_seconds("timeout", timeout, zero=True)
         with self._engine.reading() as session:
             started = time.monotonic()
             try:

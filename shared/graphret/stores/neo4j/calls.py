@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
-from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names
+from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
 from graphret.stores.neo4j.following import Step
@@ -93,6 +93,7 @@ def query(
 ) -> Work[Rows]:
     """Run a query that is not the store's own."""
     cap = require_limit(max_rows)
+    require_seconds("timeout", timeout, zero=True)
     if not isinstance(cypher, str):
         raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
     asked = Statement(cypher, dict(parameters or {}), None if cap is None else cap + 1)
@@ -110,6 +111,7 @@ def query(
 
 def explain(cypher: str, timeout: float | None) -> Work[str | None]:
     """Ask what kind of query something is."""
+    require_seconds("timeout", timeout, zero=True)
 
     def plan() -> Plan[str | None]:
         return (yield Statement(f"EXPLAIN {cypher}")).kind

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
+from graphret.stores.base import require_names, require_seconds
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
 from graphret.stores.neo4j.writes import Writer, require_nested
 
@@ -67,6 +68,10 @@ class Options:
         **rest: Any,
     ) -> Options:
         """Check options; see `Neo4jStore`."""
+        require_seconds("timeout", rest.get("timeout"))
+        for what in ("database", "impersonated_user"):
+            if not isinstance(rest.get(what), str | None):
+                raise InvalidInput(f"{what}: a string is expected, not {rest[what]!r}")
         told = layout_of(id_property, name_property, text_property, label)
         if isinstance(layout, str):
             if layout != "auto" and layout not in LAYOUTS:
@@ -77,6 +82,7 @@ class Options:
         if told is not None and given is not None and given is not FOREIGN:
             raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
         chosen = told or given
+        hidden = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or ()
         if chosen is not None and hidden:
             chosen = chosen.hiding(hidden)
         return cls(uri, nested=require_nested(nested), layout=chosen, writers=list(writers), **rest)
@@ -120,6 +126,10 @@ def driver_options(
         _ = urlsplit(uri).port  # the driver takes the rest of a port that is too large
     except ValueError as error:
         raise InvalidInput(f"uri: {uri!r}: {error}") from error
+    if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
+        raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
+    require_seconds("connect_timeout", connect_timeout)
+    require_seconds("retry_time", retry_time, zero=True)
     options = {
         "auth": auth,
         "max_connection_pool_size": pool_size,

@@ -217,6 +217,8 @@ def layout_of(
         return None
 
     def names(what: str, given: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+        if not isinstance(given, str | Sequence | None):
+            raise InvalidInput(f"{what}: a property or a list of them is expected, not {given!r}")
         chosen = default if given is None else (given,) if isinstance(given, str) else tuple(given)
         for name in chosen:
             quote(name, what)
