@@ -313,7 +313,10 @@ class Linker:
 
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
             found = state.table.find(ids)
-            nodes = iter(state.table.at(found[found >= 0]))  # the book may know of later ones
+            there = found[found >= 0]  # the book may know of later ones
+            if len(set(state.table.names.take(there))) < 2:  # such as thousands of chapters: nothing tells them apart
+                return [[]] * len(ids)
+            nodes = iter(state.table.at(there))
             return [[form for _, form in variants_of(next(nodes), state.aliases)] if i >= 0 else [] for i in found]
 
         return spot(question, state.book, None if mask is None else keep, forms)
