@@ -211,6 +211,27 @@ def test_what_two_nodes_may_be_is_not_written_to(neo4j_empty: neo4j.Driver) -> N
     assert store.count() == (2, 1)
 
 
+def test_an_id_of_two_nodes_blocks_no_other_and_no_constraint_is_made(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query("CREATE (:Q {sku: 'b'})-[:R]->(:Q {sku: 'b'}), (:Q {sku: 'b'}), (:Q {sku: 'c'})")
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="Q")
+    store.upsert([Node("d", ("Q",), "four")], [Edge("d", "R", "c"), Edge("c", "R", "d", 2.0)])
+    store.upsert([Node("d", ("Q",), "fifth")])
+    assert [node and node.name for node in store.get(["d"])] == ["fifth"]
+    assert len(store.neighbors(["d"])) == 2
+    writes = [
+        ([Node("e", ("Q",)), Node("b", ("Q",))], []),
+        ([Node("e", ("Q",))], [Edge("e", "R", "d"), Edge("d", "R", "b")]),
+    ]
+    for nodes, edges in writes:
+        with pytest.raises(InvalidInput, match="node 'b': 3 nodes have this id"):
+            store.upsert(nodes, edges)
+    with pytest.raises(InvalidInput, match="node 'b': 3 nodes have this id"):
+        store.delete_edges([Edge("d", "R", "b")])
+    assert store.count() == (5, 3)
+    made = neo4j_empty.execute_query("SHOW CONSTRAINTS YIELD labelsOrTypes RETURN labelsOrTypes").records
+    assert ["Q"] not in [record[0] for record in made]
+
+
 def test_edges_that_are_alike_come_in_one_order(neo4j_empty: neo4j.Driver) -> None:
     neo4j_empty.execute_query(
         "CREATE (a:P {sku: 'a'}), (b:P {sku: 'b'}) WITH a, b UNWIND range(0, 30) AS i CREATE (a)-[:R {i: i}]->(b)"

@@ -43,7 +43,9 @@ class Connected(ABC):
         that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes).
         Give `label` and an index on it and the id where there is an id, or each lookup reads every node. Writing takes
         both: a node that is written gets the label, which is shown on nodes, in the schema and to filters as their
-        other labels are.
+        other labels are. An id that several nodes have is refused in writes; others are not affected. No constraint
+        or index is made on a label of others: a uniqueness constraint on label and id is quick, and keeps several
+        writers from making one node twice.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own.
     nested

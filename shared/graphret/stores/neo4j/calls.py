@@ -58,10 +58,10 @@ def count(graph: Graph) -> Work[tuple[int, int]]:
 
 
 def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[Work[None]]:
-    """Write nodes and edges, behind the constraint that finds them by id, and what indexes make of them."""
+    """Write nodes and edges, behind the constraint that finds graphret's by id, and what indexes make of them."""
     nodes, edges = list(nodes), list(edges)
     change = writes.prepared(layout, nodes, edges, options.nested, options.writers)
-    if not options.constrained:
+    if layout.lossless and not options.constrained:  # a label of others is theirs to constrain
         yield Work(lambda: writes.constrained(layout), writes=True)
         options.constrained = True
     step = Step(Graph(layout), options.followers, nodes, edges)

@@ -66,7 +66,8 @@ class Layout:
         The properties that are the name and the text: the first of them that a node has as a string.
     label
         The label of every node of the graph, by which ids are looked up; nodes without it are not read, and nodes that
-        are written get it. For speed the database needs an index or a constraint on this label and the id. It is shown
+        are written get it. For speed the database needs an index or a constraint on this label and the id, which is
+        made when something is first written if the layout is `lossless`, and left to its owner otherwise. It is shown
         like any other unless graphret wrote the graph.
     hidden_labels
         Labels that nodes do not show.

@@ -207,8 +207,14 @@ def _with_ends(edges: Mapping[str, list[list[Any]]], stored: Mapping[str, Any]) 
 
 
 def _stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
-    """Read which of the ids are numbers in the database."""
-    asked = [] if layout.own else sorted({i for i in ids if number_of(i) is not None})
+    """Read which of the ids are numbers in the database.
+
+    Raises
+    ------
+    InvalidInput
+        When an id is that of several nodes, where no constraint of graphret's prevents it.
+    """
+    asked = [] if layout.own else sorted({i for i in ids if not layout.lossless or number_of(i) is not None})
     found: dict[str, Any] = {}
     for start in range(0, len(asked), BATCH):
         stored = yield from _stored_ids(layout, asked[start : start + BATCH])
