@@ -71,7 +71,7 @@ TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
     "create_ark_graph": _langgraph,
     "create_ark_agent": _langgraph_agent,
     "LangChain's ark_tools": _langchain_tools,
-    "ArkRetriever": _llama_index,
+    "LlamaIndex's ArkRetriever": _llama_index,
     "LlamaIndex's ark_tools": _llama_index_tools,
 }
 
@@ -92,6 +92,16 @@ def test_a_view_of_one_alone_is_refused(store: MemoryStore, method: str) -> None
         make(store.view(PUBLIC), index.view({"team": "hr"}))
     assert make(store.view(PUBLIC), index.view(dict(reversed(PUBLIC.items())))) is not None
     assert make(store, index) is not None
+
+
+def test_a_view_of_one_alone_is_refused_by_langchains_retriever(store: MemoryStore) -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_graphret import ArkRetriever
+
+    index = BM25Index.of_store(store)
+    with pytest.raises(ValueError, match="the store is a view"):  # as pydantic says it
+        ArkRetriever(model=ScriptedExplorer(), store=store.view(PUBLIC), index=index)
+    ArkRetriever(model=ScriptedExplorer(), store=store.view(PUBLIC), index=index.view(PUBLIC))
 
 
 def test_a_view_leaks_nothing_to_fill_free_places(store: MemoryStore) -> None:
