@@ -250,3 +250,14 @@ def test_a_store_is_no_place_to_import_to(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InvalidInput, match=r"to: .* not a MemoryStore; .*copy"):
         import_graph(KB, MemoryStore())  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", ["graphml", "cypher-csv", "parquet"])
+def test_what_no_format_can_hold_is_named(tmp_path: Path, neo4j_empty: neo4j.Driver, format: str) -> None:
+    """A database that something else wrote may hold NaN."""
+    from graphret.stores import Neo4jStore
+
+    neo4j_empty.execute_query("CREATE (:P {id: 'a', v: 0.0 / 0.0})")
+    with pytest.raises(InvalidInput, match="node 'a'"):
+        export_graph(Neo4jStore.from_driver(neo4j_empty, id_property="id"), tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()

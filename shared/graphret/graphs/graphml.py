@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from graphret._checked import require_properties
 from graphret.errors import InvalidInput
 from graphret.graphs.kinds import Kinds, kind_of, plain_text
 from graphret.graphs.rows import json_text
@@ -95,11 +96,20 @@ class _Writer:
 
     def _node(self, node: Node) -> str:
         own = {"label": node.label, "labels": json_text(list(node.labels)), "name": node.name, "text": node.text}
-        return f"<node id={self._id(node.id)}>{''.join(self._data(self._of_nodes, own, node.properties))}</node>\n"
+        try:
+            data = "".join(self._data(self._of_nodes, own, node.properties))
+        except ValueError:
+            require_properties(node.properties, f"node {node.id!r}")
+            raise
+        return f"<node id={self._id(node.id)}>{data}</node>\n"
 
     def _edge(self, edge: Edge) -> str:
         own = {"relation": edge.relation, "weight": edge.weight}
-        data = "".join(self._data(self._of_edges, own, edge.properties))
+        try:
+            data = "".join(self._data(self._of_edges, own, edge.properties))
+        except ValueError:
+            require_properties(edge.properties, f"edge {edge.source!r} to {edge.target!r}")
+            raise
         self.edges += 1
         ends = f"source={self._id(edge.source)} target={self._id(edge.target)}"
         return f'<edge id="e{self.edges - 1}" {ends}>{data}</edge>\n'
