@@ -17,7 +17,19 @@ CORE = ROOT / "shared" / "graphret"
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
     {"_contracts", "errors", "strings", "text", "types", "where", "gazetteer"},
-    {"_files", "_current", "_checked", "_edge_order", "_matching", "storage", "columns", "nodes", "edges", "schema"},
+    {
+        "_files",
+        "_current",
+        "_checked",
+        "_edge_order",
+        "_matching",
+        "_views",
+        "storage",
+        "columns",
+        "nodes",
+        "edges",
+        "schema",
+    },
     {"stores"},
     {"search", "llm"},
     {"corpus", "graphs", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},

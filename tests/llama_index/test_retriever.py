@@ -204,7 +204,8 @@ def test_any_graphret_retriever_is_a_llama_index_retriever(world: World) -> None
     flat = IndexRetriever(BM25Index.build(list(world.graph.nodes)))
     found = SageRetriever(flat, similarity_top_k=4).retrieve("stadium")
     assert ids(found) == flat.retrieve("stadium", 4).ids
-    assert all(evidence_of(one)[0].kind == "seed" for one in found)
+    assert [evidence_of(one)[0].kind for one in found] == ["seed" if one.score else "fill" for one in found]
+    assert evidence_of(found[0])[0].kind == "seed"
 
 
 # -- failures
