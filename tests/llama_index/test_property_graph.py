@@ -21,7 +21,8 @@ from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.testing.graphs import EDGES, NODES, random_graph
-from graphret.testing.stores import GraphStoreSuite, all_edges, all_nodes, edge_key
+from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.stores import GraphStoreSuite
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,

@@ -14,7 +14,7 @@ from llama_support import HashEmbedding
 
 from graphret.errors import QueryRefused
 from graphret.stores.ladybug import LadybugStore
-from graphret.testing.stores import all_edges
+from graphret.testing.reading import all_edges
 from llama_index_graphret import GraphretPropertyGraphStore
 
 

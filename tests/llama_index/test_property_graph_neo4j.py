@@ -23,7 +23,8 @@ from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.graphs import EDGES, NODES
-from graphret.testing.stores import CypherStoreSuite, all_edges, all_nodes, edge_key
+from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,

@@ -12,7 +12,7 @@ from graphret.errors import InvalidInput, StoreError
 from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.cutting import delete_edges
-from graphret.testing.stores import all_edges, all_nodes
+from graphret.testing.reading import all_edges, all_nodes
 from graphret.types import Edge, Node
 
 NODES = [Node("a", properties={"x": [1, 2]}), Node("b"), Node("c")]

@@ -19,7 +19,7 @@ from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug.loading import is_heavy
 from graphret.testing.graphs import EDGES, NODES
-from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 

@@ -16,7 +16,7 @@ from graphret.graphs.counting import relation_counts
 from graphret.schema import GraphSchema
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
-from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 #: A relation named like a label but for its case, or exactly; labels and relations that differ by case; dots.

@@ -11,7 +11,7 @@ import pytest
 
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug.engine import Session
-from graphret.testing.stores import expected_neighbors
+from graphret.testing.reading import expected_neighbors
 from graphret.types import Edge, Node
 
 HUBS = ["n000", "n001", "n002"]

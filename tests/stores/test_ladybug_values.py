@@ -12,7 +12,7 @@ from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import HOSTILE, random_graph
-from graphret.testing.stores import all_edges, all_nodes, edge_key
+from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from graphret import columns, strings
 from graphret.stores import MemoryStore
-from graphret.testing.stores import CONDITIONS, expected_neighbors, random_graph
+from graphret.testing.graphs import CONDITIONS, random_graph
+from graphret.testing.reading import expected_neighbors
 from graphret.types import Edge, Node
 
 

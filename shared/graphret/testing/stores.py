@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,73 +23,14 @@ from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTime
 from graphret.search import BM25Index
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.cutting import delete_edges
-from graphret.testing.graphs import CONDITIONS, EDGES, HOSTILE, NO_JSON, NODES, TEXTS, VALUES, WEIGHTS, random_graph
+from graphret.testing.graphs import CONDITIONS, EDGES, NO_JSON, NODES, random_graph
+from graphret.testing.reading import all_edges, all_nodes, edge_key, expected_neighbors
+from graphret.testing.store_values import StoreValues
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike
-
-_ROWS = ("source_row", "target_row")
+from graphret.where import Where
 
 
-def edge_key(edge: Edge) -> tuple[Any, ...]:
-    """Return the place of an edge in the order that stores keep: source, target, relation, rows."""
-    return edge.source, edge.target, edge.relation, *(edge.properties.get(row, -1) for row in _ROWS)
-
-
-def expected_neighbors(
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    ids: Sequence[str],
-    *,
-    relations: Collection[str] | None = None,
-    labels: Collection[str] | None = None,
-    where: WhereLike = None,
-    direction: str = "both",
-    limit: int | None = None,
-) -> list[Edge]:
-    """Say what `GraphStore.neighbors` must return, from the words of its contract, one edge at a time."""
-    by_id, condition = {node.id: node for node in nodes}, Where.parse(where)
-
-    def fits(node_id: str) -> bool:
-        node = by_id[node_id]
-        return (labels is None or not set(labels).isdisjoint(node.labels)) and (
-            condition is None or condition.matches(node)
-        )
-
-    chosen: set[int] = set()
-    for anchor in dict.fromkeys(i for i in ids if i in by_id):
-        own = [
-            i
-            for i, edge in enumerate(edges)
-            if (relations is None or edge.relation in relations)
-            and (
-                (direction != "in" and edge.source == anchor and fits(edge.target))
-                or (direction != "out" and edge.target == anchor and fits(edge.source))
-            )
-        ]
-        own.sort(key=lambda i: (-edges[i].weight, edge_key(edges[i])))
-        chosen.update(own[:limit])
-    return sorted((edges[i] for i in chosen), key=edge_key)
-
-
-def all_nodes(store: GraphStore, **options: Any) -> list[Node]:
-    """Return the nodes of a store in one list."""
-    return [node for block in store.nodes(**options) for node in block]
-
-
-def all_edges(store: GraphStore, **options: Any) -> list[Edge]:
-    """Return the edges of a store in one list, in order."""
-    return sorted((edge for block in store.edges(**options) for edge in block), key=edge_key)
-
-
-def _quoted(store: CypherStore, name: str | None) -> str:
-    """Return a name as Cypher writes it; Neo4j's replaces Unicode escapes first."""
-    assert name is not None
-    if store.dialect == "neo4j":
-        name = name.replace("\\", "\\u005c")
-    return "`" + name.replace("`", "``") + "`"
-
-
-class GraphStoreSuite:
+class GraphStoreSuite(StoreValues):
     """What every `GraphStore` does. Give the fixture `store`: an empty store for each test."""
 
     @pytest.fixture
@@ -156,120 +97,6 @@ class GraphStoreSuite:
             for target in labels[edge.target]
         )
         assert {triple: n for triple, n in store.schema().relations.items() if n} == expected
-
-    # -- values
-
-    @pytest.mark.parametrize("name", sorted(VALUES))
-    def test_values_come_back_as_they_were(self, store: GraphStore, name: str) -> None:
-        node = Node("n", ("Thing",), "a name", "a text", {"value": VALUES[name], "other": 1})
-        edge = Edge("n", "OWNS", "n", 0.25, {"value": VALUES[name]})
-        store.upsert([node], [edge])
-        (found,) = store.get(["n"])
-        assert found == node
-        assert found.properties == node.properties  # equality of nodes leaves nothing out; bool and int do differ
-        assert type(found.properties["value"]) is type(VALUES[name])
-        assert store.neighbors(["n"])[0].properties["value"] == VALUES[name]
-
-    def test_weights_come_back_exactly(self, store: GraphStore) -> None:
-        """What single precision holds, at least; of two that differ in the last digit the heavier comes first."""
-        nodes = [Node("hub"), Node("pair"), *(Node(f"n{i}") for i in range(len(WEIGHTS)))]
-        edges = [Edge("hub", "R", f"n{i}", weight) for i, weight in enumerate(WEIGHTS)]
-        store.upsert(nodes, edges)
-        assert [edge.weight for edge in all_edges(store)] == WEIGHTS
-        assert [edge.weight for edge in store.neighbors(["hub"])] == WEIGHTS
-        for two in (WEIGHTS[:2], WEIGHTS[1::-1]):
-            pair = [Edge("pair", "R", f"n{i}", weight) for i, weight in enumerate(two)]
-            store.upsert(edges=pair)
-            assert store.neighbors(["pair"], limit=1) == [pair[two.index(max(two))]]
-
-    def test_texts_come_back_to_the_letter(self, store: GraphStore) -> None:
-        """As ids, names, texts and values, by every way of reading."""
-        nodes = [
-            Node(f"{text}{i}{text}", ("Thing",), text, text, {"value": text, "list": [text]})
-            for i, text in enumerate(TEXTS)
-        ]
-        edges = [Edge(nodes[i - 1].id, "NEXT", node.id, 1.0, {"value": node.text}) for i, node in enumerate(nodes)]
-        store.upsert(nodes, edges)
-        assert store.get([node.id for node in nodes]) == nodes
-        assert all_nodes(store) == sorted(nodes, key=lambda node: node.id)
-        assert all_edges(store) == sorted(edges, key=edge_key)
-        assert store.neighbors([nodes[0].id], direction="in") == [edges[0]]
-        assert [n.name for n in all_nodes(store, where={"name": TEXTS[0]})] == [TEXTS[0]]
-
-    def test_null_is_kept_and_is_no_value(self, store: GraphStore) -> None:
-        """A condition takes it for absent, and a schema does not see it."""
-        nodes = [
-            Node("a", ("Thing",), properties={"x": None, "y": 1}),
-            Node("b", ("Thing",), properties={"y": 2}),
-            Node("c", ("Thing",), properties={"x": 3, "z": None}),
-        ]
-        edges = [Edge("a", "R", "b", 1.0, {"p": None, "q": 0.0}), Edge("b", "R", "c", 1.0, {"p": 1})]
-        store.upsert(nodes, edges)
-        assert all_nodes(store) == nodes
-        assert all_edges(store) == edges
-        for condition in ({"x": None}, {"x": {"$ne": 3}}, {"x": {"$exists": True}}, {"z": {"$exists": True}}):
-            where = Where.parse(condition)
-            assert where is not None
-            assert [n.id for n in all_nodes(store, where=condition)] == [n.id for n in nodes if where.matches(n)]
-        schema = store.schema()
-        assert schema.properties["Thing"]["x"].coverage == pytest.approx(1 / 3)
-        assert "z" not in schema.properties["Thing"]
-        changed = [Node("a", ("Thing",), properties={"x": 1, "y": None}), Node("c", ("Thing",))]
-        store.upsert(changed, [replace(edges[0], properties={"p": 2, "q": None})])
-        assert store.get(["a", "c"]) == changed
-        assert store.neighbors(["a"]) == [replace(edges[0], properties={"p": 2, "q": None})]
-
-    @pytest.mark.parametrize("value", [{"a": {"b": [1, None]}}, [[1, 2], [3]], [1, "two"], [{"a": 1}]], ids=repr)
-    def test_nested_values_come_back_or_are_refused_by_name(self, store: GraphStore, value: Any) -> None:
-        node = Node("deep", ("Thing",), properties={"nested": value})
-        try:
-            store.upsert([node])
-        except InvalidInput:
-            with pytest.raises(InvalidInput, match=r"(?s)deep.*nested"):
-                store.upsert([Node("plain", ("Thing",)), node])
-            assert store.count() == (0, 0)
-        else:
-            assert store.get(["deep"]) == [node]
-
-    @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:24]))
-    def test_hostile_names_are_only_names(self, store: GraphStore, name: str) -> None:
-        """As id, name, text and value they are kept; as label, relation or property kept or refused, never obeyed.
-
-        A schema has the names that nodes and edges bear, and says what a query calls those that it calls otherwise.
-        """
-        canary = Node("canary", ("Canary",))
-        data = Node(name, ("Thing",), name, name, {"value": name, "list": [name]})
-        store.upsert([canary, data], [Edge("canary", "SEES", name)])
-        assert store.get([name, "canary"]) == [data, canary]
-        assert [e.target for e in store.neighbors(["canary"], where={"value": name})] == [name]
-        assert [n.id for n in all_nodes(store, where={"list": {"$contains": name}})] == [name]
-        assert store.neighbors(["canary"], relations=[name]) == []
-        assert store.neighbors(["canary"], labels=[name]) == []
-        assert all_nodes(store, where={f"properties.{name}": 1}) == []
-        store.delete([name])
-        assert store.count() == (1, 0)
-        try:
-            store.upsert([Node("odd", (name,), properties={name: 1})], [Edge("odd", name, "canary", 1.0, {name: 2})])
-        except InvalidInput:
-            assert store.count() == (1, 0)
-        else:
-            assert store.count() == (2, 1)
-            assert store.get(["odd"]) == [Node("odd", (name,), properties={name: 1})]
-            assert store.neighbors(["odd"], relations=[name]) == [Edge("odd", name, "canary", 1.0, {name: 2})]
-            assert [n.id for n in all_nodes(store, labels=[name], where={f"properties.{name}": 1})] == ["odd"]
-            schema = store.schema()
-            assert (schema.labels[name], schema.relations[name, name, "Canary"]) == (1, 1)
-            if isinstance(store, CypherStore):
-                label, relation = schema.cypher_labels.get(name, name), schema.cypher_relations.get(name, name)
-                pattern = f"(n:{_quoted(store, label)})-[r:{_quoted(store, relation)}]->(:Canary)"
-                assert store.query(f"MATCH {pattern} RETURN n.id, r").rows == [("odd", store.neighbors(["odd"])[0])]
-        assert store.get(["canary"]) == [canary]
-
-    def test_several_labels_keep_their_order(self, store: GraphStore) -> None:
-        nodes = [Node("a", ("B", "A", "C")), Node("b", ("A", "B")), Node("c", ("C",))]
-        store.upsert(nodes)
-        assert store.get(["a", "b", "c"]) == nodes
-        assert [n.id for n in all_nodes(store, labels=["B"])] == ["a", "b"]
 
     # -- neighbours
 
