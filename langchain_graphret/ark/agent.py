@@ -30,7 +30,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.approval import Approve, asks_for, refused
 from langchain_graphret.ark.as_tool import of_agent
-from langchain_graphret.ark.compiled import Compiled, watched
+from langchain_graphret.ark.compiled import Compiled, is_unseen, watched
 from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, LiveRuns
 from langchain_graphret.ark.nodes import Node
@@ -91,7 +91,8 @@ class Agent:
 
     The node ``step`` runs the calls of the last reply and asks for the next one, so that a checkpoint follows each
     reply: a run that goes on from there reads the graph again, and pays no model twice. ``approve`` stands between two
-    steps, where a person is to be asked of the reply's calls.
+    steps, where a person is to be asked of the reply's calls. Where there is neither a checkpoint nor a stream to see
+    single steps, the node takes all of them: LangGraph's work for a node is about that of a step.
 
     Parameters
     ----------
@@ -128,13 +129,14 @@ class Agent:
             with self._reading(session, live):
                 session = live.take(self.ark.session(session.question, session.agent, self._prompt(live)))
             self._fit(session, state)
-        if pending := session.pending:
-            self._observe(session, live, state, pending, self._called(pending, live, state))
-        self._check(session, live, state)
-        if session.stop is None:
-            with self._asking(session, live) as started:
-                reply = live.reply_blocking(partial(ask_blocking, *self._asked(session, live)))
-                self._receive(session, live, reply, started)
+        for remaining in self._steps(session, live, state):
+            if pending := session.pending:
+                self._observe(session, live, state, pending, self._called(pending, live, state))
+            self._check(session, live, remaining)
+            if session.stop is None:
+                with self._asking(session, live) as started:
+                    reply = live.reply_blocking(partial(ask_blocking, *self._asked(session, live)))
+                    self._receive(session, live, reply, started)
         return self._written(session, live)
 
     async def _astep(self, state: AgentState) -> Command[str]:
@@ -145,13 +147,14 @@ class Agent:
                     prompt = await self.ark.aprompt()
                 session = live.take(self.ark.session(session.question, session.agent, prompt))
             self._fit(session, state)
-        if pending := session.pending:
-            self._observe(session, live, state, pending, await self._acalled(pending, live, state))
-        self._check(session, live, state)
-        if session.stop is None:
-            with self._asking(session, live) as started:
-                reply = await live.reply(ask(*self._asked(session, live)))
-                self._receive(session, live, reply, started)
+        for remaining in self._steps(session, live, state):
+            if pending := session.pending:
+                self._observe(session, live, state, pending, await self._acalled(pending, live, state))
+            self._check(session, live, remaining)
+            if session.stop is None:
+                with self._asking(session, live) as started:
+                    reply = await live.reply(ask(*self._asked(session, live)))
+                    self._receive(session, live, reply, started)
         return self._written(session, live)
 
     def _approve(self, state: AgentState) -> Json:
@@ -205,6 +208,15 @@ class Agent:
         self._failed(session, live, problem)
         session.end("failed", str(problem))
 
+    def _steps(self, session: ArkSession, live: Live, state: AgentState) -> Iterator[int]:
+        """Yield how many steps LangGraph leaves, once for each step to take: one, or all where nobody sees them."""
+        remaining = state["remaining"]
+        yield remaining
+        while session.stop is None and self.asks is None and is_unseen():
+            live.post(session)
+            remaining -= 1
+            yield remaining
+
     def _fit(self, session: ArkSession, state: AgentState) -> None:
         room = (state["remaining"] - 1) // self.nodes_a_step
         if 1 <= room < session.settings.max_steps:  # the recursion limit comes first, and the agent should know
@@ -247,7 +259,7 @@ class Agent:
         if problem is not None:
             self._failed(session, live, problem)
 
-    def _check(self, session: ArkSession, live: Live, state: AgentState) -> None:
+    def _check(self, session: ArkSession, live: Live, remaining: int) -> None:
         """Stop an agent that should not be asked again."""
         live.check()
         live.post(session)
@@ -255,7 +267,7 @@ class Agent:
             return
         if reason := live.board.reason_to_stop():
             session.end(reason)
-        elif state["remaining"] <= self.nodes_a_step:
+        elif remaining <= self.nodes_a_step:
             session.end("steps", NO_ROOM)
 
     def _asked(self, session: ArkSession, live: Live) -> tuple[ChatModel, ArkSession, Toolbox, float | None, Board]:

@@ -7,7 +7,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Self
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
@@ -20,6 +20,7 @@ from langchain_graphret.ark.as_tool import Answers
 from langchain_graphret.ark.live import Live
 
 _WATCH = "__graphret_run"
+_UNSEEN = "__graphret_unseen"
 
 
 @dataclass(slots=True)
@@ -34,6 +35,11 @@ def watched(config: RunnableConfig | None = None) -> Watch | None:
     """Return who watches the run that the node is part of; a branch has to say how it was called."""
     watch: Watch | None = (get_config() if config is None else config).get("configurable", {}).get(_WATCH)
     return watch
+
+
+def is_unseen() -> bool:
+    """Whether nobody sees the single steps of the call that the node is part of, while it runs or in a checkpoint."""
+    return bool(get_config().get("configurable", {}).get(_UNSEEN))
 
 
 class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
@@ -93,6 +99,14 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
             return super().as_tool(args_schema, name=name, description=description, arg_types=arg_types)
         return self.answers.tool(self, name, description)
 
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the graph; see `CompiledStateGraph.invoke`."""
+        return super().invoke(input, self._unseen(config, options), **options)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the graph; see `CompiledStateGraph.ainvoke`."""
+        return await super().ainvoke(input, self._unseen(config, options), **options)
+
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Stream the graph; see `CompiledStateGraph.stream`."""
         watch, config = self._watching(input, config)
@@ -123,6 +137,14 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
         except BaseException as error:
             self._died(watch, error)
             raise
+
+    def _unseen(self, config: RunnableConfig | None, options: Mapping[str, Any]) -> RunnableConfig | None:
+        """Say to the nodes whether nobody sees their single steps; one that is a node itself has been told."""
+        inherited = ensure_config(config)
+        kept = bool(options or self.checkpointer)
+        if "langgraph_node" in inherited["metadata"] and not kept:
+            return config
+        return {**(config or {}), "configurable": {**inherited["configurable"], _UNSEEN: not kept}}
 
     def _watching(self, input: Any, config: RunnableConfig | None) -> tuple[Watch, RunnableConfig | None]:
         watch = Watch()

@@ -235,6 +235,18 @@ def test_updates_show_each_agents_steps() -> None:
     assert sorted(len(update["step"]["agents"][0]["steps"]) for update in chunks) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
+def test_so_they_do_where_a_node_of_ones_own_invokes_the_graph() -> None:
+    builder = StateGraph(Own)
+    builder.add_node("explore", lambda state: {"selection": ids(graph().invoke(ASK))})
+    builder.add_edge(START, "explore")
+    chunks = [
+        update
+        for namespace, update in builder.compile().stream({"question": ""}, stream_mode="updates", subgraphs=True)
+        if "step" in update
+    ]
+    assert len(chunks) == 9
+
+
 async def test_events_tell_of_models_and_nodes_below_the_graph() -> None:
     compiled = graph(ScriptedExplorer(), n_agents=3)
     events = [event async for event in compiled.astream_events(ASK, version="v2")]
@@ -260,7 +272,9 @@ def test_a_models_words_are_streamed_with_its_agent() -> None:
 async def test_it_ends_before_any_recursion_limit(limit: int, approve: Any) -> None:
     fits = min(3, max(0, limit - 2) // (1 if approve is None else 2))
     config: Any = {"recursion_limit": limit}
-    for found in (graph(approve=approve).invoke(ASK, config), await graph(approve=approve).ainvoke(ASK, config)):
+    *_, streamed = graph(approve=approve).stream(ASK, config, stream_mode="values")
+    invoked = graph(approve=approve).invoke(ASK, config)
+    for found in (invoked, await graph(approve=approve).ainvoke(ASK, config), streamed):
         assert len(found["hits"]) == 4
         assert [len(agent["steps"]) for agent in found.get("agents", [])] == ([] if limit < 3 else [fits] * 3)
         if limit > 2:
