@@ -1,9 +1,14 @@
-"""Why a reply of a LangChain chat model ended, where its provider says so."""
+"""Why a reply of a LangChain chat model ended, and whether it came to its end at all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from langchain_core.runnables import RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable
 
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
@@ -11,29 +16,36 @@ _FINISH |= {"function_call": "tool_calls", "safety": "content_filter", "model_le
 _FINISH |= {"completed": "", "max_output_tokens": "length"}
 _SAID_IN = ("finish_reason", "stop_reason", "done_reason")
 
-#: Why a reply ended that is without the end which its provider's replies have.
-INCOMPLETE = "incomplete"
-
 
 class Endings:
     """Why the replies of one model ended.
 
-    A stream that breaks off quietly leaves a message that looks whole but for the reason of its end. Such a reply is
-    told only from a provider that has given a reason before, from this model: there are some that never do.
+    A stream that breaks off quietly leaves a message that looks whole but for the reason of its end. OpenAI's protocol
+    has one in every reply. Of other providers such a reply is told only from one that has given a reason before, from
+    this model: there are some that never do.
+
+    Parameters
+    ----------
+    model
+        The chat model, or what stands for one.
     """
 
-    def __init__(self) -> None:
-        self._saying: set[str] = set()
+    def __init__(self, model: object) -> None:
+        self._openai = _speaks_openai(model)
+        self._saying = {"openai"}
 
-    def reason(self, said: Mapping[str, Any]) -> str:
-        """Return why the reply of this ``response_metadata`` ended, as `Reply` has it; empty where that is not said."""
+    def reason(self, said: Mapping[str, Any]) -> str | None:
+        """Return why the reply of this ``response_metadata`` ended, as `Reply` has it; `None` where it broke off.
+
+        It is empty where that is not said. A body that came whole has a field for the reason, even if it names none.
+        """
         reason = str(next((said[key] for key in _SAID_IN if said.get(key)), "") or _of_response(said)).lower()
         provider = str(said.get("model_provider") or "")
         if reason:
             if provider:
                 self._saying.add(provider)
-        elif provider in self._saying and not any(key in said for key in _SAID_IN):
-            return INCOMPLETE
+        elif (self._openai or provider in self._saying) and not any(key in said for key in _SAID_IN):
+            return None
         return _FINISH.get(reason, reason)
 
 
@@ -42,3 +54,23 @@ def _of_response(said: Mapping[str, Any]) -> str:
     details = said.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, Mapping) else None
     return str(reason or (said.get("object") == "response" and said.get("status")) or "")
+
+
+def _speaks_openai(model: object) -> bool:
+    """Whether it is of LangChain's package for OpenAI, or built on it: many give a provider of their own."""
+    kind = getattr(sys.modules.get("langchain_openai.chat_models.base"), "BaseChatOpenAI", None)
+    return kind is not None and all(isinstance(one, kind) for one in _inside(model))
+
+
+def _inside(model: object) -> Iterator[object]:
+    """The models that may answer where one is asked that is bound, configured when called, or has fallbacks."""
+    if isinstance(model, RunnableBindingBase):
+        yield from _inside(model.bound)
+    elif isinstance(model, RunnableWithFallbacks):
+        for one in (model.runnable, *model.fallbacks):
+            yield from _inside(one)
+    elif isinstance(model, DynamicRunnable):
+        for one in (model.default, *getattr(model, "alternatives", {}).values()):
+            yield from _inside(one)
+    else:
+        yield model

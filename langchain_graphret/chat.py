@@ -52,8 +52,8 @@ class LangChainChat:
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
     arguments of its call otherwise. A `timeout` is kept here: an asynchronous call is cancelled, a blocking one is left
     behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
-    traced there. A reply that lacks the end which this model's others have, as a stream that broke off quietly leaves
-    it, has ``incomplete`` for its `finish_reason`.
+    traced there. A reply without the reason of its end, as a stream that broke off quietly leaves it, is a `ChatError`:
+    of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class LangChainChat:
         self.structured = structured
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
         self._message = lru_cache(maxsize=2048)(self._to_message)  # a turn of an agent hands over all those before it
-        self._endings = Endings()
+        self._endings = Endings(model)
         self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
@@ -183,11 +183,15 @@ class LangChainChat:
                 text = calls[0].arguments
             calls = ()
         said = message.response_metadata
+        reason = self._endings.reason(said)
+        if reason is None:
+            broken = "the stream broke off before its end: the reply has no finish_reason"
+            raise ChatError(broken, model=self.name, reason="connection", usage=_usage(message))
         return Reply(
             text=text,
             tool_calls=calls,
             usage=_usage(message),
-            finish_reason=_finish(self._endings.reason(said), bool(calls), structured),
+            finish_reason=_finish(reason, bool(calls), structured),
             model=str(said.get("model_name") or said.get("model") or self.name),
             native=None if structured or (native := _native(message)) is None else {self._origin: native},
         )

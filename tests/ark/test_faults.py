@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,6 +143,7 @@ FAILURES = {
     "429": (status(429, "too many requests", retry_after=0.01), "429"),
     "500": (status(500, "on fire", retry_after=0.01), "500"),
     "cut": (cut("this reply breaks off in the middle of its stream"), "connection"),
+    "cut quietly": (replace(CHOOSE, cut="quiet"), "connection"),
     "time-out": (slow(30), "time"),
 }
 
@@ -175,15 +177,20 @@ def test_a_model_that_never_answers_leaves_the_search(client: str) -> None:
     assert [note.details.get("failed") for note in found.trace.fallbacks][:3] == ["agent 1", "agent 2", "agent 3"]
 
 
-def test_a_stream_that_ends_before_its_end_is_no_answer() -> None:
-    """A quiet end of a stream leaves half of the arguments, and the trace says that it came to no end."""
-    play = playing(LOOK, Behaviour(calls=CHOOSE.calls, cut="quiet"), CHOOSE, END)
-    with OpenAIServer(play) as server:
-        found = ark_of(chat_model("langchain", server.base_url, retries=0)).retrieve(QUESTION, 5)
-        require_protocol(server)
-    assert found.ids[:2] == ["Cast Away", "Big"]
-    assert steps(found)[1].details["calls"][0]["tool"] == "select"
-    assert [step.details.get("finish_reason") for step in steps(found)] == [None, "incomplete", None, None]
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_first_reply_that_is_cut_is_no_answer(client: str) -> None:
+    """A stream that ends quietly leaves half of the calls and of their arguments: none of them is run."""
+    with OpenAIServer(default=replace(LOOK, cut="quiet")) as server:
+        model = chat_model(client, server.base_url, retries=0)
+        found = ark_of(model).retrieve(QUESTION, 5)
+        require_ranked(found)
+        [step] = steps(found)
+        assert "connection: " in step.details["error"]
+        assert client != "langchain" or "the stream broke off before its end" in step.details["error"]
+        assert (step.details["calls"], agent(found)["stop"]) == ([], "failed")
+        with pytest.raises(RetrievalFailed) as raised:
+            ark_of(model, on_failure="raise").retrieve(QUESTION, 5)
+        assert str(raised.value) == f"ark failed: {step.details['error']}"
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, ChatModel, Message, Tool, aask_json, ask_json
@@ -89,16 +91,53 @@ def test_usage_model_and_reason_are_read() -> None:
         assert reply.finish_reason == reason
 
 
-def test_a_reply_without_the_end_that_its_provider_gives_is_incomplete() -> None:
-    """What langchain-openai leaves of a stream that ended without ``finish_reason`` and ``[DONE]``."""
+def _ends(model: Any, ends: list[dict[str, Any]]) -> list[str]:
+    """How replies whose metadata is this ended."""
     calls = [{"type": "tool_call", "name": "search", "args": {}, "id": "1"}]
-    whole, broken = {"finish_reason": "tool_calls", "model_provider": "openai"}, {"model_provider": "openai"}
-    silent = {"finish_reason": None, "model_provider": "openai"}  # a body that came whole
+    spent: Any = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+    made = [AIMessage("", tool_calls=calls, response_metadata=said, usage_metadata=spent) for said in ends]
+    inner = [getattr(model, name, None) for name in ("bound", "runnable", "default")]
+    next((one for one in inner if isinstance(one, Scripted)), model).answers[:] = made
+    chat, found = LangChainChat(model), []
+    for _ in ends:
+        try:
+            found.append(chat.chat(ASK, tools=[SEARCH]).finish_reason)
+        except ChatError as error:
+            found.append(f"{error} {error.usage.total_tokens}")
+    return found
+
+
+BROKEN_OFF = "scripted: connection: the stream broke off before its end: the reply has no finish_reason 12"
+
+
+def test_a_reply_of_openai_s_protocol_without_the_reason_of_its_end_was_cut() -> None:
+    """What langchain-openai leaves of a stream that ended without ``finish_reason`` and ``[DONE]``."""
+    cut, silent = {"model_provider": "openai"}, {"finish_reason": None, "model_provider": "openai"}
+    whole = {"finish_reason": "tool_calls", "model_provider": "openai"}
     responses = {"object": "response", "status": "completed", "model_provider": "openai"}
-    given = [broken, whole, broken, {}, {"model_provider": "other"}, silent, responses]
-    model = LangChainChat(Scripted(*(AIMessage("", tool_calls=calls, response_metadata=said) for said in given)))
-    reasons = [model.chat(ASK, tools=[SEARCH]).finish_reason for _ in given]
-    assert reasons == ["tool_calls", "tool_calls", "incomplete", *["tool_calls"] * 4]
+    ends = [cut, whole, cut, silent, responses]
+    expected = [BROKEN_OFF, "tool_calls", BROKEN_OFF, "tool_calls", "tool_calls"]
+    assert _ends(Scripted(), ends) == expected
+    assert _ends(Scripted().with_fallbacks([Scripted()]), ends) == expected
+
+
+def test_a_reply_of_another_provider_was_cut_where_it_gave_a_reason_before() -> None:
+    cut, whole = {"model_provider": "other"}, {"stop_reason": "tool_use", "model_provider": "other"}
+    assert _ends(Scripted(), [cut, {}, whole, cut, {}]) == [*["tool_calls"] * 3, BROKEN_OFF, "tool_calls"]
+
+
+def test_what_is_built_on_langchain_s_model_of_openai_speaks_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Built(Scripted):
+        pass
+
+    package = SimpleNamespace(BaseChatOpenAI=Built)
+    monkeypatch.setitem(sys.modules, "langchain_openai.chat_models.base", package)
+    cut, whole = {"model_provider": "built"}, {"finish_reason": "stop", "model_provider": "built"}
+    fields = Built().configurable_fields(temperature=ConfigurableField("warm"))
+    for model in (Built(), Built().with_retry(), Built().with_fallbacks([Built()]), fields):
+        assert _ends(model, [cut, whole]) == [BROKEN_OFF, "stop"]
+    mixed = Built().with_fallbacks([Scripted()])  # who has answered is not known
+    assert _ends(mixed, [cut, whole]) == ["tool_calls", "stop"]
 
 
 async def test_tools_are_offered_and_calls_come_back() -> None:

@@ -259,8 +259,7 @@ class Reply:
     usage
         Tokens spent on this reply.
     finish_reason
-        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``,
-        ``incomplete`` (without the end that it should have: its stream broke off).
+        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``.
     model
         The model that answered, as the endpoint names it.
     native
