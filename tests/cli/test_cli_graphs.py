@@ -182,6 +182,9 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert "--type: COLUMN=TYPE" in refused(2, "import", tables(tmp_path), "--type", "born", "--to", out)
     assert "the source and the target are the same" in refused(2, "import", out, "--to", f"{out}/.")
     assert "no such file or folder" in refused(3, "import", tmp_path / "none", "--format", "store", "--to", out)
+    triples = tmp_path / "bad.nt"
+    triples.write_text(f'<a:x> <a:y> <a:z> .\n<a:x> <a:n> "{2**70}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
+    assert "bad.nt, line 2: node 'a:x', property 'n'" in refused(2, "import", triples, "--to", tmp_path / "g.lbug")
     assert storage.verify(out) == before
     assert "missing option '--to'" in refused(2, "import", bad).lower()
     assert "addresses begin with bolt://" in refused(2, "import", bad, "--to", "http://localhost")

@@ -92,7 +92,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"edge_index__pt": torch.tensor([[0, 1, 0], [1, 0, 4]])}, r"edge_index.pt, edge 2: from 0 to 4"),
+        ({"edge_index__pt": torch.tensor([[0, 1, 0], [1, 0, 4]])}, r"edge_index.pt, column 2: from 0 to 4"),
         ({"edge_index__pt": torch.tensor([[0, 1], [1, 0]])}, r"edge_index.pt: its shape"),
         ({"edge_index__pt": torch.tensor([[0.5, 1, 0], [1, 0, 2]])}, r"edge_index.pt: a tensor of whole numbers"),
         ({"edge_types__pt": torch.tensor([0, 0, 7])}, r"edge_types.pt, item 2: type 7 is not in edge_type_dict.pkl"),
@@ -100,8 +100,13 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
         ({"node_info__pkl": {0: {}, 1: {}, 2: {}, 4: {}}}, r"node_info.pkl, node 3"),
         ({"node_info__pkl": {**INFO, 1: {"a": b"x"}}}, r"node_info.pkl, node 1, field 'a'.*bytes"),
         ({"node_info__pkl": {**INFO, 1: {"a": float("inf")}}}, r"node_info.pkl, node 1, field 'a'.*infinite"),
-        ({"node_type_dict__pkl": {0: "x", 1: "x", 2: "y"}}, r"node_type_dict.pkl: a name comes twice"),
+        (
+            {"node_type_dict__pkl": {0: "x", 1: "x", 2: "y"}},
+            r"node_type_dict.pkl, item 1: the name 'x' comes twice, first in item 0",
+        ),
         ({"node_type_dict__pkl": ["x", "y"]}, r"node_type_dict.pkl: a dict"),
+        ({"edge_type_dict__pkl": {**RELATIONS, 2: ""}}, r"edge_type_dict.pkl, item 2: a number and a name"),
+        ({"edge_type_dict__pkl": {"0": "ppi"}}, r"edge_type_dict.pkl, item '0': a number and a name"),
     ],
 )
 def test_files_that_do_not_agree_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:

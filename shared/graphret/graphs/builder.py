@@ -4,51 +4,16 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.graphs.places import Lines, place
 from graphret.graphs.tables import GraphTables
 
 _ROWS = ("source_row", "target_row")
-
-
-class Places:
-    """Where items were read: a file, and a line or a row in it."""
-
-    def __init__(self) -> None:
-        self._files: list[str] = []
-        self._starts: list[int] = []
-        self._lines = array("q")
-        self._order: NDArray[np.int64] | None = None
-
-    def add(self, file: str, line: int) -> None:
-        """Remember where the next item was read."""
-        if not self._files or self._files[-1] != file:
-            self._files.append(file)
-            self._starts.append(len(self._lines))
-        self._lines.append(line)
-
-    def taken(self, order: NDArray[np.int64]) -> Places:
-        """Return the places of the items at positions."""
-        other = Places()
-        other._files, other._starts, other._lines = self._files, self._starts, self._lines
-        other._order = order if self._order is None else self._order[order]
-        return other
-
-    def __getitem__(self, position: int) -> str:
-        if self._order is not None:
-            position = int(self._order[position])
-        return place(self._files[bisect_right(self._starts, position) - 1], self._lines[position])
-
-
-def place(file: str, line: int) -> str:
-    """Return the words for a line of a file; the rows of a binary file are its lines."""
-    return f"{file}, {'row' if file.endswith('.parquet') else 'line'} {line}"
 
 
 class TablesBuilder:
@@ -64,14 +29,14 @@ class TablesBuilder:
         self._codes = array("i")
         self._sets: dict[tuple[str, ...], int] = {}
         self._properties: list[Mapping[str, Any]] = []
-        self._node_places = Places()
+        self._node_places = Lines()
         self._sources: list[str] = []
         self._targets: list[str] = []
         self._relation = array("i")
         self._relations: dict[str, int] = {}
         self._weights = array("d")
         self._edge_properties: list[Mapping[str, Any]] = []
-        self._edge_places = Places()
+        self._edge_places = Lines()
 
     def node(
         self,
@@ -151,8 +116,8 @@ class TablesBuilder:
             relations=list(self._relations),
             weight=weight if (weight != 1.0).any() else None,
             edge_properties=self._edge_properties if any(self._edge_properties) else None,
-            node_places=self._node_places,
-            edge_places=self._edge_places,
+            node_places=self._node_places.places(),
+            edge_places=self._edge_places.places(),
         ).distinct()
 
     def _ends(self, ids: Sequence[str]) -> Any:

@@ -113,7 +113,7 @@ def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None 
     Raises
     ------
     InvalidInput
-        If something in the sources is malformed; the message names the file and the line.
+        If something in the sources is malformed; the message names the file and the line, or the position in it.
     MissingDependency
         If a package is missing that the format needs.
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphret import storage
 from graphret.errors import InvalidInput
-from graphret.graphs.checking import check_tables
+from graphret.graphs.checking import REFUSED, refuse_placed
 from graphret.graphs.counting import relation_counts
 from graphret.graphs.formats import STORE, ReadOptions, format_of, read_graph
 from graphret.graphs.journal import Journal, fingerprint
@@ -94,7 +94,8 @@ def import_graph(
     Raises
     ------
     InvalidInput
-        If something in the sources is malformed, or the store refuses it; the message names the file and the line.
+        If something in the sources is malformed, or the store refuses it; the message names the file and the line, or
+        the position in a file without lines; of a store as the source, its address and the node or edge.
         Nothing is then written: a database is asked about all of it first. What only the database itself can tell, as
         that two of its nodes have one id, is refused when it comes to it; the transactions before it stay.
     MissingDependency
@@ -124,9 +125,8 @@ def import_graph(
     if kind_of(where) == FOLDER:
         try:
             store = memory_store(tables)
-        except InvalidInput:
-            check_tables(tables, MemoryStore())
-            raise
+        except InvalidInput as error:
+            refuse_placed(error, tables, MemoryStore())
         store.save(where)
     else:
         key = [chosen, fingerprint([Path(one) for one in given]), repr(options), nested, place_of(where)]
@@ -147,9 +147,8 @@ def _from_layout(
         with _target(where, nested) as database:
             try:
                 loaded = copy(store, database, journal=Journal(key), progress=progress)
-            except InvalidInput:  # read again, with the row of each
-                check_tables(read_graph([source], "parquet"), database)
-                raise
+            except REFUSED as error:  # read again, with the row of each
+                refuse_placed(error, read_graph([source], "parquet"), database)
     return Imported(
         where,
         "parquet",
@@ -171,12 +170,20 @@ def _copied(given: list[str], where: str, options: ReadOptions, nested: str, pro
     with opened(given[0], **_fields(given[0], options)) as source:
         if kind_of(where) == FOLDER:
             target = MemoryStore()
-            loaded = copy(source, target, progress=progress)
+            loaded = _copy(given[0], source, target, None, progress)
             target.save(where)
             return _copied_to(target, where, loaded)
         with _target(where, nested) as store:
             journal = Journal([STORE, place_of(given[0]), source.count(), repr(options), nested, place_of(where)])
-            return _copied_to(store, where, copy(source, store, journal=journal, progress=progress))
+            return _copied_to(store, where, _copy(given[0], source, store, journal, progress))
+
+
+def _copy(given: str, source: GraphStore, target: GraphStore, journal: Journal | None, progress: Progress) -> Loaded:
+    """Copy, and name the source of the node or edge that is refused."""
+    try:
+        return copy(source, target, journal=journal, progress=progress)
+    except REFUSED as error:
+        raise type(error)(f"{place_of(given)}, {error}") from error
 
 
 def _fields(source: str, options: ReadOptions) -> dict[str, Any]:

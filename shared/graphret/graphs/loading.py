@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.graphs.builder import Places
-from graphret.graphs.checking import check_copy, check_tables, placed
+from graphret.graphs.checking import REFUSED, check_copy, check_tables, placed, refuse_placed
 from graphret.graphs.counting import Identities
 from graphret.graphs.journal import Journal
+from graphret.graphs.places import Places
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
 from graphret.stores.base import GraphStore
@@ -62,9 +62,9 @@ def load_tables(
 
     Raises
     ------
-    InvalidInput
-        Names the file and line of what the store refuses, where they are known; nothing is then written, unless only
-        the database itself could tell, when the batches before then stay.
+    InvalidInput, StoreMismatch
+        Names the file and line, or position, of what the store refuses, where they are known; nothing is then written,
+        unless only the database itself could tell, when the batches before then stay.
     StoreError
         What the store raises: it holds the batches before then.
     """
@@ -75,9 +75,8 @@ def load_tables(
                 store.upsert(chain.from_iterable(nodes), chain.from_iterable(edges))
             else:
                 store.load(memory_store(tables))
-        except InvalidInput:
-            check_tables(tables, store)
-            raise
+        except REFUSED as error:
+            refuse_placed(error, tables, store)
         return Loaded(*tables.count())
     check_tables(tables, store)
     grouped = tables.grouped()
@@ -154,9 +153,9 @@ def _write(
     def write(block: list[Any], first: int, where: Places | None, **given: Any) -> None:
         try:
             store.upsert(**given)
-        except InvalidInput as error:
+        except REFUSED as error:
             stays = f"; {n:,} nodes and {m:,} edges that were written before it stay" if n else ""
-            raise InvalidInput(placed(error, block, first, where) + stays) from error
+            raise type(error)(placed(error, block, first, where) + stays) from error
 
     n, m = _resumed(store, nodes, total, journal)
     resumed = n, m

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.graphs.builder import place
 from graphret.graphs.lines import numbered, opened
+from graphret.graphs.places import Places, place
 from graphret.graphs.tables import GraphTables
 
 FILE = "kb.txt"
@@ -55,7 +55,7 @@ def read_metaqa(source: str | Path) -> GraphTables:
     position: dict[str, int] = {}
     roles: list[int] = []
     codes = {relation: code for code, relation in enumerate(OBJECTS)}
-    triples = array("q")
+    triples, numbers = array("q"), array("q")
     with opened(path) as lines:
         for number, line in numbered(lines):
             fields = line.split("|")
@@ -74,6 +74,7 @@ def read_metaqa(source: str | Path) -> GraphTables:
                 roles[at] |= 1 << role
                 triples.append(at)
             triples.append(code)
+            numbers.append(number)
     if not triples:
         raise InvalidInput(f"{path}: holds no triples")
     subject, object_, code_of = np.frombuffer(triples, dtype=np.int64).reshape(-1, 3).T
@@ -91,6 +92,8 @@ def read_metaqa(source: str | Path) -> GraphTables:
         target=object_,
         relation=relation.astype(np.int64),
         relations=[list(OBJECTS)[code] for code in used.tolist()],
+        node_places=Places(lambda i, _: place(file, numbers[int(np.argmax((subject == i) | (object_ == i)))])),
+        edge_places=Places(lambda i, _: place(file, numbers[i])),
     ).distinct()
 
 

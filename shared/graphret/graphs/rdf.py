@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,6 +12,7 @@ from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.builder import TablesBuilder
 from graphret.graphs.iris import local_name, short_names
 from graphret.graphs.lines import numbered, opened
+from graphret.graphs.places import Places, part_of, places_of
 from graphret.graphs.tables import GraphTables
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -74,14 +75,31 @@ class _Resource:
     literals: dict[str, list[_Text]] = field(default_factory=dict)
 
 
-class _Triples:
-    """Takes triples from rdflib's parser."""
+class _Sink:
+    """Takes triples from rdflib's parser, with their lines."""
 
     def __init__(self) -> None:
+        self.file, self.line, self.escapes = "", 0, False
+
+    def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
+        """Take one triple; the parser calls this."""
+        if self.escapes:
+            for term in (subject, predicate, *(object_ if isinstance(object_, _Literal) else (object_,))):
+                str(term).encode()  # raises on half of a surrogate pair, which no file can hold but by an escape
+        self.take(str(subject), str(predicate), object_)
+
+    def take(self, subject: str, predicate: str, object_: Any) -> None:
+        """Keep what is wanted of a triple."""
+        raise NotImplementedError
+
+
+class _Triples(_Sink):
+    """Keeps everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.resources: dict[str, _Resource] = {}
         self.edges: list[tuple[str, str, str, str, int]] = []
-        self.file, self.line = "", 0
-        self.blank: dict[str, str] = {}
         self.mistyped: list[str] = []
 
     def _seen(self, term: str) -> _Resource:
@@ -90,9 +108,7 @@ class _Triples:
             found = self.resources[term] = _Resource(self.line, self.file)
         return found
 
-    def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
-        """Take one triple; the parser calls this."""
-        source, relation = str(subject), str(predicate)
+    def take(self, source: str, relation: str, object_: Any) -> None:
         said = self._seen(source)
         if isinstance(object_, _Literal):
             said.literals.setdefault(relation, []).append(self._text(object_))
@@ -109,6 +125,26 @@ class _Triples:
         if value is None:
             self.mistyped.append(f"{self.file}, line {self.line}: {text[:80]!r} is no {kind}")
         return _Text(text if value is None else value, (literal.language or "").lower())
+
+
+class _Parts(_Sink):
+    """Keeps where the labels and the properties of one node stand."""
+
+    def __init__(self, node: str, names: Mapping[str, Mapping[str, str]], language: str) -> None:
+        super().__init__()
+        self.node, self.names, self.language = node, names, language
+        self.found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+
+    def take(self, source: str, relation: str, object_: Any) -> None:
+        if source != self.node:
+            return
+        if isinstance(object_, _Literal):
+            name = "property", _key(self.names["property"][relation], object_.language or "", self.language)
+        elif relation == _RDF_TYPE:
+            name = "label", self.names["label"][str(object_)]
+        else:
+            return
+        self.found.setdefault(name, []).append((self.file, self.line))
 
 
 class _BlankNodes(dict[str, Any]):
@@ -155,14 +191,18 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
         raise MissingDependency("rdflib", "import", "Reading RDF") from error
     triples = _Triples()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    for number, source in enumerate(given, 1):
-        _parse(Path(source), triples, "" if number == 1 else f"{number}.")
+    _parse_all(given, triples)
     if not triples.resources:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
-    return replace(_tables(triples, language), remarks=_remarks(triples.mistyped))
+    return replace(_tables(triples, language, given), remarks=_remarks(triples.mistyped))
 
 
-def _parse(path: Path, triples: _Triples, prefix: str) -> None:
+def _parse_all(given: Sequence[str | Path], triples: _Sink) -> None:
+    for number, source in enumerate(given, 1):
+        _parse(Path(source), triples, "" if number == 1 else f"{number}.")
+
+
+def _parse(path: Path, triples: _Sink, prefix: str) -> None:
     from rdflib.exceptions import ParserError
     from rdflib.plugins.parsers.ntriples import W3CNTriplesParser, r_literal, unquote
 
@@ -178,12 +218,12 @@ def _parse(path: Path, triples: _Triples, prefix: str) -> None:
     triples.file = str(path)
     with opened(path) as file:
         for number, line in numbered(file):
-            triples.line = number
+            triples.line, triples.escapes = number, "\\" in line
             parser.line = line
             try:
                 parser.parseline()
             except (ParserError, ValueError, OverflowError) as error:
-                if isinstance(error, UnicodeDecodeError):
+                if isinstance(error, UnicodeError):
                     raise InvalidInput(f"{path}, line {number}: a \\ escape that stands for nothing") from error
                 raise InvalidInput(f"{path}, line {number}: no triple of N-Triples: {line[:80]}") from error
 
@@ -208,7 +248,7 @@ def _remarks(mistyped: list[str]) -> tuple[str, ...]:
     return (f"{mistyped[0]}, and stays text{more}",)
 
 
-def _tables(triples: _Triples, language: str) -> GraphTables:
+def _tables(triples: _Triples, language: str, given: Sequence[str | Path]) -> GraphTables:
     resources = triples.resources
     language = language.lower()
     labels = short_names(iri for said in resources.values() for iri in said.types)
@@ -235,7 +275,26 @@ def _tables(triples: _Triples, language: str) -> GraphTables:
         )
     for source, relation, target, file, line in triples.edges:
         builder.edge(source, relations[relation], target, 1.0, {}, file, line)
-    return builder.finish()
+    tables = builder.finish()
+    first, ids = tables.node_places, tables.ids
+
+    def where(position: int, said: str) -> str:
+        """Return the line of the part that is spoken of, for which the files are read again, or the node's first."""
+        parts = _Parts(ids[position], {"label": labels, "property": keys}, language)
+        _parse_all(given, parts)
+        for kind in ("label", "property"):
+            part = part_of(said, kind, [name for of_kind, name in parts.found if of_kind == kind])
+            if part is not None:
+                return places_of(parts.found[kind, part])
+        assert first is not None
+        return first.at(position)
+
+    return replace(tables, node_places=Places(where))
+
+
+def _key(name: str, language: str, ours: str) -> str:
+    """Return the name of a property: values in another language have one of their own."""
+    return name if language.lower() in ("", ours) else f"{name}@{language.lower()}"
 
 
 def _best(said: _Resource, predicates: Iterable[str], language: str) -> tuple[_Text | None, str | None]:
@@ -251,7 +310,7 @@ def _properties(key: str, values: list[_Text], language: str) -> Iterator[tuple[
     """Go through the properties that the values of one predicate make: one for each language besides ours."""
     by_key: dict[str, list[Any]] = {}
     for one in values:
-        own = key if one.language in ("", language) else f"{key}@{one.language}"
+        own = _key(key, one.language, language)
         kept = by_key.setdefault(own, [])
         if not any(type(value) is type(one.value) and value == one.value for value in kept):
             kept.append(one.value)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.builder import place
 from graphret.graphs.columns import Columns
 from graphret.graphs.guessing import guess, read_value
 from graphret.graphs.lines import numbered, opened
+from graphret.graphs.places import place
 from graphret.graphs.values import json_object, json_value
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.pickles import load_plain
+from graphret.graphs.places import Places, part_of
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.values import json_value
 
@@ -71,7 +72,21 @@ def read_stark(source: str | Path) -> GraphTables:
         target=ends,
         relation=relation,
         relations=relations,
+        node_places=Places(lambda i, said: _node_place(folder, i, said, label_names[labels[i]])),
+        edge_places=Places(lambda i, said: _edge_place(folder, i, said, relations[relation[i]])),
     ).distinct()
+
+
+def _node_place(folder: Path, position: int, said: str, label: str) -> str:
+    if part_of(said, "label", [label]) is not None:
+        return f"{folder / 'node_types.pt'}, item {position}"
+    return f"{folder / INFO}, node {position}"
+
+
+def _edge_place(folder: Path, position: int, said: str, relation: str) -> str:
+    if part_of(said, "relation", [relation]) is not None:
+        return f"{folder / 'edge_types.pt'}, item {position}"
+    return f"{folder / 'edge_index.pt'}, column {position}"
 
 
 def _ends(path: Path, n_nodes: int, n_edges: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -83,19 +98,22 @@ def _ends(path: Path, n_nodes: int, n_edges: int) -> tuple[NDArray[np.int64], ND
     if len(outside):
         one = int(outside[0])
         source, target = edges[:, one].tolist()
-        raise InvalidInput(f"{path}, edge {one}: from {source} to {target}, and the nodes are 0 to {n_nodes - 1}")
+        raise InvalidInput(f"{path}, column {one}: from {source} to {target}, and the nodes are 0 to {n_nodes - 1}")
     return edges[0], edges[1]
 
 
 def _names(path: Path) -> dict[int, str]:
     """Read the names of types by number."""
     names = load_plain(path)
-    if not isinstance(names, dict) or not all(
-        isinstance(code, int) and isinstance(name, str) and name for code, name in names.items()
-    ):
-        raise InvalidInput(f"{path}: a dict from number to name is expected")
-    if len(set(names.values())) != len(names):
-        raise InvalidInput(f"{path}: a name comes twice")
+    if not isinstance(names, dict):
+        raise InvalidInput(f"{path}: a dict from number to name is expected, not {type(names).__name__}")
+    number_of: dict[str, int] = {}
+    for code, name in names.items():
+        if not isinstance(code, int) or not isinstance(name, str) or not name:
+            raise InvalidInput(f"{path}, item {code!r}: a number and a name are expected, not {name!r:.80}")
+        first = number_of.setdefault(name, code)
+        if first != code:
+            raise InvalidInput(f"{path}, item {code}: the name {name!r} comes twice, first in item {first}")
     return names
 
 

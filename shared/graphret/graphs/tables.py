@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
-    from graphret.graphs.builder import Places
+    from graphret.graphs.places import Places
 
 _NONE: Mapping[str, Any] = {}
 _PART_KEYS = ("source_row", "target_row")
@@ -50,7 +50,7 @@ class GraphTables:
     remarks
         What was not read as it was meant to be, in words.
     node_places, edge_places
-        Where each was read, for messages; `None` where that is not known.
+        Where each was read, for what is refused; `None` where that is not known.
     """
 
     ids: Sequence[str]

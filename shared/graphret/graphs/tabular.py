@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.graphs.builder import TablesBuilder, place
+from graphret.graphs.builder import TablesBuilder
 from graphret.graphs.columns import ROLES, Columns
+from graphret.graphs.places import place
 from graphret.graphs.rows import SUFFIXES, Table, open_table
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.values import json_object

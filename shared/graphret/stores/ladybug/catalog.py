@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import (
     EDGE_COLUMNS,
@@ -103,6 +103,14 @@ class NodeTable:
         id_type = self.columns[self.id_column] if self.id_column else None
         return self.native, self.id_column, id_type, self.name_column, self.text_column
 
+    def require_native(self, what: str) -> None:
+        """Raise a `StoreMismatch` that begins with `what` if graphret cannot write to the table."""
+        if not self.native:
+            raise StoreMismatch(
+                f"{what}: the table {self.name!r} was made by something else, or is opened with properties for id, "
+                "name and text; graphret writes only to tables of its own"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class RelationTable:
@@ -117,6 +125,11 @@ class RelationTable:
     def native(self) -> bool:
         """Whether it has graphret's layout."""
         return all(self.columns.get(column) == kind for column, kind in EDGE_COLUMNS.items())
+
+    def require_native(self, what: str) -> None:
+        """Raise a `StoreMismatch` that begins with `what` if graphret cannot write to the table."""
+        if not self.native:
+            raise StoreMismatch(f"{what}: the relation {self.name!r} was made by something else")
 
     @property
     def properties(self) -> dict[str, str]:

@@ -38,6 +38,8 @@ def load_graph(
     ------
     InvalidInput
         When a label, a relation or a property has no place in a Ladybug database.
+    StoreMismatch
+        When a table is not of graphret's layout.
     """
     loader = _Loader(session, catalog, graph, nested)
     loader.load_nodes()
@@ -188,6 +190,7 @@ class _Loader:
         """The columns of a table for the properties of rows; those without any are not decoded."""
         pattern = None
         if known is not None:
+            known.require_native(what(int(chosen[0])))
             nodes = isinstance(known, NodeTable)
             pattern = f"(x:{quoted(known.name)})" if nodes else f"()-[x:{quoted(known.name)}]->()"
         columns = Columns(pattern, own if known is None else known.columns, self.nested)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphret._checked import require_edge, require_properties
-from graphret.errors import InvalidInput, StoreMismatch
+from graphret.errors import InvalidInput
 from graphret.stores.ladybug.catalog import Catalog, TableNames
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
@@ -65,15 +65,10 @@ class Plan:
                 self.moved.setdefault(old, []).append(node.id)
 
     def _node_columns(self, table: str, node: Node) -> Columns:
-        what = f"node {node.id!r}"
         known = self.catalog.nodes.get(table)
         if known is None:
             return Columns(None, NODE_COLUMNS, self.nested)
-        if not known.native:
-            raise StoreMismatch(
-                f"{what}: the table {table!r} was made by something else, or is opened with properties for id, name "
-                "and text; graphret writes only to tables of its own"
-            )
+        known.require_native(f"node {node.id!r}")
         return Columns(f"(x:{quoted(table)})", known.columns, self.nested)
 
     def add_edge(self, session: Session, key: EdgeKey, edge: Edge, tables: Mapping[str, str]) -> None:
@@ -98,8 +93,7 @@ class Plan:
         known = self.catalog.relations.get(relation)
         if known is None:
             return Columns(None, EDGE_COLUMNS, self.nested)
-        if not known.native:
-            raise StoreMismatch(f"{what}: the relation {relation!r} was made by something else")
+        known.require_native(what)
         return Columns(f"()-[x:{quoted(relation)}]->()", known.columns, self.nested)
 
     @property
