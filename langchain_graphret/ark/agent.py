@@ -254,9 +254,9 @@ class Agent:
             return
         outcomes, problem = called
         why = state.get("refused") or {}
-        session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
+        wrong = session.observe([*outcomes, *(_refusal(call, why[call.id]) for call in pending if call.id in why)])
         _tell("step", session, **_numbered(session.steps[-1].to_dict()))
-        if problem is not None:
+        if (problem := problem or wrong) is not None:
             self._failed(session, live, problem)
 
     def _check(self, session: ArkSession, live: Live, remaining: int) -> None:
@@ -286,7 +286,7 @@ class Agent:
             if isinstance(error, ModelError):
                 self._failed(session, live, error)
         except BaseException as error:
-            if session.messages[-1].role != "assistant":  # there is no reply yet
+            if session.stop is None and session.messages[-1].role != "assistant":  # there is no reply yet
                 why = reason_of(error) or UNAWAITED
                 session.fail(why, started=started, seconds=live.board.seconds - started, stop="cancelled")
             raise
@@ -310,8 +310,10 @@ class Agent:
         ]
         _tell("reply", session, step=len(session.steps), text=reply.text, calls=calls)
         if not pending:  # nothing to run
-            session.observe()
+            wrong = session.observe()
             _tell("step", session, **_numbered(session.steps[-1].to_dict()))
+            if wrong is not None:
+                self._failed(session, live, wrong)
 
     def _written(self, session: ArkSession, live: Live) -> Command[str]:
         live.post(session)
@@ -338,7 +340,7 @@ def _approved(pending: list[ToolCall], state: AgentState) -> list[ToolCall]:
 
 
 def _refusal(call: ToolCall, why: str) -> Outcome:
-    return call, failure(f"A person refused this call: {why}. Do something else."), 0.0
+    return call, failure(f"A person refused this call: {why}. Do something else.", wrong=""), 0.0
 
 
 def _numbered(step: Json) -> Json:

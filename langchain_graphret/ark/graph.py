@@ -86,10 +86,12 @@ def create_ark_graph(
         Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
         it reads cannot be checked: with views give one that reads nothing else.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, and says so in the trace. ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent, which stops the others before they are
-        asked again, or no agent finishes within its steps or selects a node; with a checkpointer, invoking again with
-        `None` tries what failed once more.
+        ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
+        and says so in the trace. ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
+        agent or a model's reply is wrong (see `ArkSession.observe`), which stops the others before they are asked
+        again, or no agent finishes within its steps or selects a node. With a checkpointer, invoking again with `None`
+        tries what failed once more; a wrong call beside others that are run is as wrong as before, and goes on in a
+        graph with ``"fallback"``.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
         was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),

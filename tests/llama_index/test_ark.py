@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, ToolCallBlock
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import PropertyGraphIndex
@@ -199,6 +199,20 @@ def test_a_failing_model_leaves_the_fallback_or_raises(awaited: bool) -> None:
     assert (len(other.awaited), len(other.blocking)) == ((1, 0) if awaited else (0, 1))
     with pytest.raises(RetrievalFailed, match="the model is away"):
         found_by(ArkRetriever(STORE, INDEX, llm, on_failure="raise"), awaited)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_wrong_call_is_answered_or_raised(awaited: bool) -> None:
+    def guess(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        node = "m1" if messages[-1].role == "tool" else "Tom Hank"
+        calls = [ToolCallBlock(tool_call_id="1", tool_name="explore_neighborhood", tool_kwargs={"node": node})]
+        return ChatMessage(role="assistant", blocks=calls)
+
+    llm, settings = MockFunctionCallingLLM(response_generator=guess), ArkSettings(n_agents=1, max_steps=2)
+    assert found_by(ArkRetriever(STORE, INDEX, llm, settings=settings), awaited)
+    wrong = r'ark failed: agent 1, step 1, explore_neighborhood {"node": "Tom Hank"}: There is no node "Tom Hank".*"p1"'
+    with pytest.raises(RetrievalFailed, match=wrong):
+        found_by(ArkRetriever(STORE, INDEX, llm, settings=settings, on_failure="raise"), awaited)
 
 
 class Writes(CustomLLM):

@@ -40,6 +40,8 @@ class Observation:
         How many nodes there are, shown or not.
     failed
         Whether the call could not be run, so that the text says what to do instead.
+    wrong
+        What is wrong with the call as the model made it; empty where nothing is.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Observation:
     edges: tuple[tuple[str, str, str], ...] = ()
     total: int = 0
     failed: bool = False
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,18 @@ def json_line(value: Any) -> str:
     return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)
 
 
-def failure(message: str, nodes: Sequence[str] = (), max_tokens: int | None = None) -> Observation:
-    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`."""
-    text = json_line({"error": message})
+def failure(
+    message: str, nodes: Sequence[str] = (), max_tokens: int | None = None, *, wrong: str | None = None
+) -> Observation:
+    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`.
+
+    `wrong` is the message, unless something else is given: empty where it is not the model that is at fault.
+    """
+    text, wrong = json_line({"error": message}), message if wrong is None else wrong
     while max_tokens is not None and estimate_tokens(text) > max_tokens:
         message, nodes = shortened(message, len(message) // 2), ()
         text = json_line({"error": message})
-    return Observation(text, tuple(nodes), failed=True)
+    return Observation(text, tuple(nodes), failed=True, wrong=wrong)
 
 
 def quoted(value: str, longest: int = 100) -> str:

@@ -65,9 +65,10 @@ class Ark(Retriever):
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent, which stops the others, or no agent
-        finishes within its steps or selects a node, and what `on_run` raises.
+        ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
+        and says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
+        agent or a model's reply is wrong (see `ArkSession.observe`), which stops the others, or no agent finishes
+        within its steps or selects a node, and what `on_run` raises.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
         it: also with one that was cancelled or interrupted, with what was done until then.

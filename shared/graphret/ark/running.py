@@ -134,8 +134,8 @@ class Agents:
             raise
         calls = session.receive(reply, started=started, seconds=self.board.seconds - started)
         outcomes, problem = await run_calls(self.toolbox, calls)
-        session.observe(outcomes)
-        if problem is not None:
+        wrong = session.observe(outcomes)
+        if (problem := problem or wrong) is not None:
             self.failures.append(problem)
             if self.strict:
                 session.end("failed", str(problem))
@@ -333,7 +333,7 @@ def _attempt(toolbox: Toolbox, call: ToolCall) -> Attempt:
         observation = toolbox.run(call.name, call.parsed or {})
     except Exception as error:
         problem = as_store_error(error)
-        observation = failure(f"The graph could not be read: {problem}")
+        observation = failure(f"The graph could not be read: {problem}", wrong="")
     return (call, observation, time.perf_counter() - began), problem
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphret.ark.definitions import FINISH, SELECT
-from graphret.ark.observation import Observation, failure, json_line, quoted
+from graphret.ark.observation import Observation, failure, json_line, quoted, shortened
 from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.settings import ArkSettings
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.failing import last_attempt, usage_of
 
@@ -25,6 +25,7 @@ Outcome: TypeAlias = tuple[ToolCall, Observation, float]
 
 _NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
 _WARN_BELOW = 4
+_SHOWN = 200  # characters of the arguments of a call that was wrong
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
 _LEFT = '\n{"steps_left": '
 _NUDGE = (
@@ -168,8 +169,14 @@ class ArkSession:
         if self.messages[-1].role == "assistant":
             raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
 
-    def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
+    def observe(self, outcomes: Sequence[Outcome] = ()) -> ModelError | None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
+
+        Returns
+        -------
+        wrong
+            What was wrong with the reply first, by agent, step and call, for runs in which that is an error: a call
+            that makes no sense, more calls than are run, none and no text, or one reply too many without a usable call.
 
         Raises
         ------
@@ -184,6 +191,7 @@ class ArkSession:
         if missing := [call.id for call in to_run if call.id not in given]:
             raise InvalidInput(f"agent {self.agent}: call {missing[0]} was not answered")
         step, run, finished, usable = self.steps[-1], {call.id for call in to_run}, False, False
+        wrong = None if last.tool_calls or last.content.strip() else self._wrong("the reply is empty")
         for call in to_run:  # first, since a selection may name what a search of the same reply has shown
             self.seen.update(dict.fromkeys(given[call.id][0].nodes))
         for call in last.tool_calls:
@@ -201,14 +209,22 @@ class ArkSession:
             elif self.settings.remember and _key(call) in self._known:
                 observation, remembered = self._recalled(call), True
             else:
-                observation = failure(
-                    f"This call was not run: it stands twice in one reply, or is one of more than "
-                    f"{self.settings.max_calls}. Make it again if you need it."
-                )
+                observation = self._not_run(call, to_run)
+            if observation.wrong and wrong is None:
+                wrong = self._wrong(observation.wrong, call)
             usable = usable or not observation.failed
             self.messages.append(Message.tool(call, observation.text))
             step.calls.append(answered_call(call, observation, took, remembered))
         self._complete(finished, usable)
+        return ModelError(f"agent {self.agent + 1}: {self.error}") if wrong is None and self.failed else wrong
+
+    def _wrong(self, what: str, call: ToolCall | None = None) -> ModelError:
+        step = self.steps[-1]
+        where, early = f"agent {self.agent + 1}, step {step.number}", step.finish_reason
+        if call is not None:
+            given = quoted(call.arguments, _SHOWN) if call.parsed is None else shortened(json_line(call.parsed), _SHOWN)
+            where = f"{where}, {call.name} {given}"
+        return ModelError(f"{where}: {what}" + (f" (the reply ended early: {early})" if early else ""))
 
     def end(self, stop: str, error: str | None = None) -> None:
         """Stop the agent with what it has selected.
@@ -227,6 +243,16 @@ class ArkSession:
                     step.calls.append(answered_call(call, self._select(call.parsed, step), 0.0, remembered=False))
                 else:
                     step.calls.append(cut_off(call))
+
+    def _not_run(self, call: ToolCall, run: Sequence[ToolCall]) -> Observation:
+        """What answers a call that stands twice in a reply, the first time in vain, or is one too many."""
+        most = self.settings.max_calls
+        twice = self.settings.remember and _key(call) in map(_key, run)
+        return failure(
+            f"This call was not run: it stands twice in one reply, or is one of more than {most}. Make it again if you "
+            "need it.",
+            wrong="" if twice else f"the reply has more than {most} calls, and this one was not run",
+        )
 
     def _recalled(self, call: ToolCall) -> Observation:
         """What the same call was answered with before."""
@@ -268,7 +294,8 @@ class ArkSession:
             said["error"] = " ".join(map(self._unknown, unknown[:5])) + (
                 f" And {len(unknown) - 5} more." if len(unknown) > 5 else ""
             )
-        return Observation(json_line(said), tuple(new), total=len(asked), failed=not known)
+        wrong = said.get("error", "")
+        return Observation(json_line(said), tuple(new), total=len(asked), failed=not known, wrong=wrong)
 
     def _unknown(self, node: str) -> str:
         close = difflib.get_close_matches(node[:200], self.seen, n=2)

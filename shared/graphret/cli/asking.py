@@ -82,7 +82,7 @@ def query(
     on_failure: Annotated[
         options.OnFailure,
         typer.Option(
-            help="Where a model fails: go on with the agents that are left, or stop.",
+            help="Where a model fails, or calls what makes no sense: go on with what there is, or stop.",
             rich_help_panel=options.METHOD_ARK,
         ),
     ] = options.OnFailure.fallback,

@@ -1,0 +1,98 @@
+"""Calls that make no sense: where `on_failure` is "raise" the graph of agents raises, and says which and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ark_support import Follows, call, turns
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from langgraph_parts import ASK, FULL, asked, graph, ids, models, stops, thread
+
+from graphret.ark import Run
+from graphret.errors import RetrievalFailed
+from graphret.llm.chat import Message
+
+SEARCH = [call("global_search", query="Bob Bell")]
+MISSPELT = [call("global_search", "a", query="Dark Red"), call("explore_neighborhood", "b", node="Bob Bel")]
+END = [call("select", nodes=["p1"]), call("finish")]
+WRONG = 'agent 3, step 2, explore_neighborhood {"node": "Bob Bel"}: There is no node "Bob Bel". Closest: "p1"'
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_a_wrong_call_is_answered_or_raised(form: str, saved: bool) -> None:
+    async def answer(**options: Any) -> Any:
+        agents = [*models()[:2], Follows(turns(SEARCH, MISSPELT, END))]
+        one = graph(agents, checkpointer=InMemorySaver() if saved else None, **options)
+        given = (ASK, thread())
+        return await (asyncio.to_thread(one.invoke, *given) if form == "blocking" else one.ainvoke(*given))
+
+    found = await answer()
+    assert stops(found) == ["finished"] * 3
+    assert [one["failed"] for one in found["agents"][2]["steps"][1]["calls"]] == [False, True]
+    runs: list[Run] = []
+    with pytest.raises(RetrievalFailed) as raised:
+        await answer(on_failure="raise", on_run=runs.append)
+    assert str(raised.value).startswith(f"ark failed: {WRONG}")
+    assert len(runs[0].sessions[2].steps) == 2
+    assert runs[0].sessions[2].stop == "failed"
+    assert str(runs[0].sessions[2].error).startswith(WRONG)
+
+
+def test_it_stops_the_others_before_they_are_asked_again() -> None:
+    steps = 300
+    goes_on = [Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(steps)]))) for _ in range(2)]
+    agents = [*goes_on, Follows(turns(SEARCH, MISSPELT, END))]
+    settings = replace(FULL, max_steps=steps, remember=False)
+    with pytest.raises(RetrievalFailed, match="agent 3, step 2"):
+        graph(agents, on_failure="raise", settings=settings, checkpointer=InMemorySaver()).invoke(ASK, thread())
+    assert max(asked(goes_on)) < steps
+
+
+def test_a_run_that_raised_goes_on_with_an_instruction_where_that_is_wanted() -> None:
+    saver = InMemorySaver()
+    agents = [*models()[:2], Follows(turns(SEARCH, MISSPELT, END))]
+    for given in (ASK, None):  # the reply is there, and as wrong as before
+        with pytest.raises(RetrievalFailed, match="agent 3, step 2"):
+            graph(agents, on_failure="raise", checkpointer=saver).invoke(given, thread())
+        assert agents[2].asked == 2
+    found = graph(agents, checkpointer=saver).invoke(None, thread())
+    assert (stops(found), ids(found)[0], agents[2].asked) == (["finished"] * 3, "f1", 3)
+
+
+@pytest.mark.parametrize("reply", [[], [call("select", nodes=["f0"])], [call("global_search", query="x", k="many")]])
+def test_each_kind_of_fault_is_raised(reply: Any) -> None:
+    runs: list[Run] = []
+    compiled = graph(Follows(turns(SEARCH, reply, END)), n_agents=1, on_failure="raise", on_run=runs.append)
+    with pytest.raises(RetrievalFailed, match=r"agent 1, step 2(, (select|global_search) .*)?: "):
+        compiled.invoke(ASK)
+    assert [step.error for step in runs[0].sessions[0].steps] == ["", ""]
+
+
+def test_a_reply_that_runs_nothing_is_asked_for_again() -> None:
+    saver, once = InMemorySaver(), [call("select", nodes=["f0"])]
+
+    def policy(messages: Sequence[Message]) -> Any:
+        return once.pop() and [call("select", nodes=["f0"])] if len(messages) > 3 and once else good(messages)
+
+    good = turns(SEARCH, END)
+    compiled = graph(Follows(policy), n_agents=1, on_failure="raise", checkpointer=saver)
+    with pytest.raises(RetrievalFailed, match="agent 1, step 2, select"):
+        compiled.invoke(ASK, thread())
+    assert ids(compiled.invoke(None, thread()))[0] == "p1"
+
+
+def test_a_call_that_a_person_refuses_is_no_wrong_call() -> None:
+    twice = [call("explore_neighborhood", "a", node="p1"), call("explore_neighborhood", "b", node="p1")]
+    agent = Follows(turns(SEARCH, twice, END))
+    ask_about = ["explore_neighborhood"]
+    compiled = graph(agent, n_agents=1, on_failure="raise", approve=ask_about, checkpointer=InMemorySaver())
+    assert "__interrupt__" in compiled.invoke(ASK, thread())
+    found = compiled.invoke(Command(resume=False), thread())
+    assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [True, True]
+    assert (stops(found), ids(found)[0]) == (["finished"], "p1")
