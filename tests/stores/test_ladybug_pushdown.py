@@ -199,7 +199,7 @@ SCALARS: list[Any] = [
 def test_json_is_compared_with_scalars_in_the_database(
     lined: bool, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written without lines is still compared, in Python."""
+    """With lines and without."""
     if not lined:
         monkeypatch.setattr("graphret.stores.ladybug.columns.json_object", to_json)
     nodes = [Node(f"n{i:02}", ("Town",), properties={"x": {"y": 1}, "z": {"x": v}}) for i, v in enumerate(SCALARS)]
@@ -215,14 +215,14 @@ def test_json_is_compared_with_scalars_in_the_database(
         store.upsert([lists])  # before the others: the column is one of lists, and they are kept as JSON
         store.upsert(nodes)
         nodes.append(lists)
-        for test in tests:
+        for test in tests if lined else tests[::4]:
             where = Where.parse({"x": test})
             assert where is not None
             expected = sorted(node.id for node in nodes if where.matches(node))
             read.clear()
             view = store.view(where)
             assert view.count()[0] == len(expected), test
-            assert max(read) <= 1 or not lined
+            assert max(read) <= 1
             assert [n.id for block in view.nodes() for n in block] == expected, test
 
 

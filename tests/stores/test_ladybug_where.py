@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
@@ -16,12 +17,13 @@ from graphret.types import Edge, Node
 from graphret.where import Where
 
 _LARGE = 2**53
+_DEEP: Any = json.loads("[" * 30 + '"one"' + "]" * 30)
 
 #: By property, values that one column holds together.
 KINDS: dict[str, list[Any]] = {
     "whole": [0, 1, -1, 7, _LARGE + 1, -(2**63), 2**63 - 1],
     "real": [0.0, 1.0, 0.5, -2.5, 1e300, 5e-324, float(_LARGE)],
-    "text": ["", "a", "A", "ab", "é", "東京", "1", "'\"`\\"],
+    "text": ["a\x01b", "a\n", "", "a", "A", "ab", "é", "東京", "1", "'\"`\\"],
     "flag": [True, False],
     "texts": [[], ["a"], ["a", "b"], ["b", "a"], [""]],
     "wholes": [[], [1], [0, 1], [_LARGE + 1]],
@@ -45,6 +47,14 @@ KINDS: dict[str, list[Any]] = {
         2**63 + 1,
         ["one", "x,", '"'],
         {"a": {"b": ["x"], "mixed": {"b": 1}}},
+        "a\x01b",
+        "a\tb",
+        1e17,
+        10**17 + 1,
+        -(10**20),
+        {"a": {"b": "a\x01b"}},
+        {"a": {"b": -(10**17)}, "mixed": _DEEP},
+        _DEEP,
     ],
     "properties.name": ["inner", "outer"],
     "a.b": [1, 2],
@@ -70,6 +80,10 @@ OPERANDS: list[Any] = [
     ["a", 1],
     "n1",
     "Odd",
+    "a\n",
+    10**17,
+    -1e17,
+    -(10**25),
 ]
 
 
@@ -116,7 +130,7 @@ def store() -> Iterator[LadybugStore]:
         yield store
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(nodes=nodes(), wanted=st.lists(conditions(), min_size=2, max_size=4))
 def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], wanted: list[dict[str, Any]]) -> None:
     store.delete([node.id for block in store.nodes() for node in block])

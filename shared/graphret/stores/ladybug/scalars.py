@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any
 
 from graphret.stores.ladybug.values import KINDS
+from graphret.strings import to_json
 
 SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
@@ -66,6 +68,29 @@ def bound_of_doubles(op: str, operand: int | float) -> tuple[str, float]:
     if op in ("$lt", "$lte"):
         return ("<", nearest) if nearest > operand else ("<=", nearest)
     return (">=", nearest) if nearest > operand else (">", nearest)
+
+
+def bound_of_whole(op: str, operand: int | float) -> tuple[bool, int]:
+    """Return the same for whole numbers of any size: whether there is a least or a greatest one, and that."""
+    if op in ("$gt", "$gte"):
+        return True, math.floor(operand) + 1 if op == "$gt" else math.ceil(operand)
+    return False, math.ceil(operand) - 1 if op == "$lt" else math.floor(operand)
+
+
+def scalar_texts(value: Any) -> list[str]:
+    """The JSON of the scalars that are equal to a value; numbers are so whatever their type."""
+    if value is None or isinstance(value, (bool, str)):
+        return [to_json(value)]
+    if value == 0:
+        return ["0", "0.0", "-0.0"]
+    found = set()
+    with contextlib.suppress(ValueError, OverflowError):  # an integer of very many digits, an infinity, what is none
+        if int(value) == value:
+            found.add(to_json(int(value)))
+    with contextlib.suppress(ValueError, OverflowError):
+        if float(value) == value:
+            found.add(to_json(float(value)))
+    return sorted(found)
 
 
 def of_absent(op: str, operand: Any) -> bool:

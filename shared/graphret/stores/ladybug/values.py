@@ -29,8 +29,9 @@ OPENING = "{\n"
 #: In JSON of lines, lists and maps lie no deeper in each other.
 DEEPEST = 8
 
-#: What is nested deeper is refused: a reader with less of Python's stack left than the writer could not read it.
-_KEPT = 200
+#: A property that is nested deeper is refused: a reader with less of Python's stack left than the writer could not
+#: read it.
+KEPT = 200
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
@@ -114,8 +115,8 @@ def json_object(properties: Mapping[str, Any]) -> str:
     """
     lines = [f"{to_json(name)}:{to_json(value)}" for name, value in properties.items()]
     if any(_deeper(value, DEEPEST) for value in properties.values()):
-        if any(_deeper(value, _KEPT) for value in properties.values()):
-            raise ValueError(f"nested deeper than {_KEPT} levels")
+        if any(_deeper(value, KEPT) for value in properties.values()):
+            raise ValueError(f"nested deeper than {KEPT} levels")
         return "{" + ",".join(lines) + "}"
     return OPENING + "\n,\n".join(lines) + "\n}"
 

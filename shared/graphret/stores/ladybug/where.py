@@ -11,8 +11,7 @@ from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
 from graphret.stores.ladybug.scalars import EXACT_DIGITS, SIGNS, bound_of_doubles, bound_of_integers, exact, of_absent
-from graphret.stores.ladybug.values import KINDS, OPENING, text_expression
-from graphret.strings import to_json
+from graphret.stores.ladybug.values import KEPT, KINDS, text_expression
 from graphret.where import Where
 
 _PROPERTIES = "properties."
@@ -28,9 +27,7 @@ class LadybugWhere(WhereCypher):
     The database decides conditions on labels, on a node's own fields, on columns of strings, numbers, booleans, lists
     of these, dates, times, decimals and UUIDs, and on properties that are kept as JSON, see `JsonValue`.
 
-    `Where.matches` decides where it cannot: on structures, maps and lists of lists that something else wrote; on JSON
-    without lines, which version 0.1.0 wrote and which is nested very deeply; for very long operands and names; for
-    ranges of JSON up to a number of 16 digits or more, or to a string with a control character. The database finds the
+    `Where.matches` decides on structures, maps and lists of lists that something else wrote. The database finds the
     nodes that have such a value, and of those that satisfy the leaf the offsets are written into the query, so that
     limits count them as they do others.
 
@@ -77,26 +74,14 @@ class LadybugWhere(WhereCypher):
         return self._chosen(where, self._in_columns(where, self._columns(where.field)))
 
     def _overflowing(self, where: Where) -> str:
-        """The leaf on a property that some nodes may have as JSON, of lines or not."""
+        """The leaf on a property that some nodes may have as JSON."""
         field, own = where.field, where.field.removeprefix(_PROPERTIES)
         sources = [self._in_json(where, (field,)), *self._in_columns(where, self.group.columns_of(field))]
         if "." in field:
             sources.append(self._in_json(where, tuple(field.split("."))))
         if own != field:
             sources += [self._in_json(where, (own,)), *self._in_columns(where, self.group.columns_of(own))]
-        decided = all(leaf is not None for _, leaf in sources)
-        chosen = self._chosen(where, [(there, leaf or "false") for there, leaf in sources])
-        unread = [t for t in self.group.tables if t.overflows and not (decided and self.lined(t))]
-        if not unread:
-            return chosen
-        keys = [f"{to_json(key)}:" for key in sorted({field, own, field.split(".")[0]})]
-        asked = _asked(_json(self.variable), keys, self.parameter, any_lines=not decided)
-
-        def among(_: NodeTable) -> tuple[str, dict[str, Any]]:
-            alone = LadybugWhere("n", self.group, self.resolve, self.lined, "among_")
-            return _asked(_json("n"), keys, alone.parameter, any_lines=not decided), alone.parameters
-
-        return f"((NOT {asked} AND {chosen}) OR {self._resolved(where, unread, among)})"
+        return self._chosen(where, sources)
 
     def _own(self, where: Where) -> str:
         """The leaf over the id, the name or the text, which every node has, as a string."""
@@ -132,10 +117,13 @@ class LadybugWhere(WhereCypher):
             found.append((f"({value} IS NOT NULL)", self._compared(where, column, value, kind)))
         return found
 
-    def _in_json(self, where: Where, path: tuple[str, ...]) -> tuple[str, str | None]:
-        """Whether JSON of lines has a value at a path, and the leaf over it, `None` if the database cannot decide."""
-        value = JsonValue(_json(self.variable), path, self.parameter)
-        return value.there, value.compared(where) if value.readable else None
+    def _in_json(self, where: Where, path: tuple[str, ...]) -> tuple[str, str]:
+        """Whether JSON has a value at a path, and the leaf over it."""
+        if len(path) > KEPT + 1:
+            return "false", "false"
+        lined = all(self.lined(table) for table in self.group.tables if table.overflows)
+        value = JsonValue(_json(self.variable), path, self.parameter, lined)
+        return value.there, value.compared(where)
 
     def _columns(self, field: str) -> list[tuple[str, str]]:
         found = self.group.columns_of(field)
@@ -270,13 +258,6 @@ def _literal_text(field: str) -> str:
 def _json(variable: str) -> str:
     """The JSON of a node, or the empty string: for one null a function may give null for later nodes too (0.22)."""
     return f"concat({variable}.{quoted(OVERFLOW)}, '')"
-
-
-def _asked(json: str, keys: list[str], parameter: Callable[[Any], str], *, any_lines: bool) -> str:
-    """Whether JSON has one of the keys in it, and unless `any_lines`, has no lines: the database cannot read that."""
-    held = f"({' OR '.join(f'contains({json}, {parameter(key)})' for key in keys)})"
-    unread = "" if any_lines else f"NOT starts_with({json}, {parameter(OPENING)}) AND "
-    return f"({unread}{held})"
 
 
 def _literal(value: bool) -> str:
