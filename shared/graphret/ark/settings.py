@@ -54,7 +54,7 @@ class ArkSettings:
     search_k: int = 5
     neighbors_k: int = 20
     max_k: int = 100
-    max_calls: int = 64
+    max_calls: int = 48
     observation_tokens: int = 2000
     snippet_chars: int = 200
     vote: str = "votes"

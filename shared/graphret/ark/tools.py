@@ -32,7 +32,7 @@ from graphret.where import WhereLike
 
 __all__ = ["TOOLS", "Toolbox", "make_tools"]
 
-#: What runs calls: as many at once as two replies of `ArkSettings.max_calls` have.
+#: What runs calls: more at once than two replies of `ArkSettings.max_calls` have.
 THREADS = Threads(most=128)
 
 _LONGEST_QUERY = 2_000

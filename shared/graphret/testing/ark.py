@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.ark.scripted.plan import Plan
-from graphret.ark.scripted.policy import by_node, is_open
+from graphret.ark.scripted.policy import TURN, by_node, is_open
 from graphret.ark.scripted.schema import Hop
 from graphret.ark.scripted.transcript import FINISH, SEARCH, SELECT, Transcript
 from graphret.ark.scripted.walk import NEIGHBORS_K, Call, follow
@@ -32,7 +32,7 @@ class OracleExplorer:
     name = "oracle-explorer"
 
     def __init__(
-        self, paths: Mapping[str, tuple[str, Sequence[tuple[str, bool]]]], *, turn: int = 64, last_turn: int = 19
+        self, paths: Mapping[str, tuple[str, Sequence[tuple[str, bool]]]], *, turn: int = TURN, last_turn: int = 19
     ) -> None:
         self.paths = paths
         self.turn = turn

@@ -25,8 +25,8 @@ QUESTION_K, SPAN_K = 20, 10
 QUESTION = 6_000
 #: Bearers of one name that are looked at, and names of one question.
 BEARERS, NAMES = 4, 4
-#: Explorations in one turn and in all, nodes selected, and the turn in which it ends at the latest.
-TURN, EXPLORATIONS, SELECTED, LAST_TURN = 64, 160, 100, 18
+#: Explorations in one turn (no more are run of a reply) and in all, nodes selected, and the last turn.
+TURN, EXPLORATIONS, SELECTED, LAST_TURN = 48, 160, 100, 18
 #: Paths of one length that are looked at in one turn, from all names and under all readings.
 PATHS = 480
 #: What a plan that is followed may cost: more than one misfit, less than two.
