@@ -10,7 +10,7 @@ import neo4j
 import pytest
 from ark_graphs import lines_of
 
-from graphret.ark import Toolbox
+from graphret.ark import Toolbox, hubs
 from graphret.schema import GraphSchema
 from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores import GraphStore, MemoryStore
@@ -25,6 +25,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("explore_neighborhood", {"node": "hub", "query": "text of 7", "k": 3}),
     ("explore_neighborhood", {"node": "hub", "node_types": ["Person"]}),
     ("explore_neighborhood", {"node": "hub", "relation_types": ["<-[LEADS TO]-"]}),
+    ("explore_neighborhood", {"node": "hub", "query": "text of 7", "relation_types": ["-[LEADS TO]->"], "k": 9}),
+    ("explore_neighborhood", {"node": "hub", "query": "zeppelin"}),
     ("explore_neighborhood", {"node": "Hub"}),
     ("explore_neighborhood", {"node": "\x00"}),
     ("explore_neighborhood", {"node": "no such node"}),
@@ -51,7 +53,15 @@ def require_same_observations(store: GraphStore) -> None:
         assert lines_of(found) == lines_of(expected), arguments
         assert found == expected
     assert near.run(*CALLS[1]).total > 20
+    assert ("hub" in far._hubs._kept) is (hubs.CAP == 1)
     assert json.loads(near.run(*CALLS[-1]).text)["error"].startswith("There is no relation")
+
+
+@pytest.fixture(params=[hubs.CAP, 1], ids=["few edges", "hubs"])
+def cap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of edges from which on a node is read in columns."""
+    monkeypatch.setattr(hubs, "CAP", request.param)
+    return int(request.param)
 
 
 @pytest.fixture
@@ -67,10 +77,12 @@ def graph(neo4j_empty: neo4j.Driver) -> Neo4jStore:
     return store
 
 
+@pytest.mark.usefixtures("cap")
 def test_ladybug_says_what_memory_says(ladybug: GraphStore) -> None:
     require_same_observations(ladybug)
 
 
+@pytest.mark.usefixtures("cap")
 def test_neo4j_says_what_memory_says(graph: Neo4jStore) -> None:
     require_same_observations(graph)
 
@@ -95,6 +107,7 @@ def test_a_database_of_which_a_part_was_read_refuses_names_if_it_knows_all(kind:
             assert ("error" in said) is (kind is not Huge)
 
 
+@pytest.mark.usefixtures("cap")
 def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:
     memory = filled(MemoryStore())
     assert isinstance(memory, MemoryStore)
@@ -104,6 +117,7 @@ def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:
     assert [view.run(*call) for call in CALLS] == [Toolbox(memory, index).view(where).run(*call) for call in CALLS]
 
 
+@pytest.mark.usefixtures("cap")
 def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(graph: Neo4jStore) -> None:
     index = Neo4jTextIndex.create(graph)
     tools = Toolbox(graph, index)

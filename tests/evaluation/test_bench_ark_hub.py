@@ -21,4 +21,4 @@ def test_the_part_adds_its_figures_and_counts() -> None:
     assert report.figures["ark hub tokens"].met
     assert report.counts["ark hub/neighbours"] == 500
     assert len([name for name in report.seconds if name.startswith("ark hub/")]) == 12
-    assert speed.PARTS["ark hub"] is bench_ark_hub.memory
+    assert speed.PARTS["ark hub"] is bench_ark_hub.whole

@@ -1,24 +1,29 @@
-"""The neighbours of one node in a store and an index that lie in columns beside each other."""
+"""The neighbours of one node whose edges lie in columns, ranked by an index that lies in columns too, or by another."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.ark.neighborhood import Asked, Neighborhood
-from graphret.edges import EdgeTable
+from graphret.ark.neighborhood import Asked, Neighborhood, scores_of
 from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
 from graphret.search.index import ArrayIndex, TextIndex, top_k
+from graphret.stores.incidence import Incidence
 from graphret.stores.memory import Graph
+from graphret.types import Node
 
 _FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
+#: How many nodes an index that lies elsewhere is asked for, until the best neighbours are among them.
+_ASKED = (200, 1_000, 10_000)
 
 
 class Columns:
@@ -29,13 +34,18 @@ class Columns:
     """
 
     def __init__(self) -> None:
-        self._places: tuple[NodeTable, NodeTable, NDArray[np.int64]] | None = None
+        self._places: WeakKeyDictionary[NodeTable, tuple[NodeTable, NDArray[np.int64]]] = WeakKeyDictionary()
 
     def place(self, graph: Graph, index: ArrayIndex) -> None:
         """Find out now where the nodes of a graph are in an index, and have its edges in order by target."""
         graph.edges.entering(np.arange(0))
         if len(graph.nodes.ids):
             self._placed(graph.nodes, copy(index).table, np.arange(len(graph.nodes.ids)))
+
+    def place_hub(self, links: Incidence, index: TextIndex) -> None:
+        """Find out now where the neighbours of a hub are in an index."""
+        if isinstance(index, ArrayIndex):
+            self._placed(links.nodes, copy(index).table, np.arange(len(links.nodes)))
 
     def explore(self, graph: Graph, index: TextIndex, asked: Asked) -> Neighborhood:
         """Look at the neighbourhood of a node, which the graph holds."""
@@ -46,21 +56,38 @@ class Columns:
         found = np.concatenate([leaving, entering])
         others = np.concatenate([edges.target[leaving], edges.source[entering]])
         outgoing = np.arange(len(found)) < len(leaving)
-        counts = _counts(graph, found, others, outgoing)
-        keep = _passing(graph, found, others, outgoing, asked)
+        links = Incidence(nodes, others, edges.relation[found], outgoing, edges.weight[found], edges.relations)
+        return self.look(links, index, asked, nodes.at)
+
+    def look(
+        self,
+        links: Incidence,
+        index: TextIndex,
+        asked: Asked,
+        read: Callable[[NDArray[np.int64]], Sequence[Node | None]],
+    ) -> Neighborhood:
+        """Look at the neighbourhood that edges make.
+
+        Parameters
+        ----------
+        read
+            Gives the nodes at positions in the table of `links`, `None` for one that was deleted just now.
+        """
+        counts = _counts(links)
+        keep = _passing(links, asked)
         if keep is not None:
-            found, others, outgoing = found[keep], others[keep], outgoing[keep]
-        order = np.argsort(others, kind="stable")  # two sorted runs, so that this is one merge
-        found, others, outgoing = found[order], others[order], outgoing[order]
-        if not len(found):
+            links = links.at(keep)
+        if not len(links):
             return Neighborhood([], [], 0, counts)
-        starts = np.flatnonzero(np.diff(others, prepend=-1))
-        distinct = others[starts].astype(np.int64)
-        weights = np.maximum.reduceat(edges.weight[found], starts)
-        best = self._best(nodes, index, asked, distinct, weights)
-        ends = np.append(starts[1:], len(found))
-        via = [_via(edges, found[a:b], outgoing[a:b]) for a, b in zip(starts[best], ends[best], strict=True)]
-        return Neighborhood(nodes.at(distinct[best]), via, len(distinct), counts)
+        links = links.at(np.argsort(links.others, kind="stable"))  # sorted runs, so that this is a merge
+        starts = np.flatnonzero(np.diff(links.others, prepend=-1))
+        distinct = links.others[starts].astype(np.int64)
+        weights = np.maximum.reduceat(links.weight, starts)
+        best = self._best(links.nodes, index, asked, distinct, weights)
+        ends = np.append(starts[1:], len(links))
+        via = [_via(links, slice(a, b)) for a, b in zip(starts[best], ends[best], strict=True)]
+        shown = [(node, by) for node, by in zip(read(distinct[best]), via, strict=True) if node is not None]
+        return Neighborhood([node for node, _ in shown], [by for _, by in shown], len(distinct), counts)
 
     def _best(
         self,
@@ -73,7 +100,8 @@ class Columns:
         """Return the best `asked.k` of the neighbours, which come by id."""
         if asked.query is None:
             return top_k(weights, asked.k)
-        assert isinstance(index, ArrayIndex)
+        if not isinstance(index, ArrayIndex):
+            return _ranked(_asked_of(index, asked.query, asked.k, nodes, distinct), weights, asked.k)
         state = copy(index)
         places = self._placed(nodes, state.table, distinct)
         scores = np.full(len(distinct), -np.inf, dtype=np.float32)
@@ -85,14 +113,14 @@ class Columns:
         """Return where nodes of the graph are in the index, -1 for those that are not."""
         if nodes.ids is table.ids:
             return distinct
-        known = self._places
-        if known is not None and known[0] is nodes and known[1] is table:
-            return known[2][distinct]
+        known = self._places.get(nodes)
+        if known is not None and known[0] is table:
+            return known[1][distinct]
         if len(distinct) <= _FEW:
             return table.find(nodes.ids.take(distinct))
         same = nodes.ids.equals(table.ids)  # as they are where the index was made of the store
         places = np.arange(len(nodes.ids)) if same else table.find(nodes.ids.tolist())
-        self._places = nodes, table, places  # one assignment, so that other threads see all of it or nothing
+        self._places[nodes] = table, places  # one assignment: other threads see all of it or nothing
         return places[distinct]
 
 
@@ -114,7 +142,30 @@ def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray
     return scores
 
 
-def _ranked(scores: NDArray[np.float32], weights: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+def _asked_of(
+    index: TextIndex, query: str, k: int, nodes: NodeTable, distinct: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return the scores of neighbours, as many as it takes to know the best `k`, of an index that lies elsewhere.
+
+    Its ranking of all nodes ranks the neighbours among them. So the best `k` are known once they score more than the
+    last node that it returned, and all are known once that one scores nothing. Where neither comes about soon, all
+    neighbours are scored.
+    """
+    for n in _ASKED:
+        found = index.search(query, n)
+        values, at = np.asarray(found.scores, dtype=np.float32), nodes.find(found.ids)
+        place = np.minimum(np.searchsorted(distinct, at), len(distinct) - 1)
+        there = distinct[place] == at
+        last = values[-1] if len(values) else 0.0
+        scores = np.full(len(distinct), 0.0 if last == 0 else -np.inf, dtype=np.float32)
+        scores[place[there]] = values[there]
+        if len(found.ids) < n or last == 0 or np.count_nonzero(values[there] > last) >= k:
+            return scores
+    known = scores_of(index, query, nodes.ids.take(distinct))
+    return np.fromiter(known.values(), dtype=np.float32, count=len(known))
+
+
+def _ranked(scores: NDArray[np.float32], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
     """Return the `k` best by score, then by weight, then by position."""
     chosen = np.arange(len(scores))
     if k < len(scores):
@@ -124,11 +175,9 @@ def _ranked(scores: NDArray[np.float32], weights: NDArray[np.float32], k: int) -
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
 
 
-def _counts(
-    graph: Graph, found: NDArray[np.int64], others: NDArray[np.int32], outgoing: NDArray[np.bool_]
-) -> Counter[tuple[str, bool, str]]:
-    relations, sets = graph.edges.relations, graph.nodes.label_sets
-    code = (graph.edges.relation[found].astype(np.int64) * 2 + outgoing) * len(sets) + graph.nodes.labels[others]
+def _counts(links: Incidence) -> Counter[tuple[str, bool, str]]:
+    relations, sets = links.relations, links.nodes.label_sets
+    code = (links.relation.astype(np.int64) * 2 + links.outgoing) * len(sets) + links.nodes.labels[links.others]
     counts: Counter[tuple[str, bool, str]] = Counter()
     if not len(code):
         return counts
@@ -139,26 +188,23 @@ def _counts(
     return counts
 
 
-def _passing(
-    graph: Graph, found: NDArray[np.int64], others: NDArray[np.int32], outgoing: NDArray[np.bool_], asked: Asked
-) -> NDArray[np.bool_] | None:
+def _passing(links: Incidence, asked: Asked) -> NDArray[np.bool_] | None:
     keep: NDArray[np.bool_] | None = None
     if asked.relations is not None:
-        relation = graph.edges.relation[found]
-        out, into = (_chosen(graph.edges, asked.relations, ("both", one)) for one in ("out", "in"))
-        keep = np.where(outgoing, out[relation], into[relation])
+        out, into = (_chosen(links.relations, asked.relations, ("both", one)) for one in ("out", "in"))
+        keep = np.where(links.outgoing, out[links.relation], into[links.relation])
     if asked.labels is not None:
-        fits = np.asarray([not asked.labels.isdisjoint(labels) for labels in graph.nodes.label_sets], dtype=bool)
-        bears = fits[graph.nodes.labels[others]]
+        fits = np.asarray([not asked.labels.isdisjoint(labels) for labels in links.nodes.label_sets], dtype=bool)
+        bears = fits[links.nodes.labels[links.others]]
         keep = bears if keep is None else keep & bears
     return keep
 
 
-def _chosen(edges: EdgeTable, relations: Mapping[str, str], directions: tuple[str, ...]) -> NDArray[np.bool_]:
-    return np.asarray([relations.get(name) in directions for name in edges.relations], dtype=bool)
+def _chosen(names: Sequence[str], relations: Mapping[str, str], directions: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.asarray([relations.get(name) in directions for name in names], dtype=bool)
 
 
-def _via(edges: EdgeTable, found: NDArray[np.int64], outgoing: NDArray[np.bool_]) -> list[tuple[str, bool]]:
-    pairs = zip(edges.relation[found].tolist(), outgoing.tolist(), strict=True)
-    via = {(edges.relations[relation], leaves) for relation, leaves in pairs}
+def _via(links: Incidence, edges: slice) -> list[tuple[str, bool]]:
+    pairs = zip(links.relation[edges].tolist(), links.outgoing[edges].tolist(), strict=True)
+    via = {(links.relations[relation], leaves) for relation, leaves in pairs}
     return sorted(via, key=lambda one: (not one[1], one[0]))

@@ -8,12 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphret._contracts import fulfils
 from graphret._views import require_same_view
 from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
+from graphret.ark.hubs import Hubs
 from graphret.ark.matching import make_ready, matching
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
@@ -48,8 +52,8 @@ _TYPE, _RELATION = "node type", "relation"
 class Toolbox:
     """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
 
-    What an index in this process makes only when it is first searched by words is made here, so that no call waits
-    for it.
+    What an index in this process makes only when it is first searched by words is made here, and the nodes with most
+    edges of a Ladybug database are read, so that no call waits for either.
 
     `tools` are what an agent is offered, `operations` those of them that read the graph.
 
@@ -98,9 +102,13 @@ class Toolbox:
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
         self._columns = Columns()
+        self._hubs = Hubs()
         make_ready(index)
-        if isinstance(store, MemoryStore) and isinstance(index, ArrayIndex):
-            self._columns.place(store.graph, index)
+        if isinstance(store, MemoryStore):
+            if isinstance(index, ArrayIndex):
+                self._columns.place(store.graph, index)
+        else:
+            self._hubs.prepare(store, lambda links: self._columns.place_hub(links, index))
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
@@ -212,7 +220,14 @@ class Toolbox:
         store, index = self.store, self.index
         if isinstance(store, MemoryStore) and (asked.query is None or isinstance(index, ArrayIndex)):
             return self._columns.explore(store.graph, index, asked)
-        return explore(store, index, asked, CAP)
+        links = self._hubs.of(store, asked.node)
+        if links is None:
+            return explore(store, index, asked, CAP)
+
+        def read(positions: NDArray[np.int64]) -> list[Node | None]:
+            return store.get(links.nodes.ids.take(positions))
+
+        return self._columns.look(links, index, asked, read)
 
     def _node(self, given: Arguments) -> Node | Observation:
         """The node that is asked for, or the answer where there is none."""

@@ -38,7 +38,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "spot": bench_search.spotting,
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
-    "ark hub": bench_ark_hub.memory,
+    "ark hub": bench_ark_hub.whole,
     "ark latency": bench_ark_latency.latency,
     "stores": bench_stores.stores,
     "databases": lambda report: bench_databases.databases(report, large=True),

@@ -125,6 +125,14 @@ class Session:
         finally:
             result.close()
 
+    def table(self, cypher: str, parameters: dict[str, Any]) -> Any:
+        """Run one statement and return its rows as an Arrow table."""
+        result = self.run(cypher, parameters)
+        try:
+            return result.get_as_arrow()
+        finally:
+            result.close()
+
     def do(self, cypher: str, parameters: dict[str, Any] | None = None) -> None:
         """Run one statement for its effect."""
         self.run(cypher, parameters).close()
@@ -191,6 +199,8 @@ class Engine:
         self.read_only = read_only
         self.gate = Gate()
         self.writing = threading.RLock()
+        self._changes = 0
+        self._changing = False
         self._idle: list[Session] = []
         self._guard = threading.Lock()
         self._key = os.path.realpath(self.path)
@@ -223,6 +233,21 @@ class Engine:
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self.database is None
+
+    @property
+    def state(self) -> int | None:
+        """A number that stays the same until something is written; `None` while something is."""
+        return None if self._changing else self._changes
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change the state: what is read until the end may be from before or after."""
+        self._changing = True
+        self._changes += 1
+        try:
+            yield
+        finally:
+            self._changing = False
 
     def session(self) -> Session:
         """Return a fresh connection."""
@@ -268,7 +293,7 @@ class Engine:
             Writes it at the path that it is given, beside this one's, and closes it.
         """
         part = self.path.with_name(f".{self.path.name}.loading")
-        with self.writing, self.gate.alone():
+        with self.writing, self.gate.alone(), self.changing():
             if self.database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
             self.forget_plans()

@@ -8,9 +8,11 @@ from typing import Any
 
 from graphret.schema import GraphSchema
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
+from graphret.stores.incidence import Incidence, assembled
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import Around
+from graphret.stores.ladybug.incidence import Spokes, hubs
 from graphret.stores.ladybug.names import OVERFLOW, quoted
 from graphret.stores.ladybug.records import (
     EdgeReader,
@@ -39,13 +41,19 @@ class Reader:
         Gives a session for the time of one call, and says what tables there are.
     restriction
         Nothing but nodes that satisfy this, and edges among them, is read.
+    state
+        Gives what stays the same until something is written, `None` where that is not known.
     """
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[tuple[Session, Catalog]]], restriction: Where | None = None
+        self,
+        opened: Callable[[], AbstractContextManager[tuple[Session, Catalog]]],
+        restriction: Where | None = None,
+        state: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._opened = opened
         self.restriction = restriction
+        self._state = state
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
@@ -125,6 +133,37 @@ class Reader:
             else:
                 found.update(sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[:limit])
         return [found[key] for key in sorted(found)]
+
+    def state(self) -> int | None:
+        """Return a number that stays the same until something is written; `None` while something is."""
+        return self._state()
+
+    def degree(self, node: str) -> int:
+        """Return how many edges touch a node; see `Incident.degree`."""
+        with self._opened() as (session, catalog):
+            found = self._spokes(session, catalog, node)
+            return 0 if found is None else found.degree()
+
+    def incidence(self, node: str) -> Incidence | None:
+        """Return the edges of a node in columns; `None` where several tables have nodes of one id."""
+        with self._opened() as (session, catalog):
+            found = self._spokes(session, catalog, node)
+            return None if found is None else assembled([*found.parts()])
+
+    def hubs(self, above: int) -> list[tuple[str, int]]:
+        """Return the nodes with more edges than `above` of one relation and direction to one label, and how many."""
+        with self._opened() as (session, catalog):
+            return hubs(session, catalog, above)
+
+    def _spokes(self, session: Session, catalog: Catalog, node: str) -> Spokes | None:
+        table = self.locate(session, catalog, [node]).get(node)
+        if table is None:
+            return None
+
+        def conditions(far: NodeTable) -> Iterator[Condition]:
+            return self._conditions(session, [far], self.restriction, "m")
+
+        return Spokes(session, catalog, catalog.nodes[table], node, conditions)
 
     def _around(
         self,

@@ -94,7 +94,7 @@ class LadybugStore(Reader, Following):
         buffer_pool_size: int = 0,
         threads: int = 0,
     ) -> None:
-        super().__init__(self._reading)
+        super().__init__(self._reading, state=lambda: self._engine.state)
         self.nested = require_nested(nested)
         self._layout = Layout(id_property, name_property, text_property)
         self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
@@ -178,7 +178,7 @@ class LadybugStore(Reader, Following):
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return LadybugView(self._opened, Where.parse(where))
+        return LadybugView(self._opened, Where.parse(where), self.state)
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none.
@@ -328,7 +328,7 @@ class LadybugStore(Reader, Following):
         """Run a write in a transaction; of one that fails nothing stays."""
         engine = self._engine
         session = engine.session()
-        with engine.gate.alone() if alone else nullcontext():
+        with engine.gate.alone() if alone else nullcontext(), engine.changing():
             try:
                 session.do("BEGIN TRANSACTION")
                 action(session)
@@ -374,7 +374,7 @@ class LadybugView(Reader, Following):
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the view as far as nodes satisfy `where` too."""
-        return LadybugView(self._opened, both(self.restriction, Where.parse(where)))
+        return LadybugView(self._opened, both(self.restriction, Where.parse(where)), self.state)
 
     def query(
         self,

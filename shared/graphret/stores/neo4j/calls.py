@@ -9,6 +9,8 @@ from typing import Any
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.incidence import Incidence
+from graphret.stores.neo4j import incidence as incident
 from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
 from graphret.stores.neo4j.following import Step
@@ -50,6 +52,18 @@ def neighbors(
     require_direction(direction)
     require_limit(limit)
     return Work(lambda: graph.neighbors(wanted, types, borne, condition, direction, limit))
+
+
+def degree(graph: Graph, node: str) -> Work[int]:
+    """Count the edges of a node."""
+    (wanted,) = require_ids([node])
+    return Work(lambda: incident.degree(graph, wanted))
+
+
+def incidence(graph: Graph, node: str) -> Work[Incidence | None]:
+    """Read the edges of a node in columns."""
+    (wanted,) = require_ids([node])
+    return Work(lambda: incident.incidence(graph, wanted))
 
 
 def count(graph: Graph) -> Work[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names
+from graphret.stores.incidence import Incidence
 from graphret.stores.neo4j import calls, writes
 from graphret.stores.neo4j.base import BLOCK, Connected
 from graphret.stores.neo4j.failures import require_version, sending, translated
@@ -85,6 +86,18 @@ class Neo4jStore(Connected):
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
         return self.run(calls.neighbors(self.graph(), ids, relations, labels, where, direction, limit))
+
+    def state(self) -> frozenset[str] | None:
+        """Return the driver's bookmarks: they change with what it writes, and with any read after others wrote."""
+        return frozenset(self.driver.execute_query_bookmark_manager.get_bookmarks()) or None
+
+    def degree(self, node: str) -> int:
+        """Return how many edges touch a node; see `Incident.degree`."""
+        return self.run(calls.degree(self.graph(), node))
+
+    def incidence(self, node: str) -> Incidence | None:
+        """Return the edges of a node in columns; `None` where several nodes have one id and other labels."""
+        return self.run(calls.incidence(self.graph(), node))
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""

@@ -1,0 +1,129 @@
+"""The edges of one node in columns, and the stores that read them so."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.columns import no_records, no_strings
+from graphret.nodes import NodeTable
+from graphret.strings import Strings
+
+
+@dataclass(frozen=True, slots=True)
+class Incidence:
+    """The edges that touch a node, a loop once, as an edge that leaves it.
+
+    Parameters
+    ----------
+    nodes
+        Its neighbours by id, and perhaps others, with their labels.
+    others
+        The position in `nodes` of the other end of each edge, ``(m,)``.
+    relation
+        The position of its relation in `relations`, ``(m,)``.
+    outgoing
+        Whether it leaves the node, ``(m,)``.
+    weight
+        ``(m,)``.
+    relations
+        The names of the relations.
+    """
+
+    nodes: NodeTable
+    others: NDArray[Any]
+    relation: NDArray[Any]
+    outgoing: NDArray[np.bool_]
+    weight: NDArray[Any]
+    relations: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.others)
+
+    def at(self, chosen: NDArray[Any]) -> Incidence:
+        """Return some of the edges, by a mask or by position."""
+        return replace(
+            self,
+            others=self.others[chosen],
+            relation=self.relation[chosen],
+            outgoing=self.outgoing[chosen],
+            weight=self.weight[chosen],
+        )
+
+
+@runtime_checkable
+class Incident(Protocol):
+    """A store that reads the edges of a node in columns."""
+
+    def state(self) -> Hashable | None:
+        """Return what stays the same as long as nothing is written; `None` where that is not known."""
+        ...
+
+    def degree(self, node: str) -> int:
+        """Return how many edges touch a node, in a view those to nodes that it hides included; a loop may count twice.
+
+        It says how much there is to read, and must not be shown.
+        """
+        ...
+
+    def incidence(self, node: str) -> Incidence | None:
+        """Return the edges of a node; `None` where the store can give them by `neighbors` alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Edges of one relation and direction, each with the other end's id and labels, and its weight, ``(m,)``."""
+
+    relation: str
+    outgoing: bool
+    ids: Sequence[str]
+    labels: NDArray[Any]
+    label_sets: Sequence[tuple[str, ...]]
+    weights: NDArray[np.float64]
+
+
+def assembled(parts: Sequence[Part]) -> Incidence | None:
+    """Return the edges of a node of their parts; `None` where two nodes have one id, but not the same labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = pa.chunked_array([pa.array(part.ids, pa.large_string()) for part in parts], pa.large_string())
+    coded = ids.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(coded.dictionary).to_numpy()
+    n = len(order)
+    rank = np.empty(n, dtype=np.int32)
+    rank[order] = np.arange(n, dtype=np.int32)
+    others = rank[coded.indices.to_numpy()]
+    sets: dict[tuple[str, ...], int] = {}
+    codes = [
+        np.asarray([sets.setdefault(labels, len(sets)) for labels in part.label_sets], dtype=np.int32)[part.labels]
+        for part in parts
+    ]
+    labels = np.zeros(n, dtype=np.int32)
+    of_edge = np.concatenate([*codes, np.empty(0, np.int32)])
+    labels[others] = of_edge
+    if not np.array_equal(labels[others], of_edge):
+        return None
+    table = NodeTable(
+        _strings(coded.dictionary.take(order)), no_strings(n), no_strings(n), labels, [*sets] or [()], no_records(n)
+    )
+    relations = sorted({part.relation for part in parts})
+    lengths = [len(part.ids) for part in parts]
+    relation = np.repeat(np.asarray([relations.index(part.relation) for part in parts], dtype=np.int16), lengths)
+    outgoing = np.repeat(np.asarray([part.outgoing for part in parts], dtype=bool), lengths)
+    weight = np.concatenate([*(part.weights for part in parts), np.empty(0)])
+    by_id = np.argsort(others, kind="stable")
+    return Incidence(table, others, relation, outgoing, weight, relations).at(by_id)
+
+
+def _strings(column: Any) -> Strings:
+    """A column of large strings in Arrow's layout, which is that of `Strings`."""
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int64, count=len(column) + 1)
+    text = column.buffers()[2]
+    blob = np.frombuffer(text, dtype=np.uint8) if text is not None and text.size else np.empty(0, dtype=np.uint8)
+    return Strings(blob[: offsets[-1]], offsets) if not column.offset else Strings.of(column.to_pylist())

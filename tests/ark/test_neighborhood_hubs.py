@@ -1,0 +1,187 @@
+"""The edges of hubs of databases: read as the contract has them, and read again when something was written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import ladybug
+import neo4j
+import numpy as np
+import pytest
+
+from graphret.ark import Toolbox, hubs
+from graphret.search import BM25Index, Neo4jTextIndex
+from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.incidence import Incident
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j import Neo4jStore
+from graphret.testing.graphs import random_graph
+from graphret.types import Edge, Node
+
+WORDS = ["amber", "brook", "cedar", "delta"]
+
+
+@pytest.fixture(autouse=True)
+def small_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "CAP", 3)
+
+
+def filled(store: GraphStore, n: int = 120) -> None:
+    """Write a hub with parallel edges, edges both ways, a loop, weights that tie, and few words in the texts."""
+    rng = np.random.default_rng(4)
+    nodes, edges = random_graph(3, n_nodes=20, n_edges=40)
+    labels = [("Film",), ("Film", "Short"), ("Person",), ("Short",)]
+    spokes = [Node(f"s{i:03d}", labels[i % 4], f"name {i}", " ".join(rng.choice(WORDS, 1 + i % 5))) for i in range(n)]
+    links = [Edge("hub", ("LIKED", "SEEN")[i % 2], spoke.id, i % 7 / 2) for i, spoke in enumerate(spokes)]
+    links += [Edge("hub", "LIKED", spoke.id, 5.0, {"source_row": 1}) for spoke in spokes[::5]]
+    links += [Edge(spoke.id, "SEEN", "hub", 2.0) for spoke in spokes[::3]]
+    store.upsert([Node("hub", ("Person",), "The Hub"), *nodes, *spokes], [*edges, *links, Edge("hub", "SEEN", "hub")])
+
+
+def require_incidence(store: GraphStore) -> None:
+    """What is read in columns is what `neighbors` returns."""
+    assert isinstance(store, Incident)
+    for block in store.nodes():
+        for node in [block[0], *block[1::9]]:  # the hub, and some that few edges touch
+            links, edges = store.incidence(node.id), store.neighbors([node.id])
+            assert links is not None
+            assert store.degree(node.id) >= len(edges) == len(links)
+            ids = links.nodes.ids.tolist()
+            assert ids == sorted(ids)
+            found = zip(links.others, links.relation, links.outgoing, links.weight, strict=True)
+            assert Counter((ids[i], links.relations[r], bool(out), float(w)) for i, r, out, w in found) == Counter(
+                (edge.target, edge.relation, True, edge.weight)
+                if edge.source == node.id
+                else (edge.source, edge.relation, False, edge.weight)
+                for edge in edges
+            )
+            for one in store.get(ids):
+                assert one is not None
+                assert links.nodes.label_sets[links.nodes.labels[ids.index(one.id)]] == one.labels
+
+
+def require_kept_in_step(store: GraphStore) -> None:
+    """After each write of the store, and of a Neo4j by others, the tools say what they say of a graph in memory."""
+    memory = MemoryStore()
+    for one in (memory, store):
+        filled(one)
+    index = BM25Index.of_store(memory)
+    memory.attach(index)
+    tools = Toolbox(store, index)
+    calls = [{}, {"query": "amber cedar"}, {"node_types": ["Short"]}, {"query": "zeppelin", "relation_types": ["SEEN"]}]
+
+    def require_same() -> None:
+        for call in calls:
+            expected = Toolbox(memory, index).explore_neighborhood("hub", **call, k=30)
+            assert tools.explore_neighborhood("hub", **call, k=30) == expected
+            assert '"of": "' not in expected.text
+        assert "hub" in tools._hubs._kept
+
+    require_same()
+    for one in (memory, store):
+        one.upsert([Node("s000", ("Film",), "renamed", "amber")], [Edge("hub", "MADE", "s001", 9.0)])
+    require_same()
+    for one in (memory, store):
+        one.delete(["s002", "s003"])
+    require_same()
+
+
+@pytest.fixture
+def embedded() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:") as store:
+        yield store
+
+
+def test_ladybug_reads_in_columns_what_it_reads_one_by_one(embedded: LadybugStore) -> None:
+    filled(embedded)
+    require_incidence(embedded)
+    require_incidence(embedded.view({"label": {"$in": ["Film", "Place"]}}))
+    assert [node for node, _ in embedded.hubs(100)] == ["hub"]
+    degrees = {f"n{i}": embedded.degree(f"n{i}") for i in range(20)} | {"hub": embedded.degree("hub")}
+    assert dict(embedded.hubs(4)) == {node: n for node, n in degrees.items() if n > 4}
+
+
+def test_neo4j_reads_in_columns_what_it_reads_one_by_one(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    filled(store, 40)
+    require_incidence(store)
+    require_incidence(store.view({"label": {"$in": ["Film", "Place"]}}))
+    for layout in ({"layout": "foreign"}, {"id_property": "id", "label": "Film"}):
+        require_incidence(Neo4jStore.from_driver(neo4j_empty, **layout))
+
+
+def test_ladybug_reads_tables_of_others_in_columns(tmp_path: Path) -> None:
+    connection = ladybug.Connection(ladybug.Database(str(tmp_path / "own.lbug")))
+    for statement in (
+        "CREATE NODE TABLE City (code INT64, PRIMARY KEY (code))",
+        "CREATE NODE TABLE Land (name STRING, PRIMARY KEY (name))",
+        "CREATE REL TABLE near (FROM City TO City, FROM City TO Land, weight DOUBLE)",
+        "UNWIND range(1, 30) AS i CREATE (:City {code: i})",
+        "CREATE (:Land {name: 'sea'})",
+        "MATCH (a:City), (b:City) WHERE a.code % 5 = 0 AND b.code % 3 = 0 "
+        "CREATE (a)-[:near {weight: b.code / 2.0}]->(b)",
+        "MATCH (a:City), (b:Land) CREATE (a)-[:near]->(b)",
+    ):
+        connection.execute(statement)
+    connection.close()
+    for id_property in (None, "code"):
+        with LadybugStore(tmp_path / "own.lbug", id_property=id_property, read_only=True) as store:
+            require_incidence(store)
+
+
+def test_a_hub_of_ladybug_is_read_again_when_something_was_written(embedded: LadybugStore) -> None:
+    require_kept_in_step(embedded)
+
+
+def test_a_hub_of_neo4j_is_read_again_when_something_was_written(neo4j_empty: neo4j.Driver) -> None:
+    require_kept_in_step(Neo4jStore.from_driver(neo4j_empty))
+
+
+def test_a_hub_of_neo4j_is_read_again_when_somebody_else_wrote(neo4j_empty: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    filled(store, 40)
+    tools = Toolbox(store, BM25Index.of_store(store))
+    before = tools.explore_neighborhood("hub")
+    assert tools.explore_neighborhood("hub") == before
+    with neo4j_empty.session() as session:
+        session.run("MATCH (h {id: 'hub'})-[r]-(s {id: 's000'}) DELETE r").consume()
+    assert tools.explore_neighborhood("hub").total == before.total - 1
+
+
+def test_a_hub_is_kept_until_there_are_too_many(embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(embedded, 40)
+    read: list[str] = []
+    incidence = embedded.incidence
+    monkeypatch.setattr(embedded, "incidence", lambda node: read.append(node) or incidence(node))
+    tools = Toolbox(embedded, BM25Index.of_store(embedded))
+    assert read[0] == "hub"  # the largest is read before anybody asks
+    assert len(read) == len(embedded.hubs(3)) > 1
+    tools.explore_neighborhood("hub")
+    assert read.count("hub") == 1
+    monkeypatch.setattr(hubs, "KEPT", 1)
+    monkeypatch.setattr(hubs, "PREPARED", 0)
+    tools = Toolbox(embedded, BM25Index.of_store(embedded))
+    tools.explore_neighborhood("hub")
+    tools.explore_neighborhood("hub")
+    assert read.count("hub") == 3
+
+
+def test_the_index_of_neo4j_ranks_the_neighbours_of_a_hub_as_it_scores_them(
+    neo4j_empty: neo4j.Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty)
+    filled(store, 60)
+    store.upsert([Node(f"x{i}", ("Film",), "elsewhere", "amber cedar brook") for i in range(30)])
+    index = Neo4jTextIndex.create(store)
+    ids = [node.id for block in store.nodes() for node in block if node.id.startswith("s") or node.id == "hub"]
+    links = store.incidence("hub")
+    assert links is not None
+    weights = {one: float(links.weight[links.others == i].max()) for i, one in enumerate(links.nodes.ids.tolist())}
+    for asked in ((200, 1_000), (10, 50), (3,)):  # found at once, after a second look, and not among the best
+        monkeypatch.setattr("graphret.ark.columnar._ASKED", asked)
+        for query in ("amber cedar", "delta", "zeppelin"):
+            scores = dict(zip(ids, index.score(query, ids).tolist(), strict=True))
+            best = sorted(scores, key=lambda one: (-scores[one], -weights[one], one))[:12]
+            assert list(Toolbox(store, index).explore_neighborhood("hub", query, k=12).nodes) == best
