@@ -16,10 +16,11 @@ from tests_support import HashingEncoder
 from graphret.corpus import Document
 from graphret.demo import load_corpus
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.search import BM25Index, Neo4jTextIndex, NodeText
+from graphret.search import BM25Index, DenseIndex, Neo4jTextIndex, NodeText, neo4j_asking
 from graphret.stores import MemoryStore, Neo4jStore
 from graphret.stores.neo4j import AsyncNeo4jStore
 from graphret.stores.neo4j.layout import OWN
+from graphret.stores.neo4j.statements import Statement
 from graphret.testing.indexes import MakeIndex, TextIndexSuite, random_nodes
 from graphret.types import Edge, Node
 
@@ -346,3 +347,42 @@ def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
         Neo4jTextIndex(store, alpha=2.0)
     with pytest.raises(InvalidInput, match="index"):
         store.attach(MemoryStore())
+
+
+def test_a_filter_looks_further_in_the_vector_index_before_it_compares_all(
+    store: Neo4jStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the index gives is k where k qualify; where few do, or those far away, all of them are compared."""
+    nodes = [replace(node, properties={"part": i % 2, "few": i % 40}) for i, node in enumerate(random_nodes(5, 400))]
+    store.upsert(nodes)
+    encoder = HashingEncoder()
+    index, exact = Neo4jTextIndex.create(store, encoder=encoder, alpha=0.0), DenseIndex.build(nodes, encoder)
+    near = exact.search("apple pear", 100).ids
+    store.upsert([replace(node, properties={**node.properties, "far": node.id not in near}) for node in nodes])
+    exact = DenseIndex.build([node for block in store.nodes() for node in block], encoder)
+    asked: list[int] = []
+
+    class Noted(Statement):
+        def __init__(self, text: str, parameters: Any = None) -> None:
+            super().__init__(text, parameters or {})
+            if "RETURN count(n)" not in text:
+                asked.append(parameters.get("first", 0) if "vector.queryNodes" in text else -1)
+
+    monkeypatch.setattr(neo4j_asking, "FIRST", 8)
+    monkeypatch.setattr(neo4j_asking, "Statement", Noted)
+    for condition, k, expected in (
+        ({"part": 1}, 5, [20]),
+        ({"part": 1}, 60, [240]),
+        ({"far": True}, 5, [20, 80, 320]),
+        ({"few": 3}, 5, [20, -1]),
+        ({"few": 3}, 20, [80, -1]),
+        ({"far": True}, 100, [400]),
+    ):
+        asked.clear()
+        found, wanted = index.search("apple pear", k, where=condition), exact.search("apple pear", k, where=condition)
+        assert asked[: len(expected)] == expected, condition
+        assert len(found) == len(wanted)
+        np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-5)
+    asked.clear()
+    assert len(index.view({"part": 1}).search("apple pear", 5)) == 5
+    assert asked == [-1], "a view is not looked for among what it hides"

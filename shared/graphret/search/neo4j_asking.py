@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from graphret.where import Where
 TITLE_WEIGHT = 3.0
 #: Hits that are asked of an index at first; where a filter leaves too few of them, all are.
 FIRST = 1_000
+#: For so many hits of the vector index a server takes as long as for comparing one stored vector.
+HITS_A_COMPARISON = 8
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
 
 
@@ -109,26 +112,60 @@ class Asking:
         return [(row[0], row[1]) for row in rows]
 
     def _near(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
-        """Find the nearest nodes: by the index where it gives enough, else by comparing all that qualify."""
+        """Find the nearest nodes: by the index, or by comparing all that qualify where these are few.
+
+        In a view all are compared. Which nodes an approximate index finds depends on all that are in it, so that hidden
+        ones would show.
+        """
         if self.vector is None:
             return []
         bearing = bears(graph.layout, "n", labels)
-        clause, parameters = graph.conditions("n", documents.own(graph.layout), bearing, where=where)
-        parameters |= {"index": self.vectors, "vector": self.vector, "k": k}
         tail = (
             f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score ORDER BY score DESC, id LIMIT $k"
         )
+        parameters = {"vector": self.vector, "k": k}
         if graph.scope is None:
-            narrowed = where is not None or labels is not None
-            rows = yield Statement(
-                f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {tail}",
-                parameters | {"first": max(FIRST // 2, 4 * k) if narrowed else max(100, k)},
-            )
-            if len(rows) == k:
-                return [tuple(row) for row in rows]
+            clause, more = graph.conditions("n", documents.own(graph.layout), bearing, where=where)
+            text = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {tail}"
+            rows = yield from self._by_index(graph, k, labels, where, text, parameters | more)
+            if rows is not None:
+                return rows
         clause, more = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL", bearing, where=where)
         rows = yield Statement(f"MATCH {graph.layout.node('n')}{clause} {tail}", parameters | more)
         return [tuple(row) for row in rows]
+
+    def _by_index(
+        self,
+        graph: Graph,
+        k: int,
+        labels: list[str] | None,
+        where: Where | None,
+        text: str,
+        parameters: Mapping[str, Any],
+    ) -> Plan[Scored | None]:
+        """Find the nearest nodes among more and more hits, `None` where comparing all that qualify is less work."""
+        narrowed = where is not None or labels is not None
+        first, most = max(FIRST // 2, 4 * k) if narrowed else max(100, k), 0
+        while True:
+            rows = yield Statement(text, {**parameters, "index": self.vectors, "first": first})
+            if len(rows) == k:
+                return [tuple(row) for row in rows]
+            if not narrowed:
+                return None
+            if not most:
+                nodes, qualifying = yield from self._counts(graph, labels, where)
+                most = min(nodes, HITS_A_COMPARISON * qualifying)
+                first = max(first, math.ceil(k * nodes / max(qualifying, 1)) // 2)
+            first *= 4
+            if first > most:
+                return None
+
+    def _counts(self, graph: Graph, labels: list[str] | None, where: Where | None) -> Plan[tuple[int, int]]:
+        """Count all nodes, and those that qualify."""
+        clause, parameters = graph.conditions("n", bears(graph.layout, "n", labels), where=where)
+        counted = f"MATCH {graph.layout.node('n')}%s RETURN count(n) AS nodes"
+        rows = yield Statement(f"{counted % ''} UNION ALL {counted % clause}", parameters)
+        return rows[0][0], rows[1][0]
 
     def _combined(
         self, graph: Graph, ids: Sequence[str], lexical: Mapping[str, float], near: Mapping[str, float]

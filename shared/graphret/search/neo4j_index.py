@@ -36,7 +36,8 @@ class Neo4jTextIndex:
 
     The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
     by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
-    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify.
+    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify:
+    more and more hits of the vector index are looked at, and where few nodes qualify, all of these.
 
     Lucene's English analyser differs from `Analyzer` in its stemmer (Porter's first) and stop words, and a field's
     length is kept in one byte: ranks of close scores may differ from those of `BM25Index`. Its statistics count deleted
@@ -47,9 +48,10 @@ class Neo4jTextIndex:
     A view scores full text by the BM25 of what may be seen, as a `BM25Index` of its nodes would, of two fields: titles
     with aliases, and all else. The database counts the nodes, the terms and the lengths of the view and scores by the
     terms it keeps beside each node (``graphret_terms``), so that only the best come back; the counts are remembered
-    until the store writes, or reads what somebody else wrote. Vectors are compared one by one. Neither statistics nor
-    names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, a view reads the
-    nodes that match and scores them in this process, as if there were no others.
+    until the store writes, or reads what somebody else wrote. Vectors are compared with those of all nodes of the view,
+    in Cypher: what a view finds depends on its own nodes alone, and what an approximate index finds on all. Neither
+    statistics nor names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, a
+    view reads the nodes that match and scores them in this process, as if there were no others.
     """
 
     def __init__(
