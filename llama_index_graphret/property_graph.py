@@ -13,7 +13,7 @@ from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphSto
 from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore, Relation
 
 from graphret.errors import InvalidInput, StoreError
-from graphret.schema import GraphSchema, SchemaBuilder
+from graphret.schema import GraphSchema, schema_of
 from graphret.stores.base import GraphStore, require_direction, require_ids, require_limit, require_names
 from graphret.stores.following import Following, require_whole
 from graphret.stores.memory import MemoryStore
@@ -105,12 +105,12 @@ class PropertyGraphStoreAdapter(Following):
     # -- reading
 
     def schema(self) -> GraphSchema:
-        """Return the labels, relations and properties with their counts; the whole graph is read."""
+        """Return the labels, relations and properties with their counts; the whole graph is read.
+
+        Of nodes with the same labels, and of edges of one relation, the properties of 2,000 are looked at.
+        """
         nodes, edges = self._everything()
-        builder = SchemaBuilder()
-        builder.observe_nodes(nodes.values())
-        builder.observe_edges(edges.values(), {node_id: node.labels for node_id, node in nodes.items()})
-        return builder.build()
+        return schema_of([*nodes.values()], [*edges.values()])
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema, PropertySchema
-from graphret.schema.builder import SchemaBuilder, merged_type, type_of
+from graphret.schema.builder import SchemaBuilder, merged_type, schema_of, type_of
 from graphret.schema.text import estimate_tokens, quote_name, quote_value
+from graphret.testing.graphs import random_graph
+from graphret.testing.reading import check_schema
 from graphret.types import Edge, Node
 
 SCHEMA = GraphSchema(
@@ -284,3 +286,23 @@ def test_malformed_json_is_named(change: dict[str, Any], named: str) -> None:
         GraphSchema.from_dict({"labels": {"A": 1}, "relations": [], **change})
     with pytest.raises(InvalidInput, match="object"):
         GraphSchema.from_dict([])  # type: ignore[arg-type]
+
+
+def test_objects_are_counted_and_of_many_some_are_read() -> None:
+    nodes, edges = random_graph(6, 300, 900)
+    nodes.append(Node("bare", (), properties={"rare": 1}))
+    whole, some = schema_of(nodes, edges), schema_of(nodes, edges, 20)
+    builder = SchemaBuilder()
+    builder.observe_nodes(nodes)
+    builder.observe_edges(edges, {node.id: node.labels for node in nodes})
+    assert whole == builder.build()
+    for schema in (whole, some):
+        check_schema(schema, nodes, edges)
+        assert (schema.labels, schema.relations) == (whole.labels, whole.relations)
+        assert schema.properties[""]["rare"].coverage == 1.0
+    assert not whole.sampled
+    assert some.sampled_properties == {"Person", "Film", "Actor", "Tag"}
+    assert some.sampled_relation_properties == {"KNOWS", "LIKES", "MADE"}
+    assert not some.sampled_relations
+    for label in some.labels:
+        assert some.properties[label]["age"].coverage == pytest.approx(whole.properties[label]["age"].coverage, abs=0.3)

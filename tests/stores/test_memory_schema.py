@@ -10,7 +10,8 @@ import pytest
 from graphret.cypher import check, kinds
 from graphret.schema import PropertySchema, SchemaBuilder
 from graphret.stores import MemoryStore, summary
-from graphret.testing.graphs import EDGES, NODES
+from graphret.testing.graphs import EDGES, NODES, random_graph
+from graphret.testing.reading import check_schema
 from graphret.types import Edge, Node
 
 
@@ -141,17 +142,27 @@ def test_many_sets_of_labels_share_the_sample(large: MemoryStore, monkeypatch: p
 def test_triples_are_counted_block_by_block(large: MemoryStore, monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
     whole = summary.triples(large.graph.nodes, large.graph.edges)
     monkeypatch.setattr(summary, "_BLOCK", 1000)
-    monkeypatch.setattr(summary, "_DENSE", dense)
+    monkeypatch.setattr(summary, "DENSE", dense)
     assert summary.triples(large.graph.nodes, large.graph.edges) == whole
     assert not whole[1]
+    monkeypatch.setattr(summary, "COUNTED", 1000)
+    monkeypatch.setattr(summary, "SPARSE", 1000)
+    assert summary.triples(large.graph.nodes, large.graph.edges) == whole  # all are drawn
+    monkeypatch.setattr(summary, "DRAWN", 4000)
+    estimated, in_part = summary.triples(large.graph.nodes, large.graph.edges)
+    assert in_part == ["R", "S"]
+    assert estimated.keys() <= whole[0].keys()
+    assert sum(estimated.values()) == pytest.approx(sum(whole[0].values()), rel=0.02)
+    assert all(estimated[triple] == pytest.approx(n, rel=0.1) for triple, n in whole[0].items() if n > 500)
 
 
 @pytest.fixture
 def labelled(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     """Nearly every node has labels of its own among twelve; of the 20,000 edges one has the relation RARE."""
-    monkeypatch.setattr(summary, "_DENSE", 0)
-    monkeypatch.setattr(summary, "_COUNTED", 1000)
-    monkeypatch.setattr(summary, "_DRAWN", 8000)
+    monkeypatch.setattr(summary, "DENSE", 0)
+    monkeypatch.setattr(summary, "SPARSE", 1000)
+    monkeypatch.setattr(summary, "DRAWN", 8000)
+    monkeypatch.setattr(summary, "DRAWN_SPARSE", 8000)
     rng = np.random.default_rng(0)
     sets = [tuple(f"L{i:02d}" for i in sorted(rng.choice(12, rng.integers(1, 5), replace=False))) for _ in range(800)]
     relation = np.arange(20_000) % 2
@@ -172,12 +183,13 @@ def labelled(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 def test_triples_of_very_many_sets_of_labels_are_estimated(
     labelled: MemoryStore, monkeypatch: pytest.MonkeyPatch, pairs: int, off: float
 ) -> None:
-    monkeypatch.setattr(summary, "_PAIRS", pairs)
+    monkeypatch.setattr(summary, "TRIPLES", pairs)
     schema = labelled.schema()
-    monkeypatch.setattr(summary, "_PAIRS", 10**6)
-    monkeypatch.setattr(summary, "_COUNTED", 10**6)
+    monkeypatch.setattr(summary, "TRIPLES", 10**6)
+    monkeypatch.setattr(summary, "SPARSE", 10**6)
     exact, drawn = summary.triples(labelled.graph.nodes, labelled.graph.edges)
-    assert schema.sampled_relations == {"EVEN", "ODD", "RARE"}
+    assert schema.sampled_relations == ({"EVEN", "ODD"} if pairs == 10**6 else {"EVEN", "ODD", "RARE"})
+    assert schema.labels == labelled.graph.nodes.label_counts()
     assert not schema.sampled_names
     assert schema.sampled_properties == frozenset()  # they have none, but all were read
     assert not drawn
@@ -191,18 +203,37 @@ def test_triples_of_very_many_sets_of_labels_are_estimated(
     assert sum(schema.relations.values()) == pytest.approx(sum(exact.values()), rel=0.05)
 
 
-def test_an_estimated_schema_warns_of_a_triple_that_it_lacks(labelled: MemoryStore) -> None:
+def test_an_estimated_schema_warns_of_a_triple_that_it_lacks(
+    labelled: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "DRAWN_SPARSE", 60)
     schema = labelled.schema()
-    missing = next(
-        (source, target)
-        for source in sorted(schema.labels)
-        for target in sorted(schema.labels)
-        if (source, "RARE", target) not in schema.relations
-    )
-    report = check(f"MATCH (a:{missing[0]})-[:RARE]->(b:{missing[1]}) RETURN a, b LIMIT 5", schema)
-    assert not report.errors
-    assert report.warnings
+    for relation in ("EVEN", "RARE"):
+        missing = next(
+            (source, target)
+            for source in sorted(schema.labels)
+            for target in sorted(schema.labels)
+            if (source, relation, target) not in schema.relations
+        )
+        (found,) = check(f"MATCH (a:{missing[0]})-[:{relation}]->(b:{missing[1]}) RETURN a, b LIMIT 5", schema).findings
+        assert found.severity == ("warning" if relation == "EVEN" else "error")  # all edges of RARE were read
     assert schema == MemoryStore(labelled.graph).schema()
+
+
+@pytest.mark.parametrize("drawn", [3, 30, 10_000])
+@pytest.mark.parametrize("read", [1, 10, 2000])
+def test_whatever_is_sampled_no_name_is_missing(monkeypatch: pytest.MonkeyPatch, drawn: int, read: int) -> None:
+    for name, value in {"COUNTED": 10, "SPARSE": 10, "DRAWN": drawn, "DRAWN_SPARSE": drawn}.items():
+        monkeypatch.setattr(summary, name, value)
+    nodes, edges = random_graph(5, 40, 600)
+    edges += [Edge("n0", f"ONCE_{i}", "n1") for i in range(20)]
+    graph = MemoryStore.of([*nodes, Node("lone", ("Lone", "Other"))], edges).graph
+    schema = summary.graph_schema(graph.nodes, graph.edges, read)
+    check_schema(schema, [*nodes, Node("lone", ("Lone", "Other"))], edges)
+    assert schema.sampled == (drawn < 10_000 or read < 2000)
+    assert not schema.sampled_names
+    assert ("ONCE_3" in schema.sampled_relations, "KNOWS" in schema.sampled_relations) == (False, drawn < 10_000)
+    assert schema == summary.graph_schema(graph.nodes, graph.edges, read)
 
 
 def test_an_empty_graph_has_an_empty_schema() -> None:

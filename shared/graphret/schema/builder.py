@@ -7,12 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphret.schema.model import GraphSchema, PropertySchema
 from graphret.types import Edge, Node
 
 EXAMPLES = 3
+#: Of so many nodes of each set of labels, and edges of each relation, the properties are read.
+SAMPLE = 2000
+T = TypeVar("T")
 _VALUES_COUNTED = 1000
 _VALUE_LENGTH = 100
 _LIST_LENGTH = 5
@@ -104,6 +107,50 @@ class SchemaBuilder:
             for owner, found in sorted(owners.items())
             if found
         }
+
+
+def schema_of(nodes: Sequence[Node], edges: Sequence[Edge], sample: int = SAMPLE) -> GraphSchema:
+    """Return the schema of a graph that is read whole: all is counted, and properties are read from a sample.
+
+    Parameters
+    ----------
+    sample
+        Of at most so many nodes of each set of labels, and edges of each relation, evenly spread, properties are read.
+    """
+    builder = SchemaBuilder()
+    sets: dict[tuple[str, ...], list[Node]] = {}
+    relations: dict[str, list[Edge]] = {}
+    for node in nodes:
+        sets.setdefault(tuple(dict.fromkeys(node.labels)) or ("",), []).append(node)
+    for edge in edges:
+        relations.setdefault(edge.relation, []).append(edge)
+    labels_of = {node.id: labels for labels, bearers in sets.items() for node in bearers}
+    kinds = Counter(
+        (labels_of[edge.source], edge.relation, labels_of[edge.target])
+        for edge in edges
+        if edge.source in labels_of and edge.target in labels_of
+    )
+    labels: Counter[str] = Counter()
+    triples: Counter[tuple[str, str, str]] = Counter()
+    for own, bearers in sets.items():
+        labels.update(dict.fromkeys(own, len(bearers)))
+        some = _spread(bearers, sample)
+        builder.observe_nodes(some, max(1, round(len(bearers) / len(some))))
+    for (sources, relation, targets), n in kinds.items():
+        triples.update({(source, relation, target): n for source in sources for target in targets})
+    for links in relations.values():
+        some_links = _spread(links, sample)
+        builder.observe_edges(some_links, times=max(1, round(len(links) / len(some_links))))
+    return builder.build(
+        labels,
+        triples,
+        sampled_properties={label for own, bearers in sets.items() if len(bearers) > sample for label in own},
+        sampled_relation_properties=[relation for relation, links in relations.items() if len(links) > sample],
+    )
+
+
+def _spread(items: list[T], most: int) -> list[T]:
+    return items if len(items) <= most else [items[i * len(items) // most] for i in range(most)]
 
 
 def type_of(value: Any) -> str:

@@ -13,22 +13,26 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
+from graphret.schema.builder import SAMPLE
 from graphret.storage import Records
 from graphret.types import Edge, Node
 
-#: At most so many nodes of each set of labels, and edges of each relation, are read for their properties,
-SAMPLE = 2000
+#: Of at most `SAMPLE` nodes of each set of labels, and edges of each relation, the properties are read, of
 #: so many in all, each set giving one at least while that lasts,
 _IN_ALL = 10_000
 #: and about so many values, of nodes that have many properties or labels.
 _VALUES = 50_000
 _PROBED = 100
-#: Edges are counted one by one where so many kinds of them can be counted in one array, or where there are no more.
-_DENSE, _COUNTED = 1 << 22, 500_000
-#: Otherwise about so many are drawn, some of each relation;
-_DRAWN = 50_000
-#: and of so many pairs of labels all are listed, of more each edge gives a share.
-_PAIRS = 250_000
+#: Edges are counted one by one where there are no more than this, as in a `LadybugStore`, and their kinds (the sets of
+#: labels squared, times the relations) are no more than `DENSE`: one array then holds them all. Ten million take 0.2 s.
+COUNTED, DENSE = 10_000_000, 1 << 22
+#: Of more kinds edges are counted where there are no more than this; as many take as long.
+SPARSE = 500_000
+#: Of so many triples all are listed, of more each kind of edges gives a share.
+TRIPLES = 250_000
+#: Where edges are not counted about so many are drawn, some of each relation: where there can be no more kinds than
+#: `TRIPLES`, and where there can.
+DRAWN, DRAWN_SPARSE = 1_000_000, 50_000
 _BLOCK = 1 << 20
 _SEED = 0x9E3779B97F4A7C15  # not 0, by which test data are often made: these would be drawn by what they hold
 
@@ -76,9 +80,11 @@ class _Kinds:
 def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> GraphSchema:
     """Return the schema of a graph, in less than a second for 10⁷ edges.
 
-    Labels are counted exactly, and triples where that is quick; of a graph with very many sets of labels they are
-    estimated from edges drawn at random by a fixed seed, from each relation some. Properties are read from a sample.
-    The schema says which labels and relations were read in part.
+    Labels are counted exactly, and so are triples, but for a large graph: one of more than `COUNTED` edges, or of more
+    than `SPARSE` that may be of more kinds than `DENSE`, or with more triples than `TRIPLES`. There they are estimated
+    from edges drawn at random by a fixed seed, of each relation some, or all. Properties are read from a sample, of at
+    most `sample` nodes of each set of labels and edges of each relation. The schema says which labels and relations
+    were read in part; the name of none is missing.
     """
     builder = SchemaBuilder()
     labels = LabelSets.of(nodes.label_sets)
@@ -91,12 +97,12 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
     others, weights = _read(edges.relation, of_relations, edges.properties, sample, 1.0)
     for at, own, n in zip(edges.relation[others].tolist(), edges.properties.take(others), weights, strict=True):
         builder.observe_edges([Edge("-", edges.relations[at], "-", 1.0, own)], times=n)
-    counted, drawn = triples(nodes, edges, labels)
+    counted, in_part = triples(nodes, edges, labels)
     sets = (nodes.label_sets[i] or ("",) for i in _in_part(nodes.labels[some], of_sets))
     return builder.build(
         labels.counts(of_sets),
         counted,
-        sampled_relations={relation for _, relation, _ in counted} if drawn else (),
+        sampled_relations=in_part,
         sampled_properties=set(chain.from_iterable(sets)),
         sampled_relation_properties=[edges.relations[i] for i in _in_part(edges.relation[others], of_relations)],
     )
@@ -108,7 +114,7 @@ def _in_part(read: NDArray[np.integer], counts: Ints) -> list[int]:
     return found
 
 
-def triples(nodes: NodeTable, edges: EdgeTable, labels: LabelSets | None = None) -> tuple[Triples, bool]:
+def triples(nodes: NodeTable, edges: EdgeTable, labels: LabelSets | None = None) -> tuple[Triples, list[str]]:
     """Count the edges by a label of their source, their relation and a label of their target.
 
     An edge counts under every pair of the labels of its ends, as it answers a query for each of them; a node without
@@ -118,31 +124,30 @@ def triples(nodes: NodeTable, edges: EdgeTable, labels: LabelSets | None = None)
     -------
     counts
         By triple, in order.
-    drawn
-        Whether they are estimated from some of the edges. A rare triple may then be missing, but no relation is.
+    in_part
+        The relations of which the counts are estimated from some of the edges. A rare triple of theirs may be missing.
     """
     labels = labels or LabelSets.of(nodes.label_sets)
-    size, kinds = np.diff(labels.indptr), _counted(nodes, edges)
-    if kinds is not None and size[kinds.source] @ size[kinds.target] <= _PAIRS:
-        return _by_labels(kinds, labels, edges.relations), False
-    return _by_labels(_drawn_edges(nodes, edges), labels, edges.relations), True
-
-
-def _counted(nodes: NodeTable, edges: EdgeTable) -> _Kinds | None:
-    """Count all edges, `None` where that would take long."""
     shape = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
-    dense = math.prod(shape) <= min(_DENSE, 4 * len(edges))
-    if not dense and len(edges) > _COUNTED:
-        return None
+    dense = math.prod(shape) <= (DENSE if len(edges) > SPARSE else min(DENSE, 4 * len(edges)))
+    if len(edges) <= (COUNTED if dense else SPARSE):
+        kinds = _counted(nodes, edges, shape, dense)
+        if _pairs(kinds, labels).sum() <= TRIPLES:
+            return _by_labels(kinds, labels, edges.relations), []
+    of_relations = np.bincount(edges.relation, minlength=len(edges.relations))
+    each = max(1, (DRAWN if math.prod(shape) <= TRIPLES else DRAWN_SPARSE) // max(1, len(edges.relations)))
+    kinds = _drawn_edges(nodes, edges, shape, of_relations, each)
+    least = 0 if _pairs(kinds, labels).sum() > TRIPLES else each
+    in_part = np.flatnonzero(of_relations > least).tolist()
+    return _by_labels(kinds, labels, edges.relations), [edges.relations[i] for i in in_part]
+
+
+def _counted(nodes: NodeTable, edges: EdgeTable, shape: tuple[int, int, int], dense: bool) -> _Kinds:
+    """Count all edges."""
     sums = np.zeros(math.prod(shape), dtype=np.int64) if dense else None
     keys = np.empty(0, dtype=np.int64)
     for start in range(0, len(edges), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        key = nodes.labels[edges.source[block]].astype(np.int64)
-        key *= shape[1]
-        key += edges.relation[block]
-        key *= shape[2]
-        key += nodes.labels[edges.target[block]]
+        key = _kinds_of(nodes, edges, slice(start, start + _BLOCK), shape)
         if sums is not None:
             sums += np.bincount(key, minlength=len(sums))
         else:
@@ -156,18 +161,36 @@ def _counted(nodes: NodeTable, edges: EdgeTable) -> _Kinds | None:
     return _Kinds(source, relation, target, n.astype(np.float64))
 
 
-def _drawn_edges(nodes: NodeTable, edges: EdgeTable) -> _Kinds:
-    of_relations = np.bincount(edges.relation, minlength=len(edges.relations))
-    at, n = _drawn(edges.relation, of_relations, max(1, _DRAWN // max(1, len(edges.relations))))
-    ends = (nodes.labels[end[at]].astype(np.int64) for end in (edges.source, edges.target))
-    return _Kinds(next(ends), edges.relation[at].astype(np.int64), next(ends), n)
+def _drawn_edges(
+    nodes: NodeTable, edges: EdgeTable, shape: tuple[int, int, int], of_relations: Ints, each: int
+) -> _Kinds:
+    """Count so many edges of each relation, each for as many as there are for one that was drawn."""
+    at, n = _drawn(edges.relation, of_relations, each)
+    found, which = np.unique(_kinds_of(nodes, edges, at, shape), return_inverse=True)
+    source, relation, target = np.unravel_index(found, shape)
+    return _Kinds(source, relation, target, np.bincount(which, n).astype(np.float64))
+
+
+def _kinds_of(nodes: NodeTable, edges: EdgeTable, at: slice | Ints, shape: tuple[int, int, int]) -> Ints:
+    """The kind of edges as one number: sets of labels and relation as places in `shape`."""
+    key = nodes.labels[edges.source[at]].astype(np.int64)
+    key *= shape[1]
+    key += edges.relation[at]
+    key *= shape[2]
+    key += nodes.labels[edges.target[at]]
+    return key
+
+
+def _pairs(kinds: _Kinds, labels: LabelSets) -> Ints:
+    """How many pairs of labels the edges of each kind count under."""
+    size = np.diff(labels.indptr)
+    return np.asarray(size[kinds.source] * size[kinds.target])
 
 
 def _by_labels(kinds: _Kinds, labels: LabelSets, relations: Sequence[str]) -> Triples:
     """Sum up kinds of edges under the pairs of their labels, or under some of the pairs where there are very many."""
-    size = np.diff(labels.indptr)
-    pairs = size[kinds.source] * size[kinds.target]
-    taken = pairs if pairs.sum() <= _PAIRS else np.minimum(pairs, max(1, _PAIRS // len(pairs)))
+    size, pairs = np.diff(labels.indptr), _pairs(kinds, labels)
+    taken = pairs if pairs.sum() <= TRIPLES else np.minimum(pairs, max(1, TRIPLES // len(pairs)))
     of = np.repeat(np.arange(len(pairs)), taken)
     place = np.arange(len(of)) - np.repeat(np.cumsum(taken) - taken, taken)
     if taken is not pairs:  # one at random from each of as many equal stretches as are taken

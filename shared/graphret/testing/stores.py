@@ -24,7 +24,7 @@ from graphret.search import BM25Index
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.cutting import delete_edges
 from graphret.testing.graphs import CONDITIONS, EDGES, NO_JSON, NODES, random_graph
-from graphret.testing.reading import all_edges, all_nodes, edge_key, expected_neighbors
+from graphret.testing.reading import all_edges, all_nodes, check_schema, edge_key, expected_neighbors
 from graphret.testing.store_values import StoreValues
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -97,6 +97,14 @@ class GraphStoreSuite(StoreValues):
             for target in labels[edge.target]
         )
         assert {triple: n for triple, n in store.schema().relations.items() if n} == expected
+
+    def test_a_schema_says_what_may_be_missing(self, store: GraphStore) -> None:
+        """Of a graph that is large, whatever that is to the store: of any other, nothing is."""
+        nodes, edges = random_graph(4)
+        store.upsert(nodes, edges)
+        schema = store.schema()
+        check_schema(schema, nodes, edges, primary=isinstance(store, CypherStore) and store.dialect == "ladybug")
+        assert schema == store.schema()
 
     # -- neighbours
 
