@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
+
+from ahocorasick_rs import AhoCorasick, Implementation
 
 from graphret.text import Token, tokenize, words
 
@@ -17,6 +20,13 @@ class Match(NamedTuple):
     end: int
 
 
+class _Level(NamedTuple):
+    """Names in an automaton, which takes no more; those among them that are gone are passed over."""
+
+    automaton: AhoCorasick
+    names: list[str]
+
+
 class Gazetteer:
     """A list of names that can be looked for in texts, in time linear in the text.
 
@@ -24,10 +34,13 @@ class Gazetteer:
     punctuation do not matter and a name is never found inside a word. Of two names that normalise to the same words
     the first is found; names with no letter or digit are never found.
 
-    Runs of words are looked up by hash, told apart by their first two words. An Aho-Corasick automaton finds the same:
-    that of ahocorasick_rs, leftmost-longest, agreed on all of 20,000 random cases and took 21 µs a text of 11 words
-    where this takes 27 over 10⁶ names. But it was built in 9.0 s against 2.5, at a peak of 614 MiB against 359, and
-    takes no name more or less once built. That of pyahocorasick misses matches behind a name that nearly matched.
+    An Aho-Corasick automaton (Aho and Corasick, 1975) runs over the normalised text and finds all names at all places.
+    As it takes no name once it is built, there are several, the later ones smaller, as in a log-structured merge tree
+    (O'Neil et al., 1996): the names added since the last search become one when next asked, together with those of the
+    automata before it that hold less than twice as many. So there are at most log2(n) + 1 of them for n names, and each
+    name goes through O(log n). A name discarded is passed over; when most are, the rest are put into one anew.
+
+    Several threads may search at once; a change must be alone.
 
     Parameters
     ----------
@@ -35,11 +48,13 @@ class Gazetteer:
         The names; matches refer to them by position.
     """
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: dict[str, int] = {}
-        # Of the names of two words or more, by their first two: the bits of a number are the lengths that occur.
-        self._lengths: dict[str, int] = {}
-        self._first_words: set[str] = set()
+        self._levels: tuple[_Level, ...] = ()  # the largest first
+        # Each name is in one level or among the new ones; those of them that are no longer in _names are gone.
+        self._new: list[str] = []
+        self._gone: set[str] = set()
+        self._building = threading.Lock()
         self._next = 0
         for name in names:
             self.add(name)
@@ -54,19 +69,22 @@ class Gazetteer:
         Every call takes a position, as if the name were appended to a list. `None` is for what has no word.
         """
         position, self._next = self._next, self._next + 1
-        run = words(name)
-        if not run:
+        normal = " ".join(words(name))
+        if not normal:
             return None
-        known = self._names.setdefault(" ".join(run), position)
-        if known == position and len(run) > 1:
-            pair = f"{run[0]} {run[1]}"
-            self._lengths[pair] = self._lengths.get(pair, 0) | 1 << len(run)
-            self._first_words.add(run[0])
+        known = self._names.setdefault(normal, position)
+        if known == position:
+            if normal in self._gone:
+                self._gone.remove(normal)
+            else:
+                self._new.append(normal)
         return known
 
     def discard(self, name: str) -> None:
         """Find a name, and those equal to it, no longer."""
-        self._names.pop(" ".join(words(name)), None)
+        normal = " ".join(words(name))
+        if self._names.pop(normal, None) is not None:
+            self._gone.add(normal)
 
     def position(self, name: str) -> int | None:
         """Return the position that the matches of a name have, `None` if it is not among these."""
@@ -83,47 +101,54 @@ class Gazetteer:
 
     def find_words(self, words: Sequence[str]) -> list[Match]:
         """Do as `find` with normalised words; the places in the matches are those of words."""
-        names, first_words = self._names, self._first_words
         matches: list[Match] = []
         free = 0
-        for i, word in enumerate(words):
-            if i < free:
-                continue
-            length = self._longest(words, i) if word in first_words else 0
-            if not length and word in names:
-                length = 1
-            if length:
-                free = i + length
-                matches.append(Match(names[word if length == 1 else " ".join(words[i:free])], i, free))
+        for match in self.find_every(words):
+            if match.start >= free:
+                matches.append(match)
+                free = match.end
         return matches
 
     def find_every(self, words: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
-        names, first_words = self._names, self._first_words
-        matches: list[Match] = []
-        for i, word in enumerate(words):
-            if word in first_words:
-                for length in self._possible(words, i):
-                    index = names.get(" ".join(words[i : i + length]))
-                    if index is not None:
-                        matches.append(Match(index, i, i + length))
-            if (index := names.get(word)) is not None:
-                matches.append(Match(index, i, i + 1))
-        return matches
+        text = _bounded(" ".join(words))
+        # The space before a word is that behind the one before it: where it is in the text, to which word it is.
+        place = {at: word for word, at in enumerate(accumulate((len(word) + 1 for word in words), initial=0))}
+        matches = [
+            Match(position, place[start], place[end - 1])
+            for automaton, names in self._settled()
+            for index, start, end in automaton.find_matches_as_indexes(text, overlapping=True)
+            if (position := self._names.get(names[index])) is not None
+        ]
+        return sorted(matches, key=lambda match: (match.start, -match.end))
 
-    def _longest(self, words: Sequence[str], i: int) -> int:
-        """Return the length of the longest name of two words or more that begins at word i, or 0."""
-        for length in self._possible(words, i):
-            if " ".join(words[i : i + length]) in self._names:
-                return length
-        return 0
+    def _settled(self) -> tuple[_Level, ...]:
+        """Return automata that hold all names, those added since they were last asked for too."""
+        if self._unsettled():
+            with self._building:
+                if self._unsettled():
+                    self._settle()
+        return self._levels
 
-    def _possible(self, words: Sequence[str], i: int) -> Sequence[int]:
-        """The lengths that a name of two words or more which begins at word i may have, the longest first."""
-        lengths = self._lengths.get(" ".join(words[i : i + 2]))
-        return () if lengths is None else _set_bits(lengths & ((2 << (len(words) - i)) - 1))
+    def _unsettled(self) -> bool:
+        return bool(self._new) or len(self._gone) > len(self._names)
+
+    def _settle(self) -> None:
+        names, kept, anew = self._new, list(self._levels), len(self._gone) > len(self._names)
+        while kept and (anew or len(kept[-1].names) < 2 * len(names)):
+            names = kept.pop().names + names
+        living = sorted(name for name in names if name in self._names)  # in order it is built in half the time
+        if living:
+            # Of the library's automata it is the smallest, and that of a few names is built fastest.
+            automaton = AhoCorasick(
+                map(_bounded, living), store_patterns=False, implementation=Implementation.ContiguousNFA
+            )
+            kept.append(_Level(automaton, living))
+        self._levels = tuple(kept)
+        self._gone.difference_update(names)
+        self._new = []
 
 
-@lru_cache(maxsize=1 << 16)
-def _set_bits(bits: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(bits.bit_length() - 1, 0, -1) if bits >> bit & 1)
+def _bounded(normal: str) -> str:
+    """Words with the spaces around them by which a name is told from a part of a word."""
+    return f" {normal} "

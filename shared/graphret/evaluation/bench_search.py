@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,7 +135,7 @@ def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> No
         names = invented_names(n)
         before = _resident()
         start = time.perf_counter()
-        book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
+        book = _ready(names)
         building = time.perf_counter() - start
         memory = _resident() - before
         rng = np.random.default_rng(1)
@@ -145,10 +149,44 @@ def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> No
         _figure(report, f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
         if memory > 0:
             _figure(report, f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
+            code = f"from graphret.evaluation import bench_search; print(bench_search._peak({n}))"
+            done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+            what = "and at the peak, while they are made ready"
+            _figure(report, f"spot {n} peak", what, int(done.stdout) / (1 << 20), unit="MiB")
+        written = _medians({"rename": _renaming(book, names)}, asked)["rename"]
+        report.seconds |= {f"spot/{n:,} names, written": written}
+        what = "a node renamed and then such a question asked"
+        _figure(report, f"spot {n} written", what, 1000 * written, unit="ms")
         del book
         if n == many:
             _linking(report, names, asked)
         del names
+
+
+def _ready(names: Sequence[str]) -> NameBook:
+    book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
+    spot(names[0], book)  # the automaton is built when first asked for
+    return book
+
+
+def _peak(n: int) -> int:
+    """Bytes that a process takes at most while it makes invented names ready, beside the names."""
+    names = invented_names(n)
+    before = _resident()
+    _ready(names)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
+
+
+def _renaming(book: NameBook, names: Sequence[str]) -> Callable[[str], object]:
+    """Return what renames a node, another each time, and then spots names in a question."""
+    nodes = (Node(f"n{i}", ("Node",), name) for i, name in enumerate(names))
+
+    def work(question: str) -> object:
+        node = next(nodes)
+        book.staged([node], [replace(node, name=f"{node.name} anew")])()
+        return spot(question, book)
+
+    return work
 
 
 def _linking(report: Report, names: Sequence[str], asked: Sequence[str]) -> None:
