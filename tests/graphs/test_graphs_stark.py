@@ -114,6 +114,16 @@ def test_files_that_do_not_agree_are_refused(tmp_path: Path, changed: dict[str, 
         read_stark(write(tmp_path, **changed))
 
 
+def test_what_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    deep = b"]" * 5000 + b"a" * 4999  # lists in lists, which Python's own pickler cannot write
+    (folder / "node_info.pkl").write_bytes(
+        b"\x80\x02}(" + b"".join(b"K%c}" % i for i in range(3)) + b"K\x03}X\x01\x00\x00\x00v" + deep + b"su."
+    )
+    with pytest.raises(InvalidInput, match=r"node_info.pkl, node 3, field 'v': lists and maps lie too deep"):
+        read_stark(folder)
+
+
 def test_without_torch_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -20,8 +20,18 @@ def json_value(value: Any, where: str) -> Any:
     Raises
     ------
     InvalidInput
-        On bytes, infinite numbers and anything else that JSON cannot hold; the message begins with `where`.
+        On bytes, infinite numbers, what is nested too deeply to be read and anything else that JSON cannot hold; the
+        message begins with `where`.
     """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    try:
+        return _json_value(value, where)
+    except RecursionError as error:
+        raise InvalidInput(f"{where}: lists and maps lie too deep in each other") from error
+
+
+def _json_value(value: Any, where: str) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -29,17 +39,17 @@ def json_value(value: Any, where: str) -> Any:
             raise InvalidInput(f"{where}: an infinite number cannot be kept")
         return None if math.isnan(value) else value
     if isinstance(value, list | tuple):
-        return [json_value(item, where) for item in value]
+        return [_json_value(item, where) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((json_value(item, where) for item in value), key=lambda item: (type(item).__name__, str(item)))
+        return sorted((_json_value(item, where) for item in value), key=lambda item: (type(item).__name__, str(item)))
     if isinstance(value, dict):
         if not all(isinstance(key, str | int | float) for key in value):
             raise InvalidInput(f"{where}: the keys of a map must be strings or numbers")
-        return {str(key): json_value(item, where) for key, item in value.items()}
+        return {str(key): _json_value(item, where) for key, item in value.items()}
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
-        return json_value(int(value) if value == value.to_integral_value() else float(value), where)
+        return _json_value(int(value) if value == value.to_integral_value() else float(value), where)
     raise InvalidInput(f"{where}: a value of the type {type(value).__name__} cannot be kept")
 
 
