@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -120,3 +121,31 @@ def test_a_visible_neighbour_is_found_behind_heavier_hidden_ones(store: Neo4jSto
     assert set(with_hidden.ids) == {"film", "known"}
     assert with_hidden.scores.tolist() == view.search("Quill", 2).scores.tolist()
     assert (with_hidden.scores > 0).all()
+
+
+@pytest.mark.parametrize("direction", ["both", "in"])
+def test_names_of_neighbours_in_view_are_scored_in_the_database(
+    store: Neo4jStore, rows: list[int], direction: str
+) -> None:
+    """As an index of the view alone has them; the conditions too are decided there, and the best alone come out."""
+    nodes, chosen = random_nodes(4, 90), random.Random(2)
+    edges = {
+        (a.id, relation, b.id): Edge(a.id, relation, b.id, chosen.choice([0.5, 1.0, 2.0]))
+        for relation in ("with", "of")
+        for a, b in (chosen.choices(nodes, k=2) for _ in range(200))
+    }
+    store.upsert(nodes, [*edges.values(), Edge(nodes[0].id, "with", nodes[0].id, 9.0)])
+    text = NodeText.documents(neighbors=2, direction=direction)
+    index, view = Neo4jTextIndex.create(store, text=text), store.view(MINE)
+    alone, seen = BM25Index.of_store(view, text=text), index.view(MINE)
+    for query in ("apple", "pear plum cherry", "quince"):
+        found, expected = seen.search(query, 99), alone.search(query, 99)
+        scores = dict(zip(expected.ids, expected.scores.tolist(), strict=True))
+        assert len(found) == len(expected)
+        np.testing.assert_allclose([scores[i] for i in found.ids], found.scores, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(seen.score(query, expected.ids), expected.scores, rtol=1e-5, atol=1e-6)
+    del rows[:]
+    found = seen.search("pear plum", 3, labels=["Dish"], where={"rank": {"$gt": 2}})
+    expected = alone.search("pear plum", 3, labels=["Dish"], where={"rank": {"$gt": 2}})
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+    assert rows == [3]

@@ -127,9 +127,9 @@ class Asking:
         if graph.scope is None:
             clause, more = graph.conditions("n", documents.own(graph.layout), bearing, where=where)
             text = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {tail}"
-            rows = yield from self._by_index(graph, k, labels, where, text, parameters | more)
-            if rows is not None:
-                return rows
+            found = yield from self._by_index(graph, k, labels, where, text, parameters | more)
+            if found is not None:
+                return found
         clause, more = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL", bearing, where=where)
         rows = yield Statement(f"MATCH {graph.layout.node('n')}{clause} {tail}", parameters | more)
         return [tuple(row) for row in rows]

@@ -8,7 +8,7 @@ from typing import Any
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
 from graphret.search.analysis import Analyzer
 from graphret.search.encoder import Encoder
-from graphret.search.fields import NodeText
+from graphret.search.fields import NEIGHBORS, NodeText
 from graphret.search.neo4j_recipe import recipe, require_recipe, without_recipe
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.neo4j.layout import TEXT_LABEL, Layout
@@ -18,7 +18,8 @@ from graphret.text import words
 from graphret.types import Node
 
 TITLE, TEXT, VECTOR = "graphret_title", "graphret_text", "graphret_embedding"
-#: For views: the terms of the title and of the rest, each as ``|term|``, and how many they are.
+#: For views: the terms of the title, of the rest and, where names of neighbours are read, of the name, each term as
+#: ``|term|``; and how many they are.
 TERMS, LENGTHS = "graphret_terms", "graphret_lengths"
 #: HNSW as the papers have it.
 HNSW = {"vector.hnsw.m": 64, "vector.hnsw.ef_construction": 128, "vector.quantization.enabled": False}
@@ -40,8 +41,8 @@ def rows_of(located: Sequence[tuple[str, Node]], text: NodeText, encoder: Encode
     """Return what is written beside nodes, given where they are: place, title, text, vector, terms, lengths.
 
     Words are stored as graphret reads them, case and accents folded. Vectors are of a node's own text, without its
-    neighbours' names: those that may not be seen through a view do not show in them. A text that reads such names has
-    no terms: what it says depends on the view.
+    neighbours' names: those that may not be seen through a view do not show in them. Nor do they in the terms: those of
+    the names that may be seen are read beside the neighbours.
     """
     nodes = [node for _, node in located]
     vectors: list[Any] = [None] * len(nodes)
@@ -50,10 +51,13 @@ def rows_of(located: Sequence[tuple[str, Node]], text: NodeText, encoder: Encode
         units = normalize(check_vectors(made, len(nodes), encoder.dimension, what="embedding"))
         vectors = [unit.tolist() if unit.any() else None for unit in units]  # Neo4j takes no vector of zeros
     rows: list[list[Any]] = []
-    for (place, _), fields, vector in zip(located, text.all_fields(nodes), vectors, strict=True):
-        said = document(fields)
-        terms, lengths = (None, None) if text.reads_neighbors else _terms(said)
-        rows.append([place, *said, vector, terms, lengths])
+    for (place, node), fields, vector in zip(located, text.all_fields(nodes), vectors, strict=True):
+        own = document({name: value for name, value in fields.items() if name != NEIGHBORS or not text.reads_neighbors})
+        terms, lengths = _terms(own)
+        if text.reads_neighbors:  # who has no name goes by the id, which no index finds
+            terms.append("".join(map(barred, TERMED(node.name))))
+            lengths.append(len(TERMED(node.name or node.id)))
+        rows.append([place, *document(fields), vector, terms, lengths])
     return rows
 
 
@@ -105,10 +109,16 @@ def lucene(question: str, weight: float) -> str | None:
     return f"{TITLE}:({any_word})^{weight:g} {TEXT}:({any_word})"
 
 
-def hits(*, lucene: str = "$lucene", limit: str = "") -> str:
-    """Return Cypher that asks the index ``$index`` for nodes ``n`` and scores."""
+def lucene_title(question: str) -> str | None:
+    """Return a question as Lucene reads it: any of its words in the title; `None` if it has no word."""
+    found = list(dict.fromkeys(words(question)))[:WORDS]
+    return f"{TITLE}:({' '.join(found)})" if found else None
+
+
+def hits(*, lucene: str = "$lucene", limit: str = "", node: str = "n") -> str:
+    """Return Cypher that asks the index ``$index`` for nodes and scores."""
     options = f", {{limit: {limit}}}" if limit else ""
-    return f"CALL db.index.fulltext.queryNodes($index, {lucene}{options}) YIELD node AS n, score"
+    return f"CALL db.index.fulltext.queryNodes($index, {lucene}{options}) YIELD node AS {node}, score"
 
 
 def own(layout: Layout, node: str = "n") -> str:

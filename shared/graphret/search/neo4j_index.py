@@ -14,9 +14,10 @@ from graphret.search import neo4j_documents as documents
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import Matches, require_k
+from graphret.search.neo4j_around import Alone, Around
 from graphret.search.neo4j_asking import Asking
 from graphret.search.neo4j_recipe import recipe, recorded_text
-from graphret.search.neo4j_view import Counted, Here, Remembered, Seen, matching
+from graphret.search.neo4j_view import Counted, Remembered, Seen
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.base import require_names
 from graphret.stores.following import require_whole
@@ -50,8 +51,9 @@ class Neo4jTextIndex:
     terms it keeps beside each node (``graphret_terms``), so that only the best come back; the counts are remembered
     until the store writes, or reads what somebody else wrote. Vectors are compared with those of all nodes of the view,
     in Cypher: what a view finds depends on its own nodes alone, and what an approximate index finds on all. Neither
-    statistics nor names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, a
-    view reads the nodes that match and scores them in this process, as if there were no others.
+    statistics nor names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, the
+    server puts them together for each node that matches, the heaviest of those in the view, as a field of their own; a
+    neighbour without a name is not found by its id there.
     """
 
     def __init__(
@@ -286,11 +288,9 @@ class Neo4jTextIndex:
 
     def _seen(self, query: str, scope: Where) -> Seen:
         """What scores the full text of a view."""
-        if self.text.reads_neighbors:
-            nodes = self.store.run(Work(lambda: matching(self.store.graph(), self.fulltext, query, self.text)))
-            return Here.of(query, nodes, self.text.bound(self.store))
         bookmarks = frozenset(self.store.driver.execute_query_bookmark_manager.get_bookmarks())
-        return Counted(query, self.fulltext, self._remembered.at(bookmarks, scope))
+        says = Around(self.text) if self.text.reads_neighbors else Alone()
+        return Counted(query, self.fulltext, self._remembered.at(bookmarks, scope), says)
 
 
 def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]:

@@ -15,6 +15,8 @@ from graphret.where import Where
 
 #: Ids in one statement.
 CHUNK = 10_000
+#: The weight of an edge ``r``.
+WEIGHT = "CASE WHEN r.weight IS :: INTEGER NOT NULL OR r.weight IS :: FLOAT NOT NULL THEN r.weight ELSE 1.0 END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,8 @@ class Graph:
         """Keep the heaviest edges of each anchor."""
         if limit is None:
             return "WITH DISTINCT r"
-        numeric = "r.weight IS :: INTEGER NOT NULL OR r.weight IS :: FLOAT NOT NULL"
         order = [
-            f"CASE WHEN {numeric} THEN r.weight ELSE 1.0 END DESC",
+            f"{WEIGHT} DESC",
             self._end("startNode(r)"),
             self._end("endNode(r)"),
             "type(r)",
