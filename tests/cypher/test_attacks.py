@@ -260,33 +260,37 @@ def _is_field(name: str) -> bool:
         return False
 
 
-def _named(i: int, name: str) -> tuple[list[Node], list[Edge]]:
-    """Two nodes and an edge that have a name wherever one can be; not all stores let relation and label share one."""
-    nodes = [Node(f"{i}", (name,), "x", properties={name: 1}), Node(f"{i}'", (name,), "y")]
-    return nodes, [Edge(f"{i}", f"{name} r", f"{i}'", properties={name: 2})]
+def _named(i: int, names: list[str]) -> tuple[list[Node], list[Edge]]:
+    """Two nodes, and edges, that have names wherever one can be; not all stores let relation and label share one."""
+    nodes = [
+        Node(f"{i}", tuple(names), "x", properties=dict.fromkeys(names, 1)),
+        Node(f"{i}'", tuple(names), "y"),
+    ]
+    return nodes, [Edge(f"{i}", f"{name} r", f"{i}'", properties={name: 2}) for name in names]
 
 
 def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary) -> None:
     store = attacked.store
-    given = [_named(i, name) for i, name in enumerate(names(canary))]
-    refused = set()
-    for i, (nodes, edges) in enumerate(given):
-        if attacked.may_refuse(nodes[0].labels[0]):
-            before = store.count()
-            with pytest.raises(InvalidInput):
-                store.upsert(nodes, edges)
-            assert store.count() == before
-            refused.add(i)
-    taken = [one for i, one in enumerate(given) if i not in refused]
+    given = names(canary)
+    for name in filter(attacked.may_refuse, given):
+        before = store.count()
+        with pytest.raises(InvalidInput):
+            store.upsert(*_named(0, [name]))
+        assert store.count() == before
+    taken = [name for name in given if not attacked.may_refuse(name)]
     assert len(taken) > 200
-    nodes = [node for nodes, _ in taken for node in nodes]
-    store.upsert(nodes, [edge for _, edges in taken for edge in edges])
+    together = _TOGETHER if store.dialect == "neo4j" else 1  # in Ladybug the first label alone is in a query's text
+    groups = [taken[start : start + together] for start in range(0, len(taken), together)]
+    made = [_named(i, group) for i, group in enumerate(groups)]
+    nodes = [node for nodes, _ in made for node in nodes]
+    edges = [edge for _, edges in made for edge in edges]
+    store.upsert(nodes, edges)
     assert store.get([node.id for node in nodes]) == nodes
-    for nodes, (edge,) in taken[::7]:
-        (back,) = store.neighbors([nodes[0].id], relations=[edge.relation], labels=list(nodes[1].labels))
+    for name, edge in list(zip(taken, edges, strict=True))[::7]:
+        (back,) = store.neighbors([edge.source], relations=[edge.relation], labels=[name])
         assert (back.target, back.properties) == (edge.target, edge.properties)
     assert list(store.nodes(labels=["Pwned"])) == []
-    store.delete([node.id for node in nodes] + [node.id for nodes, _ in taken for node in nodes])
+    store.delete([node.id for node in nodes])
     canary.require_untouched()
     assert store.count() == attacked.before[0]
     assert store.get(["ann", "bob", "cat"]) == attacked.before[1]
