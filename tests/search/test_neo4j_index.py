@@ -168,6 +168,13 @@ def test_the_same_questions_give_the_same_top_hits_as_in_memory(store: Neo4jStor
     assert np.mean(close) >= 0.6
 
 
+def test_a_thousand_of_many_equal_hits_fit_the_memory_of_the_database(store: Neo4jStore) -> None:
+    store.upsert(Node(f"p{i:04d}", ("Passage",), "", "word") for i in range(2_100))
+    index = Neo4jTextIndex.create(store)
+    assert index.search("word", 1_000).ids == [f"p{i:04d}" for i in range(1_000)]
+    assert index.search("absent", 3).ids == ["p0000", "p0001", "p0002"]
+
+
 def test_names_of_neighbours_are_searched_and_follow_writes(store: Neo4jStore) -> None:
     store.upsert(MOVIES, DIRECTED)
     index = Neo4jTextIndex.create(store, text=NodeText.documents())

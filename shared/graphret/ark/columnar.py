@@ -22,8 +22,10 @@ from graphret.types import Node
 _FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
-#: How many nodes an index that lies elsewhere is asked for, until the best neighbours are among them.
-_ASKED = (200, 1_000, 10_000)
+#: How many times as many nodes as are wanted an index that lies elsewhere is asked for, until the best are known.
+_ASKED = (5, 20, 100)
+#: Where they are not, it scores so many of the neighbours.
+_SCORED = 10_000
 
 
 class Columns:
@@ -101,7 +103,7 @@ class Columns:
         if asked.query is None:
             return top_k(weights, asked.k)
         if not isinstance(index, ArrayIndex):
-            return _ranked(_asked_of(index, asked.query, asked.k, nodes, distinct), weights, asked.k)
+            return _ranked(_asked_of(index, asked.query, asked.k, nodes, distinct, weights), weights, asked.k)
         state = copy(index)
         places = self._placed(nodes, state.table, distinct)
         scores = np.full(len(distinct), -np.inf, dtype=np.float32)
@@ -143,15 +145,16 @@ def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray
 
 
 def _asked_of(
-    index: TextIndex, query: str, k: int, nodes: NodeTable, distinct: NDArray[np.int64]
+    index: TextIndex, query: str, k: int, nodes: NodeTable, distinct: NDArray[np.int64], weights: NDArray[Any]
 ) -> NDArray[np.float32]:
-    """Return the scores of neighbours, as many as it takes to know the best `k`, of an index that lies elsewhere.
+    """Return the scores of neighbours, of as many as it takes to know the best, of an index that lies elsewhere.
 
-    Its ranking of all nodes ranks the neighbours among them. So the best `k` are known once they score more than the
-    last node that it returned, and all are known once that one scores nothing. Where neither comes about soon, all
-    neighbours are scored.
+    Its ranking of all nodes ranks the neighbours among them. So the best are known once they score more than the last
+    node that it returned, and all are known once that one scores nothing. Where neither comes about soon, the
+    neighbours are scored, the heaviest of very many.
     """
-    for n in _ASKED:
+    for times in _ASKED:
+        n = times * k
         found = index.search(query, n)
         values, at = np.asarray(found.scores, dtype=np.float32), nodes.find(found.ids)
         place = np.minimum(np.searchsorted(distinct, at), len(distinct) - 1)
@@ -161,8 +164,10 @@ def _asked_of(
         scores[place[there]] = values[there]
         if len(found.ids) < n or last == 0 or np.count_nonzero(values[there] > last) >= k:
             return scores
-    known = scores_of(index, query, nodes.ids.take(distinct))
-    return np.fromiter(known.values(), dtype=np.float32, count=len(known))
+    heaviest = top_k(weights, _SCORED)
+    known = scores_of(index, query, nodes.ids.take(distinct[heaviest]))
+    scores[heaviest] = list(known.values())
+    return scores
 
 
 def _ranked(scores: NDArray[np.float32], weights: NDArray[Any], k: int) -> NDArray[np.int64]:

@@ -99,10 +99,10 @@ class Asking:
         parameters |= {"index": self.fulltext, "lucene": self.lucene, "k": k, "first": max(FIRST, 2 * k)}
         columns = f"{graph.layout.id_of('n')} AS id, score"
         order = "ORDER BY score DESC, id LIMIT $k"
+        first = documents.hits(limit="$first")
         rows = yield Statement(
-            f"{documents.hits(limit='$first')} WITH collect({{n: n, score: score}}) AS hits "
-            "WITH hits, size(hits) AS total, hits[-1].score AS lowest UNWIND hits AS hit "
-            f"WITH hit.n AS n, hit.score AS score, total, lowest{clause} RETURN {columns}, total, lowest {order}",
+            f"{first} WITH count(*) AS total, min(score) AS lowest "  # collected, each row would hold all of them
+            f"{first} WITH n, score, total, lowest{clause} RETURN {columns}, total, lowest {order}",
             parameters,
         )
         everything = rows and rows[0][2] < parameters["first"]
@@ -219,11 +219,11 @@ class Asking:
         self, graph: Graph, n: int, found: list[str], labels: list[str] | None, where: Where | None
     ) -> Plan[Scored]:
         """Find more nodes by id, which nothing speaks for."""
-        clause, parameters = graph.conditions("n", bears(graph.layout, "n", labels), where=where)
-        node_id = graph.layout.id_of("n")
+        there = ["n.id IS NOT NULL"] if graph.layout.own else []  # so that the database takes them from the index by id
+        clause, parameters = graph.conditions("n", *there, bears(graph.layout, "n", labels), where=where)
         text = (
-            f"MATCH {graph.layout.node('n')}{clause} WITH {node_id} AS id WHERE NOT id IN $found "
-            "RETURN id ORDER BY id LIMIT $n"
+            f"MATCH {graph.layout.node('n')}{clause} WITH n, {graph.layout.id_of('n')} AS id WHERE NOT id IN $found "
+            f"RETURN id ORDER BY {graph.layout.order_of('n')} LIMIT $n"
         )
         rows = yield Statement(text, parameters | {"found": found, "n": n})
         return [(row[0], self._nothing) for row in rows]
