@@ -32,6 +32,19 @@ CONDITIONS: list[dict[str, Any]] = [
     {"inner.city": "Ghent"},
     {"days": {"$contains": "2020-01-01"}},
     {"label": "Event"},
+    *({field: {op: value}} for op in ("$eq", "$ne", "$gt", "$lte", "$contains") for field, value in (
+        ("inner.at.x", 1.5), ("inner", 1), ("inner.none", 1), ("inner.city.x", 1), ("day.x", 1), ("marks.b", 2),
+        ("marks", "a"), ("big", 2**64 - 1), ("big", 2.0**70), ("big", "5"), ("big", -0.5), ("huge", 2**80),
+        ("points", 2.0), ("points", [1.0, 2.0]), ("points", 2), ("days", ["2020-01-01"]), ("span", "1 day, 0:00:00"),
+        ("days", []), ("costs", 0.5), ("costs", [0.5]), ("both.x", 1), ("parts", []), ("long", 1e20), ("rows", [[1]]),
+        ("rows", [[1], []]), ("rows", []), ("rows", [[]]), ("rows", [1]), ("rows", [[1.0, 2], []]), ("rows", [[True]]),
+    )),
+    *({"either": {op: value}} for op in ("$eq", "$ne", "$gt", "$contains", "$in") for value in ([7, "se"], "se", 6)
+      if op != "$in" or isinstance(value, list)),
+    {"big": {"$in": [5.0, "5", True]}},
+    {"inner.city": {"$nin": ["Ghent", 1]}},
+    {"marks.b": {"$exists": True}},
+    {"parts": {"$in": [[], [1]]}},
 ]  # fmt: skip
 
 
@@ -43,16 +56,25 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
         for statement in (
             "CREATE NODE TABLE Event(code INT64 PRIMARY KEY, number INT64, day DATE, at TIMESTAMP, zoned TIMESTAMP_TZ, "
-            "price DECIMAL(10, 2), key UUID, span INTERVAL, inner STRUCT(city STRING), days DATE[])",
+            "price DECIMAL(10, 2), key UUID, span INTERVAL, "
+            "inner STRUCT(city STRING, at STRUCT(x DOUBLE, y INT32)), days DATE[], "
+            "marks MAP(STRING, INT64), big UINT64, huge INT128, points DOUBLE[2], costs DECIMAL(5, 2)[], "
+            "parts STRUCT(a INT64)[], long DECIMAL(30, 3), rows INT64[][], "
+            "either UNION(number INT64, word STRING))",
             "CREATE REL TABLE NEXT(FROM Event TO Event)",
             "CREATE (:Event {code: 1, number: 9, day: date('0650-01-02'), at: timestamp('2020-01-02 03:04:05.5'), "
-            "zoned: timestamp('2020-01-02 02:00:00+02:00'), price: 1.25, inner: {city: 'Ghent'}, "
+            "zoned: timestamp('2020-01-02 02:00:00+02:00'), price: 1.25, inner: {city: 'Ghent', at: {x: 1.5, y: 1}}, "
+            "marks: map(['a', 'b'], [1, 2]), big: 18446744073709551615, huge: 1208925819614629174706176, "
+            "points: [1.0, 2.0], costs: [0.5], parts: [{a: 1}], long: 100000000000000000000.001, rows: [[1]], "
+            "either: union_value(number := 7), "
             "key: uuid('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), days: [date('2020-01-01')], span: interval('1 day')})",
-            "CREATE (:Event {code: 2, number: 10, day: date('2020-01-03'), at: timestamp('2020-01-02 03:04:05'), "
+            "CREATE (:Event {code: 2, number: 10, marks: map(['b'], [9]), big: 5, huge: 5, costs: [1.5, 0.5], "
+            "inner: {city: NULL, at: {x: 0.5, y: 2}}, rows: [[1, 2], []], parts: CAST([] AS STRUCT(a INT64)[]), "
+            "day: date('2020-01-03'), at: timestamp('2020-01-02 03:04:05'), "
             "zoned: timestamp('2020-01-02 00:00:00.000001'), price: 0.1, "
             "key: uuid('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12')})",
             "CREATE (:Event {code: 3, day: date('2020-01-04'), at: timestamp('1999-12-31 23:59:59.123456'), price: 1})",
-            "CREATE (:Event {code: 10})",
+            "CREATE (:Event {code: 10, either: union_value(word := 'seven')})",
             "MATCH (a:Event), (b:Event) CREATE (a)-[:NEXT]->(b)",
         ):
             connection.execute(statement)
@@ -102,6 +124,7 @@ def test_conditions_on_dates_and_times_mean_what_they_say(foreign: Path, layout:
             assert where is not None
             expected = [node.id for node in nodes if where.matches(node)]
             assert [n.id for block in store.nodes(where=condition) for n in block] == expected, condition
+            assert [n.id for n in store.view(condition).get([n.id for n in nodes]) if n] == expected, condition
             found = store.neighbors([nodes[0].id], where=condition, direction="out", limit=2)
             assert [edge.target for edge in found] == expected[:2], condition
         own = {"id": nodes[1].id}

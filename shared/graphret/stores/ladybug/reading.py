@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -286,11 +286,10 @@ class Reader:
     ) -> Iterator[Condition]:
         """The condition for each group of tables that one query can read."""
 
-        def resolve(table: NodeTable, leaf: Where, among: str, parameters: Mapping[str, Any]) -> list[int]:
+        def resolve(table: NodeTable, leaf: Where, among: str) -> list[int]:
             reader = NodeReader(table)
             rows = session.rows(
-                f"MATCH (n:{quoted(table.name)}) WHERE {among} RETURN offset(id(n)), {reader.expressions('n')}",
-                dict(parameters),
+                f"MATCH (n:{quoted(table.name)}) WHERE {among} RETURN offset(id(n)), {reader.expressions('n')}"
             )
             return [offset for offset, *row in rows if leaf.matches(reader.node(row))]
 

@@ -19,7 +19,12 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
 def exact(operand: Any, kind: str) -> Iterator[Any]:
-    """Return the value of a column of a kind that equals the operand, if there is one."""
+    """Return the value of a column of a kind, or of lists of one, that equals the operand, if there is one."""
+    if kind.endswith("[]"):
+        items = [[*exact(item, kind[:-2])] for item in operand] if isinstance(operand, tuple) else [[]]
+        if all(items):
+            yield [item[0] for item in items]
+        return
     want = KINDS[kind]
     if want is str:
         if isinstance(operand, str):

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
-from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
-from graphret.stores.ladybug.scalars import EXACT_DIGITS, SIGNS, bound_of_doubles, bound_of_integers, exact, of_absent
+from graphret.stores.ladybug.names import NULLS, OVERFLOW, literal, quoted
+from graphret.stores.ladybug.scalars import (
+    SIGNS,
+    bound_of_doubles,
+    bound_of_integers,
+    bound_of_whole,
+    exact,
+    of_absent,
+    scalar_texts,
+)
+from graphret.stores.ladybug.structures import comparable, element, inside, is_mapping, members_of
 from graphret.stores.ladybug.values import KEPT, KINDS, text_expression
 from graphret.where import Where
 
 _PROPERTIES = "properties."
 
-#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression with some
-#: parameters is true.
-Resolve = Callable[[NodeTable, Where, str, Mapping[str, Any]], list[int]]
+#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression is true.
+Resolve = Callable[[NodeTable, Where, str], list[int]]
 
 
 class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
-    The database decides conditions on labels, on a node's own fields, on columns of strings, numbers, booleans, lists
-    of these, dates, times, decimals and UUIDs, and on properties that are kept as JSON, see `JsonValue`.
+    The database decides conditions on labels, on a node's own fields, on columns of strings, numbers, booleans, dates,
+    times and UUIDs, on lists and unions of these, on members of structures and of maps by strings, and on properties
+    that are kept as JSON, see `JsonValue`.
 
-    `Where.matches` decides on structures, maps and lists of lists that something else wrote. The database finds the
-    nodes that have such a value, and of those that satisfy the leaf the offsets are written into the query, so that
-    limits count them as they do others.
+    `Where.matches` decides on what graphret never writes and JSON has no type for: intervals, bytes, lists of lists of
+    dates and the like, maps by anything but strings, and names that are no text. The database finds the nodes that have
+    such a value, and of those that satisfy the leaf the offsets are written into the query, so that limits count them
+    as they do others.
 
     Parameters
     ----------
@@ -71,7 +81,11 @@ class LadybugWhere(WhereCypher):
     def _property(self, where: Where) -> str:
         if self.group.first.native and any(table.overflows for table in self.group.tables):
             return self._overflowing(where)
-        return self._chosen(where, self._in_columns(where, self._columns(where.field)))
+        sources = self._in_columns(where, self.group.columns_of(where.field)) + self._inside(where)
+        own = where.field.removeprefix(_PROPERTIES)
+        if own != where.field:
+            sources += self._in_columns(where, self.group.columns_of(own))
+        return self._chosen(where, sources)
 
     def _overflowing(self, where: Where) -> str:
         """The leaf on a property that some nodes may have as JSON."""
@@ -96,7 +110,7 @@ class LadybugWhere(WhereCypher):
         value = f"{self.variable}.{quoted(column)}"
         text = text_expression(value, first.columns[column])
         if text is None:
-            return self._resolved(where, self.group.tables, lambda _: ("true", {}))
+            return self._resolved(where, None)
         if not first.native:
             text = f"CASE WHEN {value} IS NULL THEN {_literal_text(where.field)} ELSE {text} END"
         return self._decided(where, text, "STRING")
@@ -125,30 +139,62 @@ class LadybugWhere(WhereCypher):
         value = JsonValue(_json(self.variable), path, self.parameter, lined)
         return value.there, value.compared(where)
 
-    def _columns(self, field: str) -> list[tuple[str, str]]:
-        found = self.group.columns_of(field)
-        own = field.removeprefix(_PROPERTIES)
-        if own != field:
-            found = found + self.group.columns_of(own)
-        if not found and "." in field and not self.group.first.native:
-            found = self.group.columns_of(field.split(".")[0])
-        return found
+    def _inside(self, where: Where) -> list[tuple[str, str]]:
+        """Whether there is a value inside of a column, and the leaf over it, where the field leads into one."""
+        head, *path = where.field.split(".")
+        if not path or self.group.first.native:
+            return []
+        sources = []
+        for column, kind in self.group.columns_of(head):
+            value = f"{self.variable}.{quoted(column)}"
+            found = inside(value, kind, path, self.parameter)
+            if found is True:
+                sources.append((f"({value} IS NOT NULL)", self._resolved(where, column)))
+            elif found is not False:
+                sources.append((found[0], self._compared(where, column, *found[1:])))
+        return sources
 
     def _compared(self, where: Where, column: str, value: str, kind: str) -> str:
-        """The leaf for a value of a type that is not null."""
+        """The leaf for a value of a type that is not null, in a column."""
         if where.operator == "$exists":
             return _literal(where.value is True)
-        if kind.startswith("DECIMAL") and int(kind[len("DECIMAL(") :].split(",")[0]) <= EXACT_DIGITS:
-            value, kind = f"CAST({value} AS DOUBLE)", "DOUBLE"
-        elif kind not in KINDS and (text := text_expression(value, kind)) is not None:
-            value, kind = text, "STRING"
-        element = kind.removesuffix("[]")
-        if element not in KINDS:
-            having = [table for table in self.group.tables if column in table.columns]
-            return self._resolved(where, having, lambda _: (f"n.{quoted(column)} IS NOT NULL", {}))
-        if kind.endswith("[]"):
-            return self._compared_list(where, value, element)
-        return self._decided(where, value, kind)
+        if is_mapping(kind):
+            return _literal(where.operator in ("$ne", "$nin"))
+        if kind == "UINT64":
+            return self._unsigned(where, value)
+        if kind.startswith("UNION(") and element(kind) is None and (members := members_of(kind)) is not None:
+            parts = []
+            for tag, of_member in members.items():
+                one = self._compared(where, column, f"union_extract({value}, {literal(tag)})", of_member)
+                parts.append(f"(union_tag({value}) = {literal(tag)} AND {one})")
+            return f"({' OR '.join(parts)})"
+        of_items = element(kind)
+        if of_items is None and (found := comparable(value, kind)) is not None:
+            return self._decided(where, *found)
+        if of_items is not None and is_mapping(of_items):
+            return self._compared_list(where, value, None)
+        item = comparable("x", of_items) if of_items is not None else None
+        if item is not None:
+            listed = value if item[0] == "x" else f"list_transform({value}, x -> {item[0]})"
+            return self._compared_list(where, listed, item[1])
+        return self._resolved(where, column)
+
+    def _unsigned(self, where: Where, value: str) -> str:
+        """The leaf for a whole number of 64 bits without a sign, which no parameter can be."""
+        op, operand = where.operator, where.value
+        if op in ("$eq", "$ne", "$in", "$nin"):
+            texts = [text for one in ([operand] if op in ("$eq", "$ne") else operand) for text in _whole_texts(one)]
+            found = f"CAST({value} AS STRING) IN {self.parameter(texts)}" if texts else "false"
+            return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
+        if (
+            op == "$contains"
+            or not isinstance(operand, (int, float))
+            or isinstance(operand, bool)
+            or operand != operand
+        ):
+            return "false"
+        least, bound = bound_of_whole(op, min(max(operand, -1), 2**64))
+        return f"(CAST({value} AS INT128) {'>=' if least else '<='} CAST({self.parameter(str(bound))} AS INT128))"
 
     def _decided(self, where: Where, value: str, kind: str) -> str:
         """The leaf for a string, a number or a boolean that is not null."""
@@ -185,10 +231,11 @@ class LadybugWhere(WhereCypher):
         bound = bound_of_integers(op, operand) if KINDS[kind] is int else bound_of_doubles(op, operand)
         return _literal(bound) if isinstance(bound, bool) else f"({value} {bound[0]} {self.parameter(bound[1])})"
 
-    def _compared_list(self, where: Where, value: str, element: str) -> str:
+    def _compared_list(self, where: Where, value: str, element: str | None) -> str:
+        """The leaf for a list of items of a kind, `None` for what equals no operand."""
         op, operand = where.operator, where.value
         if op == "$contains":
-            wanted = [*exact(operand, element)]
+            wanted = [*exact(operand, element)] if element else []
             return f"list_contains({value}, {self.parameter(wanted[0])})" if wanted else "false"
         if op in SIGNS:
             return "false"
@@ -196,12 +243,12 @@ class LadybugWhere(WhereCypher):
         written = " OR ".join(self._same_list(value, element, item) for item in chosen) or "false"
         return f"NOT ({written})" if op in ("$ne", "$nin") else f"({written})"
 
-    def _same_list(self, value: str, element: str, operand: Any) -> str:
+    def _same_list(self, value: str, element: str | None, operand: Any) -> str:
         if not isinstance(operand, tuple):
             return "false"
         if not operand:
             return f"size({value}) = 0"
-        items = [[*exact(item, element)] for item in operand]
+        items = [[*exact(item, element)] if element else [] for item in operand]
         if not all(items):
             return "false"
         return f"{value} = {self.parameter([item[0] for item in items])}"
@@ -226,19 +273,22 @@ class LadybugWhere(WhereCypher):
             found = f"({labels} IS NOT NULL AND ({bears})) OR ({labels} IS NULL AND {found})"
         return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
 
-    def _resolved(
-        self, where: Where, tables: Iterable[NodeTable], among: Callable[[NodeTable], tuple[str, Mapping[str, Any]]]
-    ) -> str:
-        """The leaf as `Where.matches` decides it, among the nodes of each table for which an expression is true."""
+    def _resolved(self, where: Where, column: str | None) -> str:
+        """The leaf as `Where.matches` decides it, among the nodes of each table that have a value in a column."""
         parts = []
-        for table in tables:
-            offsets = self.resolve(table, where, *among(table))
-            if offsets:
-                of_table = (
-                    f"label({self.variable}) = {self.parameter(table.name)} AND " if len(self.group.tables) > 1 else ""
-                )
-                parts.append(f"({of_table}list_contains({self.parameter(offsets)}, offset(id({self.variable}))))")
+        for table in self.group.tables:
+            if column is None or column in table.columns:
+                offsets = self.resolve(table, where, "true" if column is None else f"n.{quoted(column)} IS NOT NULL")
+                if offsets:
+                    several = len(self.group.tables) > 1
+                    of_table = f"label({self.variable}) = {self.parameter(table.name)} AND " if several else ""
+                    held = f"list_contains({self.parameter(offsets)}, offset(id({self.variable})))"
+                    parts.append(f"({of_table}{held})")
         return "(" + (" OR ".join(parts) or "false") + ")"
+
+
+def _whole_texts(value: Any) -> list[str]:
+    return [text for text in scalar_texts(value) if text.isdigit()] if not isinstance(value, (str, tuple)) else []
 
 
 def fields(where: Where | None) -> set[str]:
