@@ -308,13 +308,18 @@ def test_an_index_of_another_text_is_refused_and_both_are_named(store: Neo4jStor
 
 def test_an_index_of_an_earlier_graphret_is_refused(store: Neo4jStore) -> None:
     store.upsert(MOVIES)
-    store.driver.execute_query(
-        "CREATE FULLTEXT INDEX graphret_fulltext FOR (n:__Graphret__) ON EACH [n.graphret_title, n.graphret_text] "
-        "OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}"
-    )
-    for attempt in (Neo4jTextIndex.create, Neo4jTextIndex.open):
-        with pytest.raises(StoreMismatch, match=r"does not say how it reads nodes.*DROP INDEX `graphret_fulltext`"):
-            attempt(store)
+    names = NodeText(neighbors=5)
+    for also, text in (("", None), (", n.`graphret_reads {\"neighbors\": 5}`", names)):
+        store.driver.execute_query(
+            "CREATE FULLTEXT INDEX graphret_fulltext FOR (n:__Graphret__) ON EACH "
+            f"[n.graphret_title, n.graphret_text{also}] OPTIONS {{indexConfig: {{`fulltext.analyzer`: 'english'}}}}"
+        )
+        for attempt in (Neo4jTextIndex.create, Neo4jTextIndex.open):
+            with pytest.raises(StoreMismatch, match=r"does not say how it reads nodes.*DROP INDEX `graphret_fulltext`"):
+                attempt(store, text=text)
+        store.driver.execute_query("DROP INDEX graphret_fulltext")
+    Neo4jTextIndex.create(store, text=names)
+    assert Neo4jTextIndex.open(Neo4jStore.from_driver(store.driver)).text.neighbors == 5
 
 
 def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:

@@ -15,12 +15,15 @@ from graphret.search.fields import NodeText
 from graphret.stores.neo4j.names import quote
 
 _PREFIX = "graphret_reads "
+#: How documents that name neighbours are kept: their terms and lengths are apart since 2.
+_LAYOUT, _KEPT_AS = "layout", 2
 _SETTINGS = ("properties", "neighbors", "relations", "direction", "only", "aliases")
 
 
 def recipe(text: NodeText) -> str:
     """Return the name of the property that says how nodes are read."""
-    return _PREFIX + json.dumps(_read(text), sort_keys=True)
+    layout = _layout(text)
+    return _PREFIX + json.dumps(_read(text) | ({} if layout is None else {_LAYOUT: layout}), sort_keys=True)
 
 
 def without_recipe(properties: Iterable[str] | None) -> list[str]:
@@ -41,7 +44,9 @@ def recorded_text(rows: Iterable[Sequence[Any]], fulltext: str) -> NodeText | No
     for name, _, _, _, _, properties in rows:
         for said in properties or ():
             if name == fulltext and said.startswith(_PREFIX):
-                return NodeText.from_dict(json.loads(said.removeprefix(_PREFIX)))
+                read = json.loads(said.removeprefix(_PREFIX))
+                layout, text = read.pop(_LAYOUT, None), NodeText.from_dict(read)
+                return text if layout == _layout(text) else None
     return None
 
 
@@ -58,6 +63,10 @@ def require_recipe(rows: Iterable[Sequence[Any]], fulltext: str, text: NodeText)
             f"the index {fulltext!r} holds the documents of {_shown(found)}, which those of {_shown(text)} would "
             f"overwrite: take that text (text=), or drop the index ({drop}) and create it again"
         )
+
+
+def _layout(text: NodeText) -> int | None:
+    return _KEPT_AS if text.reads_neighbors else None
 
 
 def _read(text: NodeText) -> dict[str, Any]:
