@@ -309,7 +309,7 @@ def test_an_index_of_another_text_is_refused_and_both_are_named(store: Neo4jStor
 def test_an_index_of_an_earlier_graphret_is_refused(store: Neo4jStore) -> None:
     store.upsert(MOVIES)
     names = NodeText(neighbors=5)
-    for also, text in (("", None), (", n.`graphret_reads {\"neighbors\": 5}`", names)):
+    for also, text in (("", None), (', n.`graphret_reads {"neighbors": 5}`', names)):
         store.driver.execute_query(
             "CREATE FULLTEXT INDEX graphret_fulltext FOR (n:__Graphret__) ON EACH "
             f"[n.graphret_title, n.graphret_text{also}] OPTIONS {{indexConfig: {{`fulltext.analyzer`: 'english'}}}}"
