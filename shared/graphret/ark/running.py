@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -297,7 +298,11 @@ class _Calls:
     """Calls that are run at once: one in this thread, and the others in threads of their own.
 
     Whatever no other thread has begun when this one is free is run here: quick calls have ended before a thread wakes.
+    Calls that nothing is waited for in take turns with those of other replies. They could not run at once for Python's
+    lock, and the more threads want that, the longer each takes.
     """
+
+    _TURN = threading.Lock()
 
     def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall]) -> None:
         self._toolbox = toolbox
@@ -307,6 +312,10 @@ class _Calls:
 
     def run(self) -> list[Attempt]:
         """Return what came of each; nothing of use where they are cancelled meanwhile."""
+        with self._TURN if self._toolbox.computes else nullcontext():
+            return self._run()
+
+    def _run(self) -> list[Attempt]:
         self._begun = [THREADS.submit(partial(_attempt, self._toolbox, call)) for call in self._others]
         attempts = [_attempt(self._toolbox, self._first)]
         for call, other in zip(self._others, self._begun, strict=True):

@@ -27,6 +27,7 @@ from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
 from graphret.llm.running import Threads
 from graphret.schema import GraphSchema
+from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
 from graphret.stores.base import GraphStore
@@ -103,6 +104,8 @@ class Toolbox:
         self._schema: GraphSchema | None = None
         self._columns = Columns()
         self._hubs = Hubs()
+        # Whether calls wait for nothing, neither a database nor an encoder; a class of somebody else's may.
+        self.computes = type(store) is MemoryStore and type(index) is BM25Index
         make_ready(index)
         if isinstance(store, MemoryStore):
             if isinstance(index, ArrayIndex):
