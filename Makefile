@@ -46,7 +46,7 @@ demo: $(STAMP) ## Show on a small real corpus what expansion finds
 # it imports, which takes twice as long as importing it.
 test: $(STAMP) ## Run the tests, on a Neo4j of their own where one can be started
 	@$(BIN)/python -m graphret.testing.neo4j_server fetch || true
-	PYTHONDONTWRITEBYTECODE= $(OFFLINE) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(OFFLINE) $(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 neo4j: $(STAMP) ## Start a Neo4j with its data in .neo4j, and print its URI
 	@$(BIN)/python -m graphret.testing.neo4j_server start .neo4j

@@ -142,7 +142,7 @@ class Neo4jServer:
             except CannotStart as error:
                 reasons.append(str(error))
             else:
-                options = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", str(jars / "*")]
+                options = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-cp", str(jars / "*")]
                 wanted = [str(self.home), str(port), str(plugins), str(self.password).lower(), str(self.owner)]
                 return [java, *options, str(HERE / "Neo4jServer.java"), *wanted]
         else:
