@@ -130,10 +130,10 @@ class AsyncNeo4jStore(Connected):
         if options.settled and options.layout is not None:
             return options.layout
         with translated(options.uri):
-            require_version((await self.driver.get_server_info()).agent)
-        if options.layout is not None:
-            return options.settle((options.layout, True))
-        return options.settle(await self._run(calls.detect()))
+            agent = (await self.driver.get_server_info()).agent
+        require_version(agent)
+        found = await self._run(calls.detect()) if options.layout is None else (options.layout, True)
+        return options.settle(found, agent)
 
     async def _write(self, works: Iterator[Work[None]]) -> None:
         """Run writes; what is computed for them, embeddings above all, is computed in a thread."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.stores.base import require_names, require_seconds
+from graphret.stores.neo4j.failures import DYNAMIC, is_at_least
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
 from graphret.stores.neo4j.writes import Writer, require_nested
 
@@ -87,9 +88,10 @@ class Options:
             chosen = chosen.hiding(hidden)
         return cls(uri, nested=require_nested(nested), layout=chosen, writers=list(writers), **rest)
 
-    def settle(self, found: tuple[Layout, bool]) -> Layout:
-        """Return a layout that was found, and remember it if there is a graph of it."""
+    def settle(self, found: tuple[Layout, bool], agent: str) -> Layout:
+        """Return a layout that was found with a server of this name, and remember it if there is a graph of it."""
         layout, there = found
+        layout = replace(layout, dynamic=is_at_least(agent, DYNAMIC))
         if there:
             self.layout, self.settled = layout, True
         return layout

@@ -20,6 +20,8 @@ from graphret.errors import (
 
 #: The oldest server that knows the types of values (``IS ::``) as graphret asks for them.
 OLDEST = (5, 13)
+#: The oldest that takes relations from parameters (``$($relation)``), the long-term release of Neo4j 5.
+DYNAMIC = (5, 26)
 _AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
 
 
@@ -31,10 +33,15 @@ def require_driver() -> None:
         raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
 
+def is_at_least(agent: str, version: tuple[int, int], *, unknown: bool = False) -> bool:
+    """Whether a server, by the name it gives itself, is of this version or later; `unknown` if that does not say."""
+    found = _AGENT.match(agent)
+    return unknown if found is None else (int(found[1]), int(found[2])) >= version
+
+
 def require_version(agent: str) -> None:
     """Raise a `StoreMismatch` if a server, by the name it gives itself, is too old."""
-    found = _AGENT.match(agent)
-    if found and (int(found[1]), int(found[2])) < OLDEST:
+    if not is_at_least(agent, OLDEST, unknown=True):
         raise StoreMismatch(f"Neo4j {OLDEST[0]}.{OLDEST[1]} or later is needed; the server says it is {agent}")
 
 

@@ -80,6 +80,8 @@ class Layout:
         values and the order of labels are written in the way that the module says.
     own
         Whether graphret wrote all of it.
+    dynamic
+        Whether the server takes the relation of a new edge from a parameter, so that one plan does for all relations.
     """
 
     id: str | None = None
@@ -91,6 +93,7 @@ class Layout:
     entity_label: str | None = None
     lossless: bool = False
     own: bool = False
+    dynamic: bool = False
 
     def hiding(self, properties: Iterable[str]) -> Layout:
         """The layout with more properties of nodes never read."""

@@ -183,10 +183,10 @@ class Neo4jStore(Connected):
         if options.settled and options.layout is not None:
             return options.layout
         with translated(options.uri):
-            require_version(self.driver.get_server_info().agent)
-        if options.layout is not None:
-            return options.settle((options.layout, True))
-        return options.settle(self.run(calls.detect()))
+            agent = self.driver.get_server_info().agent
+        require_version(agent)
+        found = self.run(calls.detect()) if options.layout is None else (options.layout, True)
+        return options.settle(found, agent)
 
     def run(self, work: Work[T]) -> T:
         """Run work in a transaction, again where it fails for a passing reason.

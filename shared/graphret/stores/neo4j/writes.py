@@ -179,8 +179,9 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
             batch = rows[start : start + BATCH]
             if existing:
                 yield from _delete_same(layout, relation, batch)
-            text = f"{_ends(layout)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
-            ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch})
+            kind = "$($relation)" if layout.dynamic else quote(relation)
+            text = f"{_ends(layout)} CREATE (a)-[r:{kind}]->(b) SET r = row[4]"
+            ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch, "relation": relation})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
 
