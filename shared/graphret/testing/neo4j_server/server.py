@@ -23,6 +23,9 @@ _STATE = "server.json"
 _LOG = "server.log"
 _READY = ("ready on bolt://", "Started.")  # our launcher's line, and that of the Docker image
 
+# For a server that lives for minutes: compiled soon rather than well, and nothing twice for want of room.
+_JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+
 
 class Neo4jServer:
     """A Neo4j 5 community server on the loopback address, with APOC, run by Java or else by Docker.
@@ -142,7 +145,7 @@ class Neo4jServer:
             except CannotStart as error:
                 reasons.append(str(error))
             else:
-                options = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-cp", str(jars / "*")]
+                options = [f"-Xmx{self.heap}", *_JAVA, "-cp", str(jars / "*")]
                 wanted = [str(self.home), str(port), str(plugins), str(self.password).lower(), str(self.owner)]
                 return [java, *options, str(HERE / "Neo4jServer.java"), *wanted]
         else:
