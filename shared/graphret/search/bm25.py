@@ -253,14 +253,16 @@ class BM25Index(ArrayIndex):
         first, last = weights.indptr[positions], weights.indptr[np.asarray(positions) + 1]
         if (last - first).sum() > len(self.table) + (by_term.indptr[terms + 1] - by_term.indptr[terms]).sum():
             return super().score_at(query, positions)
-        place = np.full(weights.shape[1], -1, dtype=np.int32)
-        place[terms] = np.arange(len(terms))
+        asked, place = np.zeros(weights.shape[1], dtype=bool), np.empty(weights.shape[1], dtype=np.int32)
+        asked[terms], place[terms] = True, np.arange(len(terms))
         read = weights[positions]
-        at = place.take(read.indices)
-        asked = np.flatnonzero(at >= 0)
+        hits = np.flatnonzero(asked.take(read.indices))
         found = np.zeros((len(terms), len(positions)), dtype=np.float32)
-        found[at[asked], np.searchsorted(read.indptr, asked, side="right") - 1] = read.data[asked]
-        return np.add.accumulate(found)[-1] if len(terms) else np.zeros(len(positions), dtype=np.float32)
+        found[place[read.indices[hits]], np.searchsorted(read.indptr, hits, side="right") - 1] = read.data[hits]
+        total = np.zeros(len(positions), dtype=np.float32)
+        for of_term in found:
+            total += of_term
+        return total
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
