@@ -100,7 +100,7 @@ def databases(report: Report, n: int = N) -> None:
         from graphret.stores.ladybug import LadybugStore
 
         with LadybugStore.from_store(str(Path(folder, "hub.lbug")), store) as there:
-            _database(report, "Ladybug", there, index, LIMIT)
+            _database(report, "Ladybug", there, index)
         try:
             with neo4j_server(Path(folder)) as uri:
                 from graphret.stores.neo4j import Neo4jStore
@@ -134,7 +134,7 @@ def _floor(report: Report, store: CypherStore) -> None:
     report.figures["ark hub Neo4j count"] = Figure(what, 1000 * statistics.median(taken[1:]), unit="ms")
 
 
-def _database(report: Report, name: str, store: GraphStore, index: TextIndex, limit: float | None = None) -> None:
+def _database(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
     """Time the calls on a hub that was read, and the first call after a write, which reads it."""
     seconds, _ = _calls(store, index, rounds=_DATABASE_ROUNDS)
     tools, first = Toolbox(store, index), []
@@ -147,7 +147,7 @@ def _database(report: Report, name: str, store: GraphStore, index: TextIndex, li
     report.seconds |= {f"ark hub/{name}, {kind}": value for kind, value in seconds.items()}
     read = max(value for kind, value in seconds.items() if "write" not in kind)
     what = f"ARK: an exploration of the same node in {name}, read before, the slowest kind of call"
-    report.figures[f"ark hub {name}"] = Figure(what, 1000 * read, unit="ms", target=limit)
+    report.figures[f"ark hub {name}"] = Figure(what, 1000 * read, unit="ms", target=LIMIT)
     what = f"the same in {name}: the first call after a write, which reads the node's edges"
     report.figures[f"ark hub {name} first"] = Figure(what, 1000 * statistics.median(first), unit="ms")
 
