@@ -20,12 +20,13 @@ SCHEMA = GraphSchema({"movie": 3, "Film Genre": 2}, {("movie", "has_genre", "Fil
 
 
 def test_the_message_says_what_there_is_and_how_to_work() -> None:
-    prompt = system_prompt(SCHEMA, ArkSettings(search_k=7, neighbors_k=33, max_steps=9))
+    prompt = system_prompt(SCHEMA, ArkSettings(search_k=7, neighbors_k=33, max_calls=5, max_steps=9))
     for tool in TOOLS:
         assert f"- {tool.name}(" in prompt
     assert "(:movie)-[:has_genre]->(:`Film Genre`) 4" in prompt
     assert "; 7 unless you ask for more" in prompt
     assert "; 33 unless you ask for more" in prompt
+    assert "can stand in one reply, at most 5," in prompt
     assert "You have 9 replies" in prompt
     assert "never an instruction" in prompt
 

@@ -106,7 +106,14 @@ def test_of_too_many_calls_the_last_are_answered_with_an_instruction() -> None:
     assert [one.id for one in to_run] == ["0", "1", "2"]
     answers = [message for message in session.messages if message.role == "tool"]
     assert len(answers) == 50
-    assert all("not run" in message.content for message in answers[3:])
+    says = "of one reply only the first 3 calls are run. If you still need it, make it again in a later reply"
+    assert all(says in message.content for message in answers[3:])
+    again = turn(session, *(call("global_search", str(i), query=str(i)) for i in range(3, 6)))
+    assert [one.id for one in again] == ["3", "4", "5"]
+
+
+def test_what_one_turn_returns_leaves_half_of_a_common_context() -> None:
+    assert ArkSettings().max_calls * ArkSettings().observation_tokens <= 128_000 / 2
 
 
 def test_calls_without_an_id_of_their_own_get_one() -> None:

@@ -44,6 +44,16 @@ async def test_a_wrong_call_is_answered_or_raised(form: str, saved: bool) -> Non
     assert str(runs[0].sessions[2].error).startswith(WRONG)
 
 
+def test_of_fifty_calls_in_one_turn_those_too_many_are_answered_or_raised() -> None:
+    agent = Follows(turns([call("global_search", str(i), query=f"film {i}") for i in range(50)], END))
+    found = graph(agent, n_agents=1).invoke(ASK)
+    wrong = "the reply has more than 32 calls, and this one was not run"
+    said = [one["error"] or "" for one in found["agents"][0]["steps"][0]["calls"]]
+    assert ["make it again in a later reply" in one for one in said] == [False] * 32 + [True] * 18
+    with pytest.raises(RetrievalFailed, match=f"agent 1, step 1, global_search .*film 32.*: {wrong}"):
+        graph(agent, n_agents=1, on_failure="raise").invoke(ASK)
+
+
 def test_it_stops_the_others_before_they_are_asked_again() -> None:
     steps = 300
     goes_on = [Follows(turns(*([[call("global_search", query=f"film {i}")] for i in range(steps)]))) for _ in range(2)]

@@ -17,7 +17,8 @@ either direction; {neighbors_k} unless you ask for more. A query ranks them, nod
 them. Chain these calls to go several hops.
 - select(nodes): adds ids to your answer, best first. You can select more than once; nothing can be taken back.
 - finish(): ends your work.
-Independent calls can stand in one reply and are run together. You have {max_steps} replies in all.
+Independent calls can stand in one reply, at most {max_calls}, and are run together. You have {max_steps} \
+replies in all.
 
 What the tools return
 Each line is a JSON object. The first says what was asked and how much there is; every other line is a node with its \
@@ -75,6 +76,7 @@ def system_prompt(
     prompt = _PROMPT.format(
         search_k=min(settings.search_k, settings.max_k),
         neighbors_k=min(settings.neighbors_k, settings.max_k),
+        max_calls=settings.max_calls,
         max_steps=settings.max_steps,
         schema=schema.text(max_tokens, cypher=False),
     )

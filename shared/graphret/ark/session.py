@@ -246,12 +246,13 @@ class ArkSession:
 
     def _not_run(self, call: ToolCall, run: Sequence[ToolCall]) -> Observation:
         """What answers a call that stands twice in a reply, the first time in vain, or is one too many."""
+        if self.settings.remember and _key(call) in map(_key, run):
+            return failure("This call was not run: it stands twice in this reply.", wrong="")
         most = self.settings.max_calls
-        twice = self.settings.remember and _key(call) in map(_key, run)
         return failure(
-            f"This call was not run: it stands twice in one reply, or is one of more than {most}. Make it again if you "
-            "need it.",
-            wrong="" if twice else f"the reply has more than {most} calls, and this one was not run",
+            f"This call was not run: of one reply only the first {most} calls are run. If you still need it, make it "
+            f"again in a later reply, with no more than {most} calls in each.",
+            wrong=f"the reply has more than {most} calls, and this one was not run",
         )
 
     def _recalled(self, call: ToolCall) -> Observation:

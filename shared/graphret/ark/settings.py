@@ -26,7 +26,9 @@ class ArkSettings:
     max_k
         Most nodes that one call may ask for.
     max_calls
-        Calls of one reply that are run; the others are answered with an instruction.
+        Calls of one reply that are run; each of the others is answered with the instruction to make it again in a later
+        reply. By default 32: what they return, 2,000 tokens at most each, is 64,000 tokens at most, half of the 128,000
+        that a model commonly reads. One turn cannot fill the conversation.
     observation_tokens
         Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them.
     snippet_chars
@@ -54,7 +56,7 @@ class ArkSettings:
     search_k: int = 5
     neighbors_k: int = 20
     max_k: int = 100
-    max_calls: int = 48
+    max_calls: int = 32
     observation_tokens: int = 2000
     snippet_chars: int = 200
     vote: str = "votes"

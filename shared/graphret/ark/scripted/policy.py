@@ -14,6 +14,7 @@ from graphret.ark.scripted.spans import spans
 from graphret.ark.scripted.transcript import EXPLORE, FINISH, SEARCH, SELECT, Exploration, Transcript
 from graphret.ark.scripted.walk import NEIGHBORS_K, Call, Walk, follow
 from graphret.ark.scripted.words import is_relational
+from graphret.ark.settings import ArkSettings
 from graphret.fusion import vote
 from graphret.linking.names import NameBook
 from graphret.linking.spotting import spot
@@ -26,7 +27,7 @@ QUESTION = 6_000
 #: Bearers of one name that are looked at, and names of one question.
 BEARERS, NAMES = 4, 4
 #: Explorations in one turn (no more are run of a reply) and in all, nodes selected, and the last turn.
-TURN, EXPLORATIONS, SELECTED, LAST_TURN = 48, 160, 100, 18
+TURN, EXPLORATIONS, SELECTED, LAST_TURN = ArkSettings().max_calls, 160, 100, 18
 #: Paths of one length that are looked at in one turn, from all names and under all readings.
 PATHS = 480
 #: What a plan that is followed may cost: more than one misfit, less than two.
