@@ -157,9 +157,21 @@ def test_names_that_differ_in_spelling_are_told_apart() -> None:
     assert explored(box, "when was the film Up released").selection == ["2009"]
 
 
-def test_a_name_of_everyday_words_that_no_search_finds_is_tried_as_an_id() -> None:
+def test_a_name_of_everyday_words_that_no_index_keeps_is_found_by_its_id() -> None:
     box = graph([("They", "directed_by", "Ann Ames")], {"They": "Movie", "Ann Ames": "Director"})
     assert explored(box, "who directed They").selection == ["Ann Ames"]
+
+
+def test_only_nodes_that_a_tool_has_shown_are_explored() -> None:
+    for question in ("who directed The Lost Film", "which films did Ann Bell star in", "who is Zoe Zonk"):
+        shown: set[str] = set()
+        session = explored(FILMS, question)
+        for step in session.steps:
+            asked = [call.arguments["node"] for call in step.calls if call.tool == "explore_neighborhood"]
+            assert shown.issuperset(asked)
+            assert not any(call.failed for call in step.calls)
+            shown.update(node for call in step.calls for node in call.nodes)
+        assert session.stop == "finished"
 
 
 def test_without_words_of_relations_it_selects_what_a_search_finds_best() -> None:

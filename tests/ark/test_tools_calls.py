@@ -161,6 +161,12 @@ def test_a_long_query_is_cut_and_that_is_said(tools: Toolbox) -> None:
         assert "only the first 2,000 of" in lines_of(answer)[0]["note"]
 
 
+def test_what_no_index_holds_is_found_by_its_id_unless_a_view_hides_it() -> None:
+    tools = toolbox([Node("m1", ("movie",), "Big", "", {"tenant": "a"}), Node("m2", ("movie",), "Up", "", {})], [])
+    for box, found in ((tools, {"m1", "m2"}), (tools.view({"tenant": "a"}), {"m1"})):
+        assert {node for id in ("m1", "m2") for node in box.global_search(id).nodes} == found
+
+
 def test_nothing_matches(tools: Toolbox) -> None:
     answer = tools.global_search("zeppelin")
     assert (answer.nodes, answer.total, answer.failed) == ((), 0, False)

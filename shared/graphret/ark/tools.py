@@ -118,7 +118,10 @@ class Toolbox:
         return Toolbox(self.store.view(where), self.index.view(where), self.settings, text=self._given_text)
 
     def global_search(self, query: str, k: int | None = None) -> Observation:
-        """Return the nodes of the whole graph that match a query best (ARK, section 3.1, Search)."""
+        """Return the nodes of the whole graph that match a query best (ARK, section 3.1, Search).
+
+        Where the index finds none, it is the node whose id the query is.
+        """
         return self.run(SEARCH, {"query": query, "k": k})
 
     def explore_neighborhood(
@@ -174,8 +177,8 @@ class Toolbox:
         if query is None:
             raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
         k = given.count("k", self.settings.search_k, self.settings.max_k)
-        hits = matching(self.index, query, k)
-        nodes = [node for node in (self.store.get(hits) if hits else []) if node is not None]
+        hits = matching(self.index, query, k) or [query]  # an id of words that no index keeps: a film called “They”
+        nodes = [node for node in self.store.get(hits) if node is not None]
         if not nodes:
             given.notes.append("nothing matches; try other words, fewer of them, or a name")
         fit = [node for node in nodes if len(node.id) <= _LONGEST_ID]

@@ -57,7 +57,7 @@ def next_calls(seen: Transcript) -> list[Call]:
     if not seen.searches and not last:
         return _searches(question)
     starts = _starts(question, seen)
-    if not last and (looks := _first_looks(question, seen, starts)):
+    if not last and (looks := _first_looks(seen, starts)):
         return looks
     around = by_node(seen.explorations)
     walks = _walks(question, seen, starts, around)
@@ -104,12 +104,9 @@ def _stands(name: str, question: str, start: int, end: int) -> bool:
     return 0 <= at <= start and end <= at + len(name)
 
 
-def _first_looks(question: str, seen: Transcript, starts: Sequence[Start]) -> list[Call]:
-    """Look around the nodes that the question names; where a search showed none, try what stands in capitals as ids."""
-    wanted = [start.node for start in starts]
-    if not starts and not seen.tried:
-        wanted = [part[:500] for part in spans(question) if not part.islower()]
-    return [(EXPLORE, {"node": node, "k": NEIGHBORS_K}) for node in wanted if node not in seen.tried]
+def _first_looks(seen: Transcript, starts: Sequence[Start]) -> list[Call]:
+    """Look around the nodes that the question names."""
+    return [(EXPLORE, {"node": one.node, "k": NEIGHBORS_K}) for one in starts if one.node not in seen.tried]
 
 
 def _walks(
