@@ -143,3 +143,16 @@ def test_memory_is_far_below_all_pairs() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 300 << 20  # all pairs would be 1.6 GB
+
+
+def test_crowds_and_ties_are_ranked_alike_however_blocks_are_cut() -> None:
+    rng = np.random.default_rng(11)
+    vectors = random_rows(2600, 24, 7)
+    vectors[rng.integers(0, 2600, 400)] = vectors[5]  # one text borne by many, beside which all rows are crowded
+    vectors[1200:1800] = unit(vectors[1200:1800] + 2 * vectors[9])
+    left, right = np.arange(1400), np.arange(1400, 2600)
+    sides = Side(left, left), Side(right, right)
+    for table, (a, b) in zip(nearest_both(vectors, *sides, 9, block_mb=1), (sides, sides[::-1]), strict=True):
+        positions, similarities = naive(vectors[a.index[::9]], vectors[b.index], 9, False)
+        np.testing.assert_array_equal(table.positions[::9], np.where(positions >= 0, positions + b.positions[0], -1))
+        np.testing.assert_array_equal(table.similarities[::9], similarities)

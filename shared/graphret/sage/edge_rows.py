@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.columns import assemble
 from graphret.edges import NO_PART, EdgeTable
 from graphret.storage import Records
 
@@ -65,7 +66,7 @@ def join(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
 
 def _ordered(n_nodes: int, relations: list[str], columns: dict[str, NDArray[Any]], records: Records) -> EdgeTable:
     order = np.lexsort([columns[name] for name in ("target_part", "source_part", "relation", "target", "source")])
-    ordered = records if (np.diff(order) == 1).all() else _taken(records, order)
+    ordered = records if (np.diff(order) == 1).all() else assemble([records], order)
     chosen = {name: column[order] for name, column in columns.items()}
     return EdgeTable(
         n_nodes,
@@ -78,11 +79,3 @@ def _ordered(n_nodes: int, relations: list[str], columns: dict[str, NDArray[Any]
         chosen["target_part"],
         ordered,
     )
-
-
-def _taken(records: Records, order: NDArray[np.int64]) -> Records:
-    view = memoryview(np.ascontiguousarray(records.blob))  # type: ignore[arg-type]
-    starts, ends = records.offsets[:-1][order], records.offsets[1:][order]
-    blob = b"".join([view[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
-    offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
-    return Records(np.frombuffer(blob, np.uint8), offsets)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,24 +56,19 @@ class Bearers:
                 out[part] = np.asarray(self.incidence[i[part]].multiply(self.incidence[j[part]]).sum(axis=1)).ravel()
         return out
 
-    def shared_codes(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> list[list[int]]:
-        """Return the positions of the names that the nodes of each pair share, the rarest first, at most `most`."""
-        out: list[list[int]] = []
+    def shared_codes(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> Iterator[list[int]]:
+        """Yield the positions of the names that the nodes of each pair share, the rarest first, at most `most`."""
         for start in range(0, len(i), _CHUNK):
             part = slice(start, start + _CHUNK)
             both = sp.csr_array(self.incidence[i[part]].multiply(self.incidence[j[part]]))
             both.sort_indices()
-            starts, ends = both.indptr[:-1].tolist(), both.indptr[1:].tolist()
-            columns = both.indices.tolist()
-            out += [columns[a : min(b, a + most)] for a, b in zip(starts, ends, strict=True)]
-        return out
-
-    def as_json(self, codes: Sequence[int]) -> str:
-        """Return names as the inside of a JSON list."""
-        return ",".join([self._json[code] for code in codes])
+            columns, bounds = both.indices.tolist(), both.indptr.tolist()
+            for first, last in pairwise(bounds):
+                yield columns[first : min(last, first + most)]
 
     @cached_property
-    def _json(self) -> list[str]:
+    def json(self) -> list[str]:
+        """The names as JSON strings, ``(v,)``."""
         return [to_json(name) for name in self.names]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float32]
 Ranked: TypeAlias = tuple[NDArray[np.int32], Floats]
+_Item = TypeVar("_Item")
 
 #: Decimals that similarities are rounded to, so that they do not depend on the shape of the block they come from.
 DECIMALS = 6
@@ -24,6 +26,8 @@ _WORKERS = min(8, os.cpu_count() or 1)
 _WORTH_THREADS = 1 << 15
 _UNITS = np.float32(10**DECIMALS)
 _VALUE_BITS, _COLUMN_BITS = 21, 31
+_KEY_BITS, _COLUMN = 32, (1 << 32) - 1
+_LOOKED_AT = 1 << 17
 
 
 def pair_similarities(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
@@ -79,27 +83,46 @@ def scan(a: Floats, b: Floats, k: int, memory: int, *, same: bool = False, both:
     best_a = _Best(a, b, k, memory)
     best_b = best_a if same else _Best(b, a, k, memory) if both else None
     block = np.empty(min(side, len(a)) * min(side, len(b)), np.float32)
-    for i in range(0, len(a), side):
-        rows = a[i : i + side]
-        for j in range(i if same else 0, len(b), side):
-            columns = b[j : j + side]
-            s = block[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-            np.matmul(rows, columns.T, out=s)
-            best_a.offer(s, i, j, False)
-            if best_b is not None and not (same and i == j):
-                best_b.offer(s, j, i, True)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for i in range(0, len(a), side):
+            rows = a[i : i + side]
+            for j in range(i if same else 0, len(b), side):
+                columns = b[j : j + side]
+                s = block[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+                np.matmul(rows, columns.T, out=s)
+                offers = [(best_a, part, i, j, False) for part in _shares(len(rows), s.size)]
+                if best_b is not None and not (same and i == j):
+                    offers += [(best_b, part, j, i, True) for part in _shares(len(columns), s.size)]
+                _each(pool, lambda offer, s=s: offer[0].offer(s, *offer[1:]), offers)  # type: ignore[misc]
     return [best.ranked() for best in ((best_a, best_b) if both and best_b is not None else (best_a,))]
 
 
+def _shares(n: int, work: int) -> list[slice]:
+    """Return one slice of `n` rows for each worker, all in one where there is little to do."""
+    share = -(-n // _WORKERS) if work > _WORTH_THREADS else max(n, 1)
+    return [slice(start, min(start + share, n)) for start in range(0, n, share)]
+
+
+def _each(pool: ThreadPoolExecutor, work: Callable[[_Item], object], items: Sequence[_Item]) -> None:
+    if len(items) > 1:
+        list(pool.map(work, items))
+    else:
+        for item in items:
+            work(item)
+
+
 class _Best:
-    """The best columns of each row seen so far, a few more than asked for."""
+    """The best columns of each row seen so far, a few more than asked for.
+
+    A value and its column are one integer, the bits of the value above those of the column: positive floats are in the
+    order of their bits, so that one partition of integers finds the highest.
+    """
 
     def __init__(self, a: Floats, b: Floats, k: int, memory: int) -> None:
         self.a, self.b, self.k, self.memory = a, b, min(k, len(b)), memory
         self.wanted = k
         self.kept = min(len(b), k + _SPARE)
-        self.values = np.full((len(a), self.kept), -np.inf, np.float32)
-        self.columns = np.full((len(a), self.kept), -1, np.int32)
+        self.keys = np.full((len(a), self.kept), -1, np.int64)
         self.floor = np.full(len(a), _SMALLEST, np.float32)
         if len(b) > 2 * _SAMPLE > 2 * self.kept:
             self._guess(np.ascontiguousarray(b[np.linspace(0, len(b) - 1, _SAMPLE).astype(np.int64)]))
@@ -116,59 +139,72 @@ class _Best:
             part = self.floor[start : start + step]
             np.maximum(part, s[:, _SAMPLE - rank] - _SLACK, out=part)
 
-    def offer(self, s: Floats, start: int, column_start: int, transposed: bool) -> None:
-        """Take in a block: rows from `start`, columns from `column_start`, or the other way round if `transposed`."""
-        height = s.shape[1] if transposed else s.shape[0]
-        floor = self.floor[start : start + height]
-        flat = np.flatnonzero(s >= (floor[None, :] if transposed else floor[:, None]))
-        if not len(flat):
+    def offer(self, s: Floats, part: slice, start: int, column_start: int, transposed: bool) -> None:
+        """Take in some rows of a block: its rows from `start`, its columns from `column_start`.
+
+        With `transposed` the rows are the columns of `s`. Other parts of the block may be taken in meanwhile.
+        """
+        floor = self.floor[start + part.start : start + part.stop]
+        s = s[:, part] if transposed else s[part]
+        step = max(1, _LOOKED_AT // s.shape[1])
+        above = np.empty((min(step, len(s)), s.shape[1]), np.bool_)
+        found = []
+        for top in range(0, len(s), step):  # as much at a time as stays in a processor's cache
+            piece = s[top : top + step]
+            limit = floor[None, :] if transposed else floor[top : top + step, None]
+            flat = np.flatnonzero(np.greater_equal(piece, limit, out=above[: len(piece)]))
+            across, along = np.divmod(flat, s.shape[1])
+            found.append((across + top, along, piece[across, along]))
+        across, along, values = (np.concatenate(column) for column in zip(*found, strict=True))
+        row, column = (along, across) if transposed else (across, along)
+        if not len(row):
             return
-        values = s.ravel()[flat]
-        row, column = np.divmod(flat, s.shape[1])
         if transposed:
-            order = np.argsort(column, kind="stable")
-            row, column, values = column[order], row[order], values[order]
-        counts = np.bincount(row, minlength=height)
+            order = np.argsort(row.astype(np.min_scalar_type(len(floor))), kind="stable")  # few bits: a radix sort
+            row, column, values = row[order], column[order], values[order]
+        keys = (values.view(np.int32).astype(np.int64) << _KEY_BITS) | (column + column_start)
+        counts = np.bincount(row, minlength=len(floor))
         # Rows with few and with many newcomers apart: one crowded row must not widen the work for all.
-        usual = 2 * len(flat) // height + 16
-        for chosen in (counts > usual, (counts > 0) & (counts <= usual)):
+        usual = 2 * len(row) // len(floor) + 16
+        crowded = counts > usual
+        if not crowded.any():
+            self._merge(row, keys, counts, start + part.start)
+            return
+        for chosen in (crowded, (counts > 0) & ~crowded):
             taken = chosen[row]
             if taken.any():
-                self._merge(row[taken], column[taken] + column_start, values[taken], counts * chosen, start)
+                self._merge(row[taken], keys[taken], counts * chosen, start + part.start)
 
-    def _merge(
-        self,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
-        values: Floats,
-        counts: NDArray[np.int64],
-        start: int,
-    ) -> None:
+    def _merge(self, row: NDArray[np.int64], keys: NDArray[np.int64], counts: NDArray[np.int64], start: int) -> None:
+        """Take in keys by row, counted from `start`; `counts` of each row."""
         touched = np.flatnonzero(counts)
         width = int(counts.max())
         local = np.empty(len(counts), np.int64)
         local[touched] = np.arange(len(touched))
         slot = self.kept + np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
-        all_values = np.full((len(touched), self.kept + width), -np.inf, np.float32)
-        all_columns = np.full((len(touched), self.kept + width), -1, np.int32)
-        all_values[:, : self.kept] = self.values[start + touched]
-        all_columns[:, : self.kept] = self.columns[start + touched]
-        all_values[local[row], slot] = values
-        all_columns[local[row], slot] = column
-        chosen = np.argpartition(all_values, width, axis=1)[:, width:]
-        kept = np.take_along_axis(all_values, chosen, 1)
-        self.values[start + touched] = kept
-        self.columns[start + touched] = np.take_along_axis(all_columns, chosen, 1)
-        self.floor[start + touched] = np.maximum(self.floor[start + touched], kept.min(axis=1))
+        together = np.full((len(touched), self.kept + width), -1, np.int64)
+        together[:, : self.kept] = self.keys[start + touched]
+        together[local[row], slot] = keys
+        together.partition(width, axis=1)
+        kept = together[:, width:]
+        self.keys[start + touched] = kept
+        lowest = kept[:, 0]  # partition puts the lowest of what is kept first
+        full = lowest >= 0
+        at = start + touched[full]
+        self.floor[at] = np.maximum(self.floor[at], _value(lowest[full]))
 
     def ranked(self) -> Ranked:
         """Return the `k` best of each row, computed again and ordered."""
-        row, slot = np.nonzero(self.columns >= 0)
-        column = self.columns[row, slot].astype(np.int64)
+        self.keys.sort(axis=1)
+        # What lies so far below the k-th that no rounding lifts it there need not be computed again.
+        least = _value(self.keys[:, -self.k]) - 2 * _SLACK
+        values = _value(self.keys)
+        row, slot = np.nonzero((self.keys >= 0) & ~(values < least[:, None]))
+        column = self.keys[row, slot] & _COLUMN
         value = pair_similarities(self.a, self.b, row, column)
         # One sort of one integer: falling value, column.
         highest = (1 << _VALUE_BITS) - 1
-        key = np.full(self.columns.shape, highest << _COLUMN_BITS, np.int64)
+        key = np.full(self.keys.shape, highest << _COLUMN_BITS, np.int64)
         units = np.rint(value * _UNITS).astype(np.int64)
         key[row, slot] = ((highest - np.maximum(units, 0)) << _COLUMN_BITS) | column
         key.sort(axis=1)
@@ -179,9 +215,9 @@ class _Best:
         positions[:, : self.k] = np.where(units > 0, key & ((1 << _COLUMN_BITS) - 1), -1)
         similarities[:, : self.k] = units.astype(np.float32) / _UNITS
         if self.kept < len(self.b):
-            dropped = self.values.min(axis=1)  # nothing above it was, unless the row did not fill
-            close = similarities[:, self.k - 1] <= dropped + _SLACK
-            doubtful = np.flatnonzero(np.where(np.isfinite(dropped), close, self.guessed))
+            filled = self.keys[:, 0] >= 0
+            close = similarities[:, self.k - 1] <= values[:, 0] + _SLACK  # nothing above it was dropped
+            doubtful = np.flatnonzero(np.where(filled, close, self.guessed))
             for part, found in self._in_full(doubtful):
                 positions[part], similarities[part] = found
         return positions, similarities
@@ -196,6 +232,11 @@ class _Best:
             row, column = np.nonzero(s >= np.maximum(floor, _SMALLEST)[:, None])
             found.append((part, exact_rows(self.a[part], self.b, row, column, self.wanted)))
         return found
+
+
+def _value(keys: NDArray[np.int64]) -> Floats:
+    """Return the values in keys; NaN where a key is -1."""
+    return (keys >> _KEY_BITS).astype(np.int32).view(np.float32)
 
 
 def exact_rows(a: Floats, b: Floats, row: NDArray[np.int64], column: NDArray[np.int64], k: int) -> Ranked:

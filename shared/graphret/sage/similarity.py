@@ -250,18 +250,19 @@ def _describe(
 ) -> tuple[list[str], tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Return shared entities and columns of pairs as the tail of a JSON object, and the parts of both ends."""
     parts = np.full((2, len(low)), NO_PART, np.int32)
-    about = []
-    for i, shared in enumerate(facts.sets["entities"].shared_codes(low, high, _MOST_NAMES)):
-        text = facts.sets["entities"].as_json(shared)
-        text = f',"{entities_key}":[{text}]' if shared else ""
+    entities, about = facts.sets["entities"], []
+    names, quoted = entities.names, entities.json
+    table_is_high = (facts.role[high] == TABLE).tolist()
+    ends = zip(low.tolist(), high.tolist(), strict=True)
+    for i, (shared, (one, other)) in enumerate(zip(entities.shared_codes(low, high, _MOST_NAMES), ends, strict=True)):
+        text = f',"{entities_key}":[{",".join([quoted[code] for code in shared])}]' if shared else ""
         if roles == (TABLE, TABLE):
-            columns = details.joinable(int(low[i]), int(high[i]))
+            columns = details.joinable(one, other)
             if columns:
                 text += f',"columns":{to_json(columns)}'
         elif roles == (DOCUMENT, TABLE) and shared:
-            table_is_high = int(facts.role[high[i]] == TABLE)
-            names = [facts.sets["entities"].names[code] for code in shared]
-            parts[table_is_high, i], column = details.cell_of(int(high[i] if table_is_high else low[i]), names)
+            side = int(table_is_high[i])
+            parts[side, i], column = details.cell_of((one, other)[side], [names[code] for code in shared])
             if column:
                 text += f',"column":{to_json(column)}'
         about.append(text)
