@@ -268,7 +268,9 @@ class Agent:
         if reason := live.board.reason_to_stop():
             session.end(reason)
         elif remaining <= self.nodes_a_step:
-            session.end("steps", NO_ROOM)
+            session.out_of_steps(NO_ROOM)
+            if (problem := session.problem) is not None:
+                self._failed(session, live, problem)
 
     def _asked(self, session: ArkSession, live: Live) -> tuple[ChatModel, ArkSession, Toolbox, float | None, Board]:
         number = session.agent

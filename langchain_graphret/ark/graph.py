@@ -14,7 +14,7 @@ from langgraph.types import Send
 from graphret.ark import Ark, ArkSession, ArkSettings, Run
 from graphret.ark.retriever import Explored
 from graphret.ark.running import OnRun, tell
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex, require_k
@@ -88,10 +88,10 @@ def create_ark_graph(
     on_failure
         ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
         and says so in the trace. ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
-        agent or a model's reply is wrong (see `ArkSession.observe`), which stops the others before they are asked
-        again, or no agent finishes within its steps or selects a node. With a checkpointer, invoking again with `None`
-        tries what failed once more; a wrong call beside others that are run is as wrong as before, and goes on in a
-        graph with ``"fallback"``.
+        agent, a model's reply is wrong (see `ArkSession.observe`) or an agent does not finish within its steps, which
+        stops the others before they are asked again, or no agent selects a node. With a checkpointer, invoking again
+        with `None` tries what failed once more; a wrong call beside others that are run is as wrong as before, and goes
+        on in a graph with ``"fallback"``.
     on_run
         Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
         was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),
@@ -206,6 +206,8 @@ class _Joined:
 
     def _run(self, state: ArkState) -> Run | None:
         if not state.get("agents"):
+            if self.ark.on_failure == "raise" and state["question"].strip():
+                raise RetrievalFailed(f"ark failed: {NO_ROOM}")
             return None
         agents = state["agents"][: self.ark.settings.n_agents]  # a thread may have been begun with more
         live = self.agent.runs.end(state["ark_run"]["id"])

@@ -112,13 +112,59 @@ async def test_where_it_raises_the_first_failure_stops_the_others() -> None:
     assert slow.running == 0
 
 
-def test_where_it_raises_one_agent_that_finishes_is_enough() -> None:
+def explores() -> Follows:
+    """Selects one node and goes on for ever."""
     looks = [[call("global_search", query="Bell")], [call("select", nodes=["p1"])]]
-    explores = Follows(turns(*looks, *([call("global_search", query=f"film {i}")] for i in range(50))))
-    found = ark(explores, Follows(selecting("f1")), explores, on_failure="raise").retrieve("films by Bob Bell", 2)
-    assert found.ids == ["p1", "f1"]
-    with pytest.raises(RetrievalFailed, match="no agent finished"):
-        ark(explores, on_failure="raise", settings=ONE).retrieve("films by Bob Bell", 1)
+    return Follows(turns(*looks, *([call("global_search", query=f"film {i}")] for i in range(50))))
+
+
+def test_where_it_raises_each_agent_must_finish_within_its_steps() -> None:
+    models = (Follows(selecting("f1")), explores(), Follows(selecting("f4")))
+    error = 'it did not finish in its 20 steps, with "p1" selected'
+    found = ark(*models).retrieve("films by Bob Bell", 3)
+    assert set(found.ids) == {"f1", "p1", "f4"}
+    assert stops(found.trace) == ["finished", "steps", "finished"]
+    assert error in [stage.details.get("error") for stage in found.trace.stages]
+    runs: list[Run] = []
+    with pytest.raises(RetrievalFailed, match=f"^ark failed: agent 2: {error}$"):
+        ark(*models, on_failure="raise", on_run=runs.append).retrieve("films by Bob Bell", 3)
+    assert error in [stage.details.get("error") for stage in runs[0].trace.stages]
+
+
+def test_an_error_names_some_of_very_many_selected_nodes() -> None:
+    many = [call("global_search", query="film number", k=9), call("select", nodes=[f"f{i}" for i in range(6)])]
+    with pytest.raises(RetrievalFailed, match='its 1 step, with "f0", "f1", "f2", "f3", "f4" and 1 more selected'):
+        ark(Follows(turns(many, [])), settings=ArkSettings(max_steps=1), on_failure="raise").retrieve("films", 3)
+
+
+def test_where_it_raises_an_agent_that_was_given_up_did_not_finish() -> None:
+    talks = Follows(
+        turns([call("global_search", query="Bell"), call("select", nodes=["p1"])], *[Reply("I am done.")] * 3)
+    )
+    models = (Follows(selecting("f1")), talks, Follows(selecting("f4")))
+    assert stops(ark(*models).retrieve("films by Bob Bell", 3).trace) == ["finished", "silent", "finished"]
+    with pytest.raises(RetrievalFailed, match="agent 2: 3 replies in a row without a usable call"):
+        ark(*models, on_failure="raise").retrieve("films by Bob Bell", 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "stop"),
+    [
+        (ArkSettings(), "settled"),
+        (ArkSettings(early_stop=False, max_tokens=700), "tokens"),
+        (ArkSettings(max_seconds=1e-9), "seconds"),
+    ],
+)
+def test_where_it_raises_an_agent_that_is_stopped_need_not_finish(settings: ArkSettings, stop: str) -> None:
+    runs: list[Run] = []
+    agrees = [Follows(selecting("f1")) for _ in range(2)]
+    one = ark(explores(), *agrees, settings=settings, on_failure="raise", on_run=runs.append)
+    if stop == "seconds":  # before anything was selected
+        with pytest.raises(RetrievalFailed, match="no agent selected a node"):
+            one.retrieve("films by Bob Bell", 1)
+    else:
+        assert one.retrieve("films by Bob Bell", 2).ids[0] in ("f1", "p1")
+    assert runs[0].sessions[0].stop == stop
 
 
 def test_when_every_agent_dies_the_search_answers() -> None:

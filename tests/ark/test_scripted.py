@@ -261,8 +261,8 @@ def answered(model: ChatModel, messages: list[Message], tools: tuple[Tool, ...])
 def test_few_replies_are_used_up_gracefully(max_steps: int) -> None:
     settings = ArkSettings(max_steps=max_steps)
     session = explored(FILMS, "who starred in the films whose directors also directed Dawn", settings=settings)
-    assert session.stop in ("finished", "steps")
-    assert session.selection or max_steps == 1
+    # of one reply it can make nothing: it knows of no node before a tool has answered
+    assert (session.stop, bool(session.selection)) == (("finished", True) if max_steps > 1 else ("steps", False))
 
 
 def test_it_is_stateless_and_the_same_sync_and_async() -> None:

@@ -1,4 +1,4 @@
-"""Calls that make no sense: where `on_failure` is "raise" the graph of agents raises, and says which and why."""
+"""Calls that make no sense, agents that do not finish: where `on_failure` is "raise" the graph raises, and says why."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from ark_support import Follows, call, turns
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from langgraph_parts import ASK, FULL, asked, graph, ids, models, stops, thread
+from langgraph_parts import ASK, FULL, INDEX, QUESTION, STORE, asked, graph, ids, models, stops, thread
 
 from graphret.ark import Run
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import Message
+from langchain_graphret import create_ark_agent
 
 SEARCH = [call("global_search", query="Bob Bell")]
 MISSPELT = [call("global_search", "a", query="Dark Red"), call("explore_neighborhood", "b", node="Bob Bel")]
@@ -106,3 +107,27 @@ def test_a_call_that_a_person_refuses_is_no_wrong_call() -> None:
     found = compiled.invoke(Command(resume=False), thread())
     assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [True, True]
     assert (stops(found), ids(found)[0]) == (["finished"], "p1")
+
+
+@pytest.mark.parametrize("saver", [None, InMemorySaver()])
+async def test_where_it_raises_each_agent_must_finish_within_its_steps(saver: Any) -> None:
+    never = Follows(turns(*([[call("global_search", query="Bell"), call("select", nodes=["p1"])]] * 50)))
+    agents, error = [*models()[:2], never], 'it did not finish in its 6 steps, with "p1" selected'
+    found = graph(agents, max_steps=6).invoke(ASK)
+    assert (stops(found), found["agents"][2]["error"]) == (["finished", "finished", "steps"], error)
+    assert error in [stage.get("error") for stage in found["trace"]["stages"]]
+    compiled = graph(agents, max_steps=6, on_failure="raise", checkpointer=saver)
+    with pytest.raises(RetrievalFailed, match=f"^ark failed: agent 3: {error}"):
+        compiled.invoke(ASK, thread("blocking"))
+    with pytest.raises(RetrievalFailed, match=f"^ark failed: agent 3: {error}"):
+        await compiled.ainvoke(ASK, thread("awaited"))
+
+
+@pytest.mark.parametrize("limit", range(1, 5))
+def test_where_it_raises_a_recursion_limit_must_leave_room_to_finish(limit: int) -> None:
+    with pytest.raises(RetrievalFailed, match="leaves no room" if limit < 3 else f"in its {limit - 2} steps?,"):
+        graph(on_failure="raise").invoke(ASK, {"recursion_limit": limit})
+    with pytest.raises(RetrievalFailed, match="leaves no room" if limit < 3 else f"in its {limit - 2} steps?,"):
+        create_ark_agent(models()[0], STORE, INDEX, on_failure="raise").invoke(
+            {"question": QUESTION}, {"recursion_limit": limit}
+        )

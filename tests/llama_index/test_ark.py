@@ -215,6 +215,23 @@ def test_a_wrong_call_is_answered_or_raised(awaited: bool) -> None:
         found_by(ArkRetriever(STORE, INDEX, llm, settings=settings, on_failure="raise"), awaited)
 
 
+@pytest.mark.parametrize("awaited", [False, True])
+def test_where_it_raises_each_agent_must_finish_within_its_steps(awaited: bool) -> None:
+    def never(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        call = ToolCallBlock(
+            tool_call_id="1", tool_name="global_search", tool_kwargs={"query": f"film {len(messages)}"}
+        )
+        return ChatMessage(role="assistant", blocks=[call])
+
+    llms: list[Any] = [ScriptedExplorer(), MockFunctionCallingLLM(response_generator=never), ScriptedExplorer()]
+    settings = ArkSettings(max_steps=6, early_stop=False)
+    found = found_by(ArkRetriever(STORE, INDEX, llms, settings=settings, similarity_top_k=3), awaited)
+    error = "it did not finish in its 6 steps, with nothing selected"
+    assert error in [stage.details.get("error") for stage in retrieval_of(found).trace.stages]
+    with pytest.raises(RetrievalFailed, match=f"ark failed: agent 2: {error}"):
+        found_by(ArkRetriever(STORE, INDEX, llms, settings=settings, on_failure="raise"), awaited)
+
+
 class Writes(CustomLLM):
     """Calls no tools, and writes JSON: it looks, and then selects."""
 

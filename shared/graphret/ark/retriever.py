@@ -67,8 +67,9 @@ class Ark(Retriever):
     on_failure
         ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
         and says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
-        agent or a model's reply is wrong (see `ArkSession.observe`), which stops the others, or no agent finishes
-        within its steps or selects a node, and what `on_run` raises.
+        agent, a model's reply is wrong (see `ArkSession.observe`) or an agent does not finish within its steps, which
+        stops the others, or no agent selects a node, and what `on_run` raises. An agent that a budget of the run or a
+        settled vote stops need not finish.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
         it: also with one that was cancelled or interrupted, with what was done until then.
@@ -216,9 +217,6 @@ async def _ended(exploring: Awaitable[Run]) -> Run | BaseException:
         return error
 
 
-_IN_TIME = frozenset({"finished", "settled", "tokens", "seconds"})  # its own end, or one that was asked for
-
-
 class Explored(Retriever):
     """What `ark` makes of a run that has ended: hits with evidence, filled up, and the trace.
 
@@ -240,12 +238,10 @@ class Explored(Retriever):
             if run.untold:
                 trace.note("untold", error=run.untold)
             for session in run.sessions:
-                if session.failed and self.ark.on_failure == "raise":
-                    raise RetrievalFailed(f"ark failed: agent {session.agent + 1}: {session.error}")
+                if self.ark.on_failure == "raise" and (problem := session.problem) is not None:
+                    raise RetrievalFailed(f"ark failed: {problem}") from problem
                 if session.failed:
                     trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
-            if self.ark.on_failure == "raise" and not any(session.stop in _IN_TIME for session in run.sessions):
-                raise RetrievalFailed(f"ark failed: no agent finished ({_ends(run)})")
             found = yield Compute(lambda: self._hits(run, k, where))
             if isinstance(found, GraphretError):
                 if self.ark.on_failure == "raise":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphret.ark.definitions import FINISH, SELECT
 from graphret.ark.observation import Observation, failure, json_line, quoted, shortened
 from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
+from graphret.ark.sendable import encodable, sendable
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import Message, Reply, ToolCall
@@ -23,10 +23,11 @@ STOPS = ("finished", "steps", "tokens", "seconds", "settled", "silent", "failed"
 #: A call, what came of it, and the seconds that it took.
 Outcome: TypeAlias = tuple[ToolCall, Observation, float]
 
-_NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
 _WARN_BELOW = 4
+_NAMED = 5  # selected nodes that an error names
 _SHOWN = 200  # characters of the arguments of a call that was wrong
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
+_IN_TIME = ("finished", "settled", "tokens", "seconds")  # an agent's own end, or one that was asked for
 _LEFT = '\n{"steps_left": '
 _NUDGE = (
     "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
@@ -74,8 +75,8 @@ class ArkSession:
         self.settings = settings
         self.model = model
         self.messages: list[Message] = [
-            Message.system(_encodable(prompt)),
-            Message.user(_encodable(question)),
+            Message.system(encodable(prompt)),
+            Message.user(encodable(question)),
         ]
         self.selection: list[str] = []
         self.steps: list[StepRecord] = []
@@ -95,6 +96,17 @@ class ArkSession:
     def failed(self) -> bool:
         """Whether the agent's model failed, or it was given up without anything selected."""
         return self.stop == "failed" or (self.stop == "silent" and not self.selection)
+
+    @property
+    def problem(self) -> ModelError | None:
+        """What is wrong with how the agent stopped, for runs in which that is an error; `None` where nothing is.
+
+        Each is to finish: an agent that failed, was given up or ran out of steps did not. A budget of the run and a
+        settled vote are ends that were asked for.
+        """
+        if self.stop in (None, "cancelled", *_IN_TIME):
+            return None
+        return ModelError(f"agent {self.agent + 1}: {self.error or self.stop}")
 
     @property
     def tokens(self) -> int:
@@ -122,11 +134,11 @@ class ArkSession:
         if self.stop is not None:
             raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
         self._require_answered()
-        usage, text = reply.usage, _encodable(reply.text)
+        usage, text = reply.usage, encodable(reply.text)
         step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
-        step.finish_reason = "" if reply.finish_reason in _WHOLE else _encodable(reply.finish_reason)
+        step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
         self.steps.append(step)
-        calls = tuple(self._sendable(reply.tool_calls))
+        calls = tuple(sendable(reply.tool_calls, len(self.steps)))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
@@ -155,9 +167,9 @@ class ArkSession:
         """
         self._require_answered()
         late = isinstance(error, TimeoutError)
-        said = _encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
+        said = encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
         if (late or isinstance(error, str)) and (failure := last_attempt()):
-            said = f"{said}; {_encodable(failure)}"
+            said = f"{said}; {encodable(failure)}"
         usage = usage_of(error)
         self.steps.append(
             StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, error=said)
@@ -176,7 +188,8 @@ class ArkSession:
         -------
         wrong
             What was wrong with the reply first, by agent, step and call, for runs in which that is an error: a call
-            that makes no sense, more calls than are run, none and no text, or one reply too many without a usable call.
+            that makes no sense, more calls than are run, none and no text, one reply too many without a usable call, or
+            the last one that the agent had, without an end (see `problem`).
 
         Raises
         ------
@@ -216,7 +229,7 @@ class ArkSession:
             self.messages.append(Message.tool(call, observation.text))
             step.calls.append(answered_call(call, observation, took, remembered))
         self._complete(finished, usable)
-        return ModelError(f"agent {self.agent + 1}: {self.error}") if wrong is None and self.failed else wrong
+        return wrong or self.problem
 
     def _wrong(self, what: str, call: ToolCall | None = None) -> ModelError:
         step = self.steps[-1]
@@ -244,6 +257,15 @@ class ArkSession:
                 else:
                     step.calls.append(cut_off(call))
 
+    def out_of_steps(self, why: str = "") -> None:
+        """Stop the agent, which has not finished and may not be asked again."""
+        chosen = ", ".join(map(quoted, self.selection[:_NAMED])) or "nothing"
+        more = f" and {len(self.selection) - _NAMED} more" if len(self.selection) > _NAMED else ""
+        steps = f"{len(self.steps)} step{'s' * (len(self.steps) != 1)}"
+        self.end(
+            "steps", f"it did not finish in its {steps}, with {chosen}{more} selected" + (f": {why}" if why else "")
+        )
+
     def _not_run(self, call: ToolCall, run: Sequence[ToolCall]) -> Observation:
         """What answers a call that stands twice in a reply, the first time in vain, or is one too many."""
         if self.settings.remember and _key(call) in map(_key, run):
@@ -268,7 +290,7 @@ class ArkSession:
         elif self._failures >= self.settings.max_failures:
             self.end("silent", f"{self._failures} replies in a row without a usable call")
         elif len(self.steps) >= self.settings.max_steps:
-            self.end("steps")
+            self.out_of_steps()
         elif self.messages[-1].role == "assistant":
             self.messages.append(Message.user(_NUDGE + self._warning()))
         elif warning := self._warning():
@@ -314,19 +336,6 @@ class ArkSession:
                 found.setdefault(key, call)
         return list(found.values())[: self.settings.max_calls]
 
-    def _sendable(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """The calls as endpoints take them back: ids that differ, names of their alphabet, text that can be encoded."""
-        taken: set[str] = set()
-        out = []
-        for number, call in enumerate(calls):
-            own = call.id if call.id and call.id not in taken else f"call_{len(self.steps)}_{number}"
-            taken.add(own)
-            name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
-            arguments = _arguments(call)
-            same = (own, name, arguments) == (call.id, call.name, call.arguments)
-            out.append(call if same else ToolCall(own, name, arguments))
-        return out
-
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""
         return {
@@ -370,19 +379,6 @@ class ArkSession:
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
-
-
-def _arguments(call: ToolCall) -> str:
-    """The arguments as the model wrote them, where they can be encoded; a client may write them anew."""
-    if call.parsed is None:
-        return _encodable(call.arguments)
-    written = json.dumps(call.parsed, ensure_ascii=False)
-    kept = _encodable(written)
-    return call.arguments if kept == written else kept
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _key(call: ToolCall) -> str:
