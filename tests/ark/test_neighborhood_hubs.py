@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ladybug
@@ -148,6 +148,9 @@ def test_a_hub_of_neo4j_is_read_again_when_somebody_else_wrote(neo4j_empty: neo4
     with neo4j_empty.session() as session:
         session.run("MATCH (h {id: 'hub'})-[r]-(s {id: 's000'}) DELETE r").consume()
     assert tools.explore_neighborhood("hub").total == before.total - 1
+    with neo4j_empty.session() as session:
+        session.run("MATCH (s {id: $id}) SET s.name = 'renamed'", id=before.nodes[1]).consume()
+    assert "renamed" in tools.explore_neighborhood("hub").text
 
 
 def test_a_hub_is_kept_until_there_are_too_many(embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +171,47 @@ def test_a_hub_is_kept_until_there_are_too_many(embedded: LadybugStore, monkeypa
     assert read.count("hub") == 3
 
 
+def test_a_hub_that_is_kept_is_read_once_a_call_with_the_neighbours_not_yet_shown(
+    embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(embedded, 40)
+    index = BM25Index.of_store(embedded)
+    tools, expected = Toolbox(embedded, index), Toolbox(embedded, index).explore_neighborhood("hub", k=30)
+    asked: list[list[str]] = []
+    get = embedded.get
+    monkeypatch.setattr(embedded, "get", lambda ids: asked.append(list(ids)) or get(ids))
+    few = tools.explore_neighborhood("hub", k=10)
+    assert asked == [["hub", *few.nodes]]
+    assert tools.explore_neighborhood("hub", k=30) == expected
+    assert asked[1:] == [["hub", *expected.nodes[10:]]]
+    monkeypatch.setattr(hubs, "NODES", 0)
+    embedded.upsert([Node(expected.nodes[0], ("Film",), "renamed")])
+    for _ in range(2):
+        assert "renamed" in tools.explore_neighborhood("hub").text
+    assert asked[-1] == ["hub", *expected.nodes[:20]]
+
+
+def test_what_is_written_while_a_kept_hub_is_looked_at_is_seen(
+    embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(embedded, 40)
+    tools = Toolbox(embedded, BM25Index.of_store(embedded))
+    before, get = tools.explore_neighborhood("hub"), embedded.get
+
+    def interrupted(write: Callable[[], None]) -> None:
+        def late(ids: list[str]) -> list[Node | None]:
+            monkeypatch.setattr(embedded, "get", get)
+            write()
+            return get(ids)
+
+        monkeypatch.setattr(embedded, "get", late)
+
+    interrupted(lambda: embedded.delete(before.nodes[:1]))
+    assert tools.explore_neighborhood("hub").nodes[:5] == before.nodes[1:6]
+    interrupted(lambda: embedded.delete(["hub"]))
+    assert tools.explore_neighborhood("hub").failed
+
+
 def test_the_index_of_neo4j_ranks_the_neighbours_of_a_hub_as_it_scores_them(
     neo4j_empty: neo4j.Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +223,14 @@ def test_the_index_of_neo4j_ranks_the_neighbours_of_a_hub_as_it_scores_them(
     links = store.incidence("hub")
     assert links is not None
     weights = {one: float(links.weight[links.others == i].max()) for i, one in enumerate(links.nodes.ids.tolist())}
+    monkeypatch.setattr("graphret.ark.columnar._LEAST", 1)
+    for query, n in (("amber cedar", 7), ("amber cedar", 200), ("zeppelin", 5), ("", 5)):
+        hits, filled_up = index.hits(query, n), index.search(query, n)
+        matching = int((filled_up.scores > 0).sum())
+        assert hits is not None
+        assert np.array_equal(hits.scores, filled_up.scores[:matching])
+        assert sorted(hits.scores.tolist()) == sorted(index.score(query, hits.ids).tolist())
+    assert index.view({"label": "Film"}).hits("amber", 5) is None
     for asked in ((20,), (1, 20), (1,)):  # found at once, after a second look, and not among the best
         monkeypatch.setattr("graphret.ark.columnar._ASKED", asked)
         for query in ("amber cedar", "delta", "zeppelin"):

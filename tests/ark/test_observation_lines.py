@@ -76,6 +76,7 @@ def test_an_excerpt_is_cut_between_words() -> None:
     assert found.endswith("…")
     assert "epsilon" in found
     assert set(found.strip("…").split()) <= set("alpha beta gamma delta epsilon zeta eta theta iota kappa".split())
+    assert "epsilon" in excerpt(found, query_terms("epsilon"), 15)  # its own marks are no part of a word
 
 
 def head(shown: int, cut: bool, level: int) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from graphret.ark.neighborhood import Asked, Neighborhood, scores_of
 from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
-from graphret.search.index import ArrayIndex, TextIndex, top_k
+from graphret.search.index import ArrayIndex, Matches, TextIndex, top_k
 from graphret.stores.incidence import Incidence
 from graphret.stores.memory import Graph
 from graphret.types import Node
@@ -22,10 +23,34 @@ from graphret.types import Node
 _FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
-#: How many times as many nodes as are wanted an index that lies elsewhere is asked for, until the best are known.
+#: How many times as many nodes as are wanted an index that lies elsewhere is asked for, until the best are known,
 _ASKED = (5, 20, 100)
+#: and for how many at least: so few cost it little more than one.
+_LEAST = 200
 #: Where they are not, it scores so many of the neighbours.
 _SCORED = 10_000
+
+
+@runtime_checkable
+class _Hitting(Protocol):
+    """An index that can say what matches without what it fills up with, ties at the end in any order."""
+
+    def hits(self, query: str, n: int) -> Matches | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was asked of the neighbourhood of a node, its best neighbours by position in a table; see `Neighborhood`."""
+
+    positions: NDArray[np.int64]
+    via: list[list[tuple[str, bool]]]
+    total: int
+    counts: Counter[tuple[str, bool, str]]
+
+    def read(self, nodes: Sequence[Node | None]) -> Neighborhood:
+        """Return it with the neighbours themselves, `None` for one that was deleted just now."""
+        shown = [(node, by) for node, by in zip(nodes, self.via, strict=True) if node is not None]
+        return Neighborhood([node for node, _ in shown], [by for _, by in shown], self.total, self.counts)
 
 
 class Columns:
@@ -59,37 +84,26 @@ class Columns:
         others = np.concatenate([edges.target[leaving], edges.source[entering]])
         outgoing = np.arange(len(found)) < len(leaving)
         links = Incidence(nodes, others, edges.relation[found], outgoing, edges.weight[found], edges.relations)
-        return self.look(links, index, asked, nodes.at)
+        chosen = self.look(links, index, asked)
+        return chosen.read(nodes.at(chosen.positions))
 
-    def look(
-        self,
-        links: Incidence,
-        index: TextIndex,
-        asked: Asked,
-        read: Callable[[NDArray[np.int64]], Sequence[Node | None]],
-    ) -> Neighborhood:
-        """Look at the neighbourhood that edges make.
-
-        Parameters
-        ----------
-        read
-            Gives the nodes at positions in the table of `links`, `None` for one that was deleted just now.
-        """
+    def look(self, links: Incidence, index: TextIndex, asked: Asked) -> Chosen:
+        """Look at the neighbourhood that edges make."""
         counts = _counts(links)
         keep = _passing(links, asked)
         if keep is not None:
-            links = links.at(keep)
+            links = links.at(np.flatnonzero(keep))
         if not len(links):
-            return Neighborhood([], [], 0, counts)
-        links = links.at(np.argsort(links.others, kind="stable"))  # sorted runs, so that this is a merge
+            return Chosen(np.empty(0, dtype=np.int64), [], 0, counts)
+        if (links.others[1:] < links.others[:-1]).any():
+            links = links.at(np.argsort(links.others, kind="stable"))  # sorted runs, so that this is a merge
         starts = np.flatnonzero(np.diff(links.others, prepend=-1))
         distinct = links.others[starts].astype(np.int64)
         weights = np.maximum.reduceat(links.weight, starts)
         best = self._best(links.nodes, index, asked, distinct, weights)
         ends = np.append(starts[1:], len(links))
         via = [_via(links, slice(a, b)) for a, b in zip(starts[best], ends[best], strict=True)]
-        shown = [(node, by) for node, by in zip(read(distinct[best]), via, strict=True) if node is not None]
-        return Neighborhood([node for node, _ in shown], [by for _, by in shown], len(distinct), counts)
+        return Chosen(distinct[best], via, len(distinct), counts)
 
     def _best(
         self,
@@ -154,15 +168,19 @@ def _asked_of(
     neighbours are scored, the heaviest of very many.
     """
     for times in _ASKED:
-        n = times * k
-        found = index.search(query, n)
+        n = max(times * k, _LEAST)
+        found = index.hits(query, n) if isinstance(index, _Hitting) else None
+        some = found is not None and len(found) < n  # which are all that score more than nothing
+        if found is None:
+            n = times * k
+            found = index.search(query, n)
         values, at = np.asarray(found.scores, dtype=np.float32), nodes.find(found.ids)
+        last = values[-1] if len(values) and not some else 0.0
         place = np.minimum(np.searchsorted(distinct, at), len(distinct) - 1)
         there = distinct[place] == at
-        last = values[-1] if len(values) else 0.0
         scores = np.full(len(distinct), 0.0 if last == 0 else -np.inf, dtype=np.float32)
         scores[place[there]] = values[there]
-        if len(found.ids) < n or last == 0 or np.count_nonzero(values[there] > last) >= k:
+        if len(found.ids) < n or last == 0 or np.count_nonzero(values[there] > last) >= min(k, len(distinct)):
             return scores
     heaviest = top_k(weights, _SCORED)
     known = scores_of(index, query, nodes.ids.take(distinct[heaviest]))

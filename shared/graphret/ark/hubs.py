@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from graphret.ark.neighborhood import CAP
 from graphret.stores.base import GraphStore
 from graphret.stores.incidence import Incidence, Incident
+from graphret.types import Node
 
 #: A node with more edges is read through the calls of the contract, the heaviest of them alone.
 LARGEST = 1_000_000
 #: Edges that are kept at most, about 20 bytes each and 30 for each neighbour,
 KEPT = 2_000_000
+#: and nodes that were shown, of which those with longer texts are read each time,
+NODES, LONG = 2_000, 10_000
 #: that are read before anybody asks for them,
 PREPARED = 1_000_000
 #: and that a graph has in which hubs are looked for at all: a million takes about a second.
@@ -28,15 +32,24 @@ class _Finding(Protocol):
     def hubs(self, above: int) -> list[tuple[str, int]]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The edges of a hub, and the state of its store in which they were read."""
+
+    state: Hashable
+    links: Incidence
+
+
 class Hubs:
-    """Reads the edges of hubs, and keeps them.
+    """Reads the edges of hubs, and keeps them, and the neighbours that were shown.
 
     What was kept counts for nothing once the store's state is another. A database elsewhere tells its state with each
-    answer: the caller has just read something of it.
+    answer, so `known` is a guess until `read` has asked it something.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[Hashable, Incidence]] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._shown: OrderedDict[str, tuple[Hashable, Node]] = OrderedDict()
         self._lock = threading.Lock()
 
     def prepare(self, store: GraphStore, then: Callable[[Incidence], None]) -> None:
@@ -49,32 +62,62 @@ class Hubs:
         for node, edges in store.hubs(CAP):
             if edges <= left:
                 left -= edges
-                links = self._read(store, node)
+                links = self._edges(store, node)
                 if links is not None:
                     then(links)
 
-    def of(self, store: GraphStore, node: str) -> Incidence | None:
-        """Return the edges of a hub; `None` of a node that is none, and where the store does not read in columns."""
+    def known(self, store: GraphStore, node: str) -> Kept | None:
+        """Return what is kept of a hub, of the state that the store was last seen in."""
         if not isinstance(store, Incident):
             return None
         state = store.state()
         with self._lock:
             known = self._kept.get(node)
-            if known is not None and state is not None and known[0] == state:
-                self._kept.move_to_end(node)
-                return known[1]
-        if not CAP < store.degree(node) <= LARGEST:
-            return None
-        return self._read(store, node)
+            if known is None or state is None or known.state != state:
+                return None
+            self._kept.move_to_end(node)
+            return known
 
-    def _read(self, store: Incident, node: str) -> Incidence | None:
+    def of(self, store: GraphStore, node: str) -> Incidence | None:
+        """Return the edges of a hub; `None` of a node that is none, and where the store does not read in columns.
+
+        The caller has just read something of the store.
+        """
+        if not isinstance(store, Incident):
+            return None
+        known = self.known(store, node)
+        if known is not None:
+            return known.links
+        return self._edges(store, node) if CAP < store.degree(node) <= LARGEST else None
+
+    def read(self, store: GraphStore, kept: Kept, node: str, others: Sequence[str]) -> list[Node | None] | None:
+        """Return a hub and some of its neighbours; `None` where the store is in another state by then.
+
+        It asks the store once, and of the neighbours for those that it was not asked for in this state before.
+        """
+        state = kept.state
+        with self._lock:
+            shown = {one: self._shown[one][1] for one in others if one in self._shown and self._shown[one][0] == state}
+        found = store.get([node, *(one for one in others if one not in shown)])
+        if not isinstance(store, Incident) or store.state() != state:
+            return None
+        fresh = {one.id: one for one in found if one is not None}
+        with self._lock:
+            for one in others:
+                if one in fresh and len(fresh[one].text) <= LONG:
+                    self._shown[one] = state, fresh[one]
+            while len(self._shown) > NODES:
+                self._shown.popitem(last=False)
+        return [fresh.get(node), *(shown.get(one, fresh.get(one)) for one in others)]
+
+    def _edges(self, store: Incident, node: str) -> Incidence | None:
         before = store.state()
         found = store.incidence(node)
         if found is None or before is None or store.state() != before:
             return found
         with self._lock:
-            self._kept[node] = before, found
+            self._kept[node] = Kept(before, found)
             self._kept.move_to_end(node)
-            while sum(len(links) for _, links in self._kept.values()) > KEPT:
+            while sum(len(kept.links) for kept in self._kept.values()) > KEPT:
                 self._kept.popitem(last=False)
         return found

@@ -66,6 +66,7 @@ def _window(text: str, terms: frozenset[str], size: int) -> tuple[int, int]:
 def _matches(text: str, terms: frozenset[str]) -> list[tuple[int, int, str]]:
     """Return where terms stand in a text, ``(start, end, term)``; words that begin alike are looked at closely."""
     found = []
+    text = text.replace(_MARK, " ")  # of an excerpt, no word; without it most are ASCII
     if text.isascii():
         words = [(m[0].lower(), m.start(), m.end()) for m in _beginning(terms).finditer(text)]
     else:

@@ -8,16 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graphret._contracts import fulfils
 from graphret._views import require_same_view
 from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
 from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
-from graphret.ark.hubs import Hubs
+from graphret.ark.hubs import Hubs, Kept
 from graphret.ark.matching import make_ready, matching
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
@@ -197,16 +194,25 @@ class Toolbox:
     # -- neighbourhood exploration
 
     def _explore(self, given: Arguments) -> Observation:
-        node = self._node(given)
+        wanted = given.id("node")
+        kept = self._hubs.known(self.store, wanted)
+        node = None if kept else self._node(given)  # a hub is read along with the neighbours that are shown
         if isinstance(node, Observation):
             return node
+        wanted = wanted if node is None else node.id
         query = given.text("query", _LONGEST_QUERY)
         labels = self._labels(given.names("node_types"))
         relations = self._relations(given.names("relation_types"))
         k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
-        doubts = [self._doubt(_TYPE, labels or (), node.id), self._doubt(_RELATION, list(relations or ()), node.id)]
-        asked = Asked(node.id, query, None if labels is None else frozenset(labels), relations, k)
-        found = self._look(asked)
+        doubts = [self._doubt(_TYPE, labels or (), wanted), self._doubt(_RELATION, list(relations or ()), wanted)]
+        asked = Asked(wanted, query, None if labels is None else frozenset(labels), relations, k)
+        seen = self._seen(kept, asked) if kept else None
+        if seen is None:
+            node = node or self._node(given)
+            if isinstance(node, Observation):
+                return node
+            seen = node, self._look(asked)
+        node, found = seen
         if not found.total and any(doubts):
             raise Unclear(" ".join(filter(None, doubts)))
         fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
@@ -229,11 +235,15 @@ class Toolbox:
         links = self._hubs.of(store, asked.node)
         if links is None:
             return explore(store, index, asked, CAP)
+        chosen = self._columns.look(links, index, asked)
+        return chosen.read(store.get(links.nodes.ids.take(chosen.positions)))
 
-        def read(positions: NDArray[np.int64]) -> list[Node | None]:
-            return store.get(links.nodes.ids.take(positions))
-
-        return self._columns.look(links, index, asked, read)
+    def _seen(self, kept: Kept, asked: Asked) -> tuple[Node, Neighborhood] | None:
+        """Look at a hub whose edges are kept; `None` where something was written since."""
+        chosen = self._columns.look(kept.links, self.index, asked)
+        ids = kept.links.nodes.ids.take(chosen.positions)
+        hub, *others = self._hubs.read(self.store, kept, asked.node, ids) or [None]
+        return None if hub is None else (hub, chosen.read(others))
 
     def _node(self, given: Arguments) -> Node | Observation:
         """The node that is asked for, or the answer where there is none."""

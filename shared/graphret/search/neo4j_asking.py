@@ -74,6 +74,17 @@ class Asking:
             found += yield from self._fill(graph, k - len(found), [node_id for node_id, _ in found], labels, where)
         return Matches([node_id for node_id, _ in found], np.asarray([score for _, score in found], dtype=np.float32))
 
+    def hits(self, graph: Graph, n: int) -> Plan[Matches]:
+        """Find the `n` best nodes by full text; which of those that score as the last one does is for Lucene to say."""
+        if self.lucene is None:
+            return Matches([], np.empty(0, dtype=np.float32))
+        rows = yield Statement(
+            f"{documents.hits(limit='$first')} RETURN collect({graph.layout.id_of('n')}), collect(score)",
+            {"index": self.fulltext, "lucene": self.lucene, "first": n},
+        )
+        ((ids, scores),) = rows
+        return Matches(ids, np.asarray(scores, dtype=np.float32))
+
     def score(self, graph: Graph, ids: Sequence[str]) -> Plan[NDArray[np.float32]]:
         """Score given nodes."""
         distinct = list(dict.fromkeys(ids))

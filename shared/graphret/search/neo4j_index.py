@@ -261,6 +261,18 @@ class Neo4jTextIndex:
         graph = self.store.graph()
         return self.store.run(Work(lambda: asking.search(graph, wanted, names, condition)))
 
+    def hits(self, query: str, n: int) -> Matches | None:
+        """Return at most `n` of the nodes in which a word of the query occurs, the best, in one pass of the server.
+
+        Unlike `search`, it fills up with nothing, and which of the nodes that score as the last one are returned is for
+        Lucene to say. `None` in a view and where vectors count: there `search` alone tells which are the best.
+        """
+        wanted, asking = require_k(n), self._asking(query) if self.alpha == 1 and self._scope is None else None
+        if asking is None:
+            return None
+        graph = self.store.graph()
+        return self.store.run(Work(lambda: asking.hits(graph, wanted)))
+
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
     @overload
