@@ -21,8 +21,10 @@ class Endings:
     """Why the replies of one model ended.
 
     A stream that breaks off quietly leaves a message that looks whole but for the reason of its end. OpenAI's protocol
-    has one in every reply. Of other providers such a reply is told only from one that has given a reason before, from
-    this model: there are some that never do.
+    has one in every reply; there are servers of it that give none, and are told from a broken stream by the tokens that
+    the protocol counts in the last chunk, after all that was said: they count while no reply of the model has given a
+    reason. Of other providers a cut reply is told only from one that has given a reason before, from this model: there
+    are some that never do.
 
     Parameters
     ----------
@@ -32,21 +34,28 @@ class Endings:
 
     def __init__(self, model: object) -> None:
         self._openai = _speaks_openai(model)
-        self._saying = {"openai"}
+        self._saying: set[str] = set()
 
-    def reason(self, said: Mapping[str, Any]) -> str | None:
+    def reason(self, said: Mapping[str, Any], *, counted: bool = False) -> str | None:
         """Return why the reply of this ``response_metadata`` ended, as `Reply` has it; `None` where it broke off.
 
         It is empty where that is not said. A body that came whole has a field for the reason, even if it names none.
+        `counted` says whether the reply says what tokens it cost.
         """
         reason = str(next((said[key] for key in _SAID_IN if said.get(key)), "") or _of_response(said)).lower()
         provider = str(said.get("model_provider") or "")
         if reason:
             if provider:
                 self._saying.add(provider)
-        elif (self._openai or provider in self._saying) and not any(key in said for key in _SAID_IN):
+        elif not any(key in said for key in _SAID_IN) and not self._may_end_so(provider, counted):
             return None
         return _FINISH.get(reason, reason)
+
+    def _may_end_so(self, provider: str, counted: bool) -> bool:
+        """Whether a whole reply of a provider may be without a field for the reason of its end."""
+        if provider in self._saying:
+            return False
+        return counted if provider == "openai" else not self._openai
 
 
 def _of_response(said: Mapping[str, Any]) -> str:

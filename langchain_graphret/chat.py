@@ -53,7 +53,9 @@ class LangChainChat:
     arguments of its call otherwise. A `timeout` is kept here: an asynchronous call is cancelled, a blocking one is left
     behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
     traced there. A reply without the reason of its end, as a stream that broke off quietly leaves it, is a `ChatError`:
-    of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before.
+    of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before. For servers
+    of that protocol that never give one, set ``stream_usage=True`` of `ChatOpenAI`: the count of tokens that ends a
+    stream then shows that it is whole.
 
     Examples
     --------
@@ -183,7 +185,7 @@ class LangChainChat:
                 text = calls[0].arguments
             calls = ()
         said = message.response_metadata
-        reason = self._endings.reason(said)
+        reason = self._endings.reason(said, counted=message.usage_metadata is not None)
         if reason is None:
             broken = "the stream broke off before its end: the reply has no finish_reason"
             raise ChatError(broken, model=self.name, reason="connection", usage=_usage(message))

@@ -107,6 +107,15 @@ def test_a_first_reply_that_is_cut_is_no_answer(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_that_never_says_why_a_reply_ended_is_no_fault(client: str) -> None:
+    turns = [replace(reply, finish_reason="") for reply in (LOOK, CHOOSE, END)]
+    with OpenAIServer(playing(*turns)) as server:
+        found = ark_of(chat_model(client, server.base_url, retries=0), on_failure="raise").retrieve(QUESTION, 5)
+    assert found.ids[:2] == ["Cast Away", "Big"]
+    assert agent(found)["stop"] == "finished"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("dies", [1, 2])
 def test_one_agent_of_three_dies(client: str, dies: int) -> None:
     def play(request: Request) -> Behaviour:

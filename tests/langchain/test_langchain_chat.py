@@ -91,10 +91,10 @@ def test_usage_model_and_reason_are_read() -> None:
         assert reply.finish_reason == reason
 
 
-def _ends(model: Any, ends: list[dict[str, Any]]) -> list[str]:
+def _ends(model: Any, ends: list[dict[str, Any]], *, counted: bool = True) -> list[str]:
     """How replies whose metadata is this ended."""
     calls = [{"type": "tool_call", "name": "search", "args": {}, "id": "1"}]
-    spent: Any = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+    spent: Any = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12} if counted else None
     made = [AIMessage("", tool_calls=calls, response_metadata=said, usage_metadata=spent) for said in ends]
     inner = [getattr(model, name, None) for name in ("bound", "runnable", "default")]
     next((one for one in inner if isinstance(one, Scripted)), model).answers[:] = made
@@ -115,10 +115,18 @@ def test_a_reply_of_openai_s_protocol_without_the_reason_of_its_end_was_cut() ->
     cut, silent = {"model_provider": "openai"}, {"finish_reason": None, "model_provider": "openai"}
     whole = {"finish_reason": "tool_calls", "model_provider": "openai"}
     responses = {"object": "response", "status": "completed", "model_provider": "openai"}
-    ends = [cut, whole, cut, silent, responses]
-    expected = [BROKEN_OFF, "tool_calls", BROKEN_OFF, "tool_calls", "tool_calls"]
+    ends = [whole, cut, silent, responses]
+    expected = ["tool_calls", BROKEN_OFF, "tool_calls", "tool_calls"]
     assert _ends(Scripted(), ends) == expected
     assert _ends(Scripted().with_fallbacks([Scripted()]), ends) == expected
+    assert _ends(Scripted(), [cut, whole], counted=False) == [BROKEN_OFF.replace(" 12", " 0"), "tool_calls"]
+
+
+def test_tokens_counted_end_the_replies_of_a_server_that_never_says_why_they_end() -> None:
+    silent, whole = {"model_provider": "openai"}, {"finish_reason": "stop", "model_provider": "openai"}
+    assert _ends(Scripted(), [silent, silent, whole, silent]) == ["tool_calls", "tool_calls", "stop", BROKEN_OFF]
+    uncounted = _ends(Scripted(), [silent, silent], counted=False)
+    assert uncounted == [BROKEN_OFF.replace(" 12", " 0")] * 2
 
 
 def test_a_reply_of_another_provider_was_cut_where_it_gave_a_reason_before() -> None:

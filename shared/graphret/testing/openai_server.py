@@ -29,6 +29,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+from graphret.testing.openai_replies import completion_of, events_of
+
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -52,7 +54,7 @@ class Behaviour:
         How the reply ends before its end: ``""`` not at all, ``reset`` by a lost connection half-way through,
         ``quiet`` by a stream that simply stops (in a reply that is not streamed, as ``reset``).
     finish_reason
-        By default ``stop``, or ``tool_calls`` where there are calls.
+        By default ``stop``, or ``tool_calls`` where there are calls; empty for a server that gives none.
     param
         In an error: the request field that it complains of.
     """
@@ -308,7 +310,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(behaviour.code, behaviour.body, behaviour)
         if behaviour.code != 200:
             return self._send(behaviour.code, _error(behaviour.content or "", behaviour.param), behaviour)
-        completion = _completion(behaviour, sent, self.server.owner.model)
+        completion = completion_of(behaviour, sent, self.server.owner.model)
         if sent.get("stream"):
             return self._stream(behaviour, completion, sent)
         return self._send(200, completion, behaviour)
@@ -332,7 +334,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        events = _events(completion, bool((sent.get("stream_options") or {}).get("include_usage")))
+        events = events_of(completion, bool((sent.get("stream_options") or {}).get("include_usage")))
         for event in events[: len(events) // 2] if behaviour.cut else events:
             self._chunk(f"data: {json.dumps(event)}\n\n")
         if behaviour.cut == "reset":
@@ -360,43 +362,3 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _error(message: str, param: str | None = None) -> dict[str, Any]:
     return {"error": {"message": message, "type": "scripted", "param": param, "code": None}}
-
-
-def _completion(behaviour: Behaviour, sent: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """A chat completion; its token counts are counts of words."""
-    message: dict[str, Any] = {"role": "assistant", "content": behaviour.content, "refusal": None}
-    if behaviour.calls:
-        message["tool_calls"] = [
-            {"id": f"call_{position}", "type": "function", "function": {"name": name, "arguments": arguments}}
-            for position, (name, arguments) in enumerate(behaviour.calls)
-        ]
-    usual = "tool_calls" if behaviour.calls else "stop"
-    read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
-    written = len((behaviour.content or "").split()) + sum(len(raw.split()) for _, raw in behaviour.calls)
-    return {
-        "id": "chatcmpl-scripted",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": behaviour.finish_reason or usual}],
-        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
-    }
-
-
-def _events(completion: Mapping[str, Any], with_usage: bool) -> list[dict[str, Any]]:
-    """A completion as the chunks of a stream: the role, the text word by word, the calls in two pieces, the end."""
-    choice = completion["choices"][0]
-    message = choice["message"]
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", message["content"] or "")]
-    for position, call in enumerate(message.get("tool_calls", ())):
-        raw, half = call["function"]["arguments"], len(call["function"]["arguments"]) // 2
-        opening = {**call, "index": position, "function": {"name": call["function"]["name"], "arguments": raw[:half]}}
-        deltas += [{"tool_calls": [opening]}]
-        deltas += [{"tool_calls": [{"index": position, "function": {"arguments": raw[half:]}}]}]
-    base = {key: completion[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    events = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    events.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
-    if with_usage:
-        events.append({**base, "choices": [], "usage": completion["usage"]})
-    return events
