@@ -12,7 +12,7 @@ from cli_helpers import built, graphret
 from graphret.ark.trajectory import read_runs
 from graphret.graphs.example import KB
 from graphret.search import Neo4jTextIndex
-from graphret.stores import MemoryStore
+from graphret.stores import LadybugStore, MemoryStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, status, tool_calls
 from graphret.types import Node
@@ -55,6 +55,21 @@ def test_the_policy_explores_the_films(movies: Path) -> None:
     assert len(stages(found, "explore/agent 3/step")) >= 3
     assert stages(found, "vote")[0]["ranking"][0]["id"] == found["hits"][0]["id"]
     assert ran.err == ""
+
+
+@pytest.mark.parametrize("kind", ["folder", "ladybug"])
+def test_words_are_found_in_whatever_property_holds_text(tmp_path: Path, kind: str) -> None:
+    own = {"text": "sharks", "plot": "a robbery", "tags": ["crime", "noir"], "about": {"sea": ["whales"]}, "year": 1995}
+    nodes = [Node("a", ("film",), "Heat", "", own), *(Node(f"f{i}", ("film",), f"Film {i}") for i in range(5))]
+    where = tmp_path / ("graph" if kind == "folder" else "graph.lbug")
+    if kind == "folder":
+        MemoryStore.of(nodes).save(where)
+    else:
+        with LadybugStore(where, nested="json") as store:
+            store.upsert(nodes)
+    for word in ("sharks", "robbery", "noir", "whales"):
+        ran = graphret("query", word, "--graph", where, *ARK, "-k", 1, "--json")
+        assert (ran.json["hits"][0]["id"], ran.json["hits"][0]["evidence"][0]["kind"]) == ("a", "votes"), word
 
 
 def test_hits_come_with_votes_and_how_they_were_reached(movies: Path) -> None:

@@ -79,6 +79,19 @@ def test_a_snippet_is_the_part_that_says_most() -> None:
     assert len(snippet) < 240
 
 
+def test_a_node_without_a_text_says_what_its_properties_say() -> None:
+    properties = {
+        "plot": "A robbery.",
+        "tags": ["crime", "noir"],
+        "sea": {"of": "whales"},
+        "year": 1995,
+        "vector": [0.5],
+    }
+    snippet = Marker("robbery").snippet(Node("n", ("film",), "Heat", "", properties))
+    assert "".join(part for part, _ in snippet) == "plot: A robbery. sea: of whales tags: crime noir"
+    assert ("robbery", True) in snippet
+
+
 def test_a_snippet_at_the_end_of_a_text_is_not_cut_short() -> None:
     text = "Nothing here. " * 100 + "Ohio."
     assert len("".join(part for part, _ in Marker("Ohio").snippet(Node("n", text=text)))) > 180

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LARGE = 20_000  # nodes whose indexing is worth a word, and whose index is worth keeping
 _WORDS = "words"
+_TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,9 @@ class _Kept:
 
 
 def _texts(store: GraphStore) -> tuple[str, ...]:
-    """The properties that hold text (ARK, section 3: an index over the textual attributes of nodes)."""
-    by_label = store.schema().properties.values()
-    return tuple(sorted({name for found in by_label for name, about in found.items() if about.type == "STRING"}))
+    """The properties that hold text, in lists and nested too (ARK, section 3: an index over textual attributes)."""
+    from graphret.where import PROPERTIES
+
+    found = [pair for by_name in store.schema().properties.values() for pair in by_name.items()]
+    texts = {name for name, about in found if about.type.rpartition("LIST OF ")[2] in _TEXTUAL}
+    return tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))

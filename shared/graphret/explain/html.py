@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret.explain.layout import BROUGHT, FOUND, Card, Line, Picture, found_by_question, picture
-from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons
+from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons, text_of
 from graphret.types import Hit, Node, Retrieval
 
 _KINDS = 6
@@ -348,5 +348,5 @@ def _record(node: Node) -> dict[str, Any]:
         record["header"] = [str(cell) for cell in node.properties.get("table_header") or ()]
         record["rows"] = [[str(cell) for cell in row] for row in rows]
     else:
-        record["text"] = node.text[:_MAX_TEXT]
+        record["text"] = text_of(node)[:_MAX_TEXT]
     return record

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from graphret.search.analysis import Analyzer
+from graphret.search.fields import NodeText
 from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
 from graphret.types import Evidence, Hit, Node
@@ -158,7 +159,7 @@ class Marker:
                 else max(range(len(rows)), key=lambda i: self._says(texts[i]))
             )
             return self.pieces(_shortened(texts[best], width))
-        return self.pieces(self._window(" ".join(node.text.split()), width))
+        return self.pieces(self._window(" ".join(text_of(node).split()), width))
 
     def _places(self, text: str) -> list[tuple[int, int]]:
         return [(a, b) for word, a, b in tokenize(text) if any(term in self._terms for term in self._analyzer(word))]
@@ -174,6 +175,20 @@ class Marker:
         start = max(starts, key=lambda s: (self._says(text[s : s + width]), -s))
         start = 0 if not start else text.find(" ", start) + 1
         return ("… " if start else "") + _shortened(text[start:], width)
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node, or that of its properties where it has none: graphs of others keep it there."""
+    if node.text:
+        return node.text
+    texts = [name for name, value in sorted(node.properties.items()) if _is_text(value)]
+    return NodeText(properties=tuple(texts)).text(replace(node, name=""))
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, str) or (isinstance(value, list) and bool(value) and all(map(_is_text, value)))
 
 
 def store_lookup(store: GraphStore) -> Lookup:
