@@ -35,6 +35,7 @@ from langchain_graphret.ark.core import Models, core_ark
 from langchain_graphret.ark.live import Live, LiveRuns
 from langchain_graphret.ark.nodes import Node
 from langchain_graphret.ark.state import AgentInput, AgentOutput, AgentState, Json
+from langchain_graphret.ark.tool_runs import atool_runs, tool_runs
 
 #: What came of the calls of one reply, and the first failure of the store or the index.
 Called: TypeAlias = tuple[list[Outcome], GraphretError | None]
@@ -234,17 +235,24 @@ class Agent:
 
     def _called(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
         """Run the calls of the last reply that nobody refused; `None` where the run has no time left."""
+        calls = _approved(pending, state)
         try:
-            return run_calls_blocking(self.ark.toolbox, _approved(pending, state), live.board.remaining)
+            with tool_runs(calls) as told:
+                called = run_calls_blocking(self.ark.toolbox, calls, live.board.remaining)
+                told += called[0]
         except TimeoutError:
             return None
+        return called
 
     async def _acalled(self, pending: list[ToolCall], live: Live, state: AgentState) -> Called | None:
+        calls = _approved(pending, state)
         try:
-            async with asyncio.timeout(live.board.remaining):
-                return await run_calls(self.ark.toolbox, _approved(pending, state))
+            async with atool_runs(calls) as told, asyncio.timeout(live.board.remaining):
+                called = await run_calls(self.ark.toolbox, calls)
+                told += called[0]
         except TimeoutError:
             return None
+        return called
 
     def _observe(
         self, session: ArkSession, live: Live, state: AgentState, pending: list[ToolCall], called: Called | None

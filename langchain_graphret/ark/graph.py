@@ -117,10 +117,13 @@ def create_ark_graph(
     Notes
     -----
     ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``, ``step`` and ``end`` as they
-    happen, as objects with ``event`` and ``agent``. An agent takes one step of LangGraph for each of its own, two for
-    those that a person is asked of, and one more to end; with a lower recursion limit it is given fewer. A limit of 3
-    leaves room for one, one of 2 or 1 for none, so that the fallback answers. A graph of yours around this one needs 2:
-    LangGraph raises at 1 whatever its nodes do, and this one says so with an `InvalidInput` first.
+    happen, as objects with ``event`` and ``agent``. Callbacks, LangSmith's and those of ``astream_events`` among them,
+    hear of each call that reads the graph as of a run of a tool.
+
+    An agent takes one step of LangGraph for each of its own, two for those that a person is asked of, and one more to
+    end; with a lower recursion limit it is given fewer. A limit of 3 leaves room for one, one of 2 or 1 for none, so
+    that the fallback answers. A graph of yours around this one needs 2: LangGraph raises at 1 whatever its nodes do,
+    and this one says so with an `InvalidInput` first.
 
     ``graph.as_tool(description=…)`` is a tool for another agent's model, which gives it a question.
 
