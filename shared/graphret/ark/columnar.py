@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.ark.neighborhood import Asked, Neighborhood, scores_of
+from graphret.ark.elsewhere import scores_elsewhere
+from graphret.ark.grouped import Around, Grouped, grouped
+from graphret.ark.neighborhood import Asked, Neighborhood
 from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
-from graphret.search.index import ArrayIndex, Matches, TextIndex, top_k
+from graphret.search.index import ArrayIndex, TextIndex, top_k
 from graphret.stores.incidence import Incidence
 from graphret.stores.memory import Graph
 from graphret.types import Node
@@ -23,19 +25,6 @@ from graphret.types import Node
 _FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
-#: How many times as many nodes as are wanted an index that lies elsewhere is asked for, until the best are known,
-_ASKED = (5, 20, 100)
-#: and for how many at least: so few cost it little more than one.
-_LEAST = 200
-#: Where they are not, it scores so many of the neighbours.
-_SCORED = 10_000
-
-
-@runtime_checkable
-class _Hitting(Protocol):
-    """An index that can say what matches without what it fills up with, ties at the end in any order."""
-
-    def hits(self, query: str, n: int) -> Matches | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,45 +73,32 @@ class Columns:
         others = np.concatenate([edges.target[leaving], edges.source[entering]])
         outgoing = np.arange(len(found)) < len(leaving)
         links = Incidence(nodes, others, edges.relation[found], outgoing, edges.weight[found], edges.relations)
-        chosen = self.look(links, index, asked)
+        chosen = self.look(Around(links), index, asked)
         return chosen.read(nodes.at(chosen.positions))
 
-    def look(self, links: Incidence, index: TextIndex, asked: Asked) -> Chosen:
-        """Look at the neighbourhood that edges make."""
-        counts = _counts(links)
-        keep = _passing(links, asked)
-        if keep is not None:
-            links = links.at(np.flatnonzero(keep))
-        if not len(links):
-            return Chosen(np.empty(0, dtype=np.int64), [], 0, counts)
-        if (links.others[1:] < links.others[:-1]).any():
-            links = links.at(np.argsort(links.others, kind="stable"))  # sorted runs, so that this is a merge
-        starts = np.flatnonzero(np.diff(links.others, prepend=-1))
-        distinct = links.others[starts].astype(np.int64)
-        weights = np.maximum.reduceat(links.weight, starts)
-        best = self._best(links.nodes, index, asked, distinct, weights)
-        ends = np.append(starts[1:], len(links))
-        via = [_via(links, slice(a, b)) for a, b in zip(starts[best], ends[best], strict=True)]
-        return Chosen(distinct[best], via, len(distinct), counts)
+    def look(self, around: Around, index: TextIndex, asked: Asked) -> Chosen:
+        """Look at a neighbourhood."""
+        keep = _passing(around.links, asked)
+        near = around.all if keep is None else grouped(around.links.at(np.flatnonzero(keep)))
+        best = self._best(near, index, asked)
+        via = [_via(near.links, slice(a, b)) for a, b in zip(near.starts[best], near.starts[best + 1], strict=True)]
+        return Chosen(near.positions[best], via, len(near.positions), around.counts)
 
-    def _best(
-        self,
-        nodes: NodeTable,
-        index: TextIndex,
-        asked: Asked,
-        distinct: NDArray[np.int64],
-        weights: NDArray[np.float32],
-    ) -> NDArray[np.int64]:
+    def _best(self, near: Grouped, index: TextIndex, asked: Asked) -> NDArray[np.int64]:
         """Return the best `asked.k` of the neighbours, which come by id."""
-        if asked.query is None:
+        nodes, distinct, weights = near.links.nodes, near.positions, near.weights
+        if asked.query is None or not len(distinct):
             return top_k(weights, asked.k)
         if not isinstance(index, ArrayIndex):
-            return _ranked(_asked_of(index, asked.query, asked.k, nodes, distinct, weights), weights, asked.k)
+            return _ranked(scores_elsewhere(index, asked.query, asked.k, nodes, distinct, weights), weights, asked.k)
         state = copy(index)
         places = self._placed(nodes, state.table, distinct)
-        scores = np.full(len(distinct), -np.inf, dtype=np.float32)
-        held = np.flatnonzero(places >= 0)
-        scores[held] = _scored(state, asked.query, places[held])
+        if (places >= 0).all():
+            scores = _scored(state, asked.query, places)
+        else:
+            held = np.flatnonzero(places >= 0)
+            scores = np.full(len(distinct), -np.inf, dtype=np.float32)
+            scores[held] = _scored(state, asked.query, places[held])
         return _ranked(scores, weights, asked.k)
 
     def _placed(self, nodes: NodeTable, table: NodeTable, distinct: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -158,36 +134,6 @@ def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray
     return scores
 
 
-def _asked_of(
-    index: TextIndex, query: str, k: int, nodes: NodeTable, distinct: NDArray[np.int64], weights: NDArray[Any]
-) -> NDArray[np.float32]:
-    """Return the scores of neighbours, of as many as it takes to know the best, of an index that lies elsewhere.
-
-    Its ranking of all nodes ranks the neighbours among them. So the best are known once they score more than the last
-    node that it returned, and all are known once that one scores nothing. Where neither comes about soon, the
-    neighbours are scored, the heaviest of very many.
-    """
-    for times in _ASKED:
-        n = max(times * k, _LEAST)
-        found = index.hits(query, n) if isinstance(index, _Hitting) else None
-        some = found is not None and len(found) < n  # which are all that score more than nothing
-        if found is None:
-            n = times * k
-            found = index.search(query, n)
-        values, at = np.asarray(found.scores, dtype=np.float32), nodes.find(found.ids)
-        last = values[-1] if len(values) and not some else 0.0
-        place = np.minimum(np.searchsorted(distinct, at), len(distinct) - 1)
-        there = distinct[place] == at
-        scores = np.full(len(distinct), 0.0 if last == 0 else -np.inf, dtype=np.float32)
-        scores[place[there]] = values[there]
-        if len(found.ids) < n or last == 0 or np.count_nonzero(values[there] > last) >= min(k, len(distinct)):
-            return scores
-    heaviest = top_k(weights, _SCORED)
-    known = scores_of(index, query, nodes.ids.take(distinct[heaviest]))
-    scores[heaviest] = list(known.values())
-    return scores
-
-
 def _ranked(scores: NDArray[np.float32], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
     """Return the `k` best by score, then by weight, then by position."""
     chosen = np.arange(len(scores))
@@ -196,19 +142,6 @@ def _ranked(scores: NDArray[np.float32], weights: NDArray[Any], k: int) -> NDArr
         above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
         chosen = np.concatenate([above, level[top_k(weights[level], k - len(above))]])
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
-
-
-def _counts(links: Incidence) -> Counter[tuple[str, bool, str]]:
-    relations, sets = links.relations, links.nodes.label_sets
-    code = (links.relation.astype(np.int64) * 2 + links.outgoing) * len(sets) + links.nodes.labels[links.others]
-    counts: Counter[tuple[str, bool, str]] = Counter()
-    if not len(code):
-        return counts
-    numbers = np.bincount(code, minlength=2 * len(relations) * len(sets))
-    for one in np.flatnonzero(numbers).tolist():
-        (relation, leaves), labels = divmod(one // len(sets), 2), sets[one % len(sets)]
-        counts[relations[relation], bool(leaves), labels[0] if labels else ""] += int(numbers[one])
-    return counts
 
 
 def _passing(links: Incidence, asked: Asked) -> NDArray[np.bool_] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from graphret.ark.grouped import Around
 from graphret.ark.neighborhood import CAP
 from graphret.stores.base import GraphStore
 from graphret.stores.incidence import Incidence, Incident
@@ -15,14 +16,14 @@ from graphret.types import Node
 
 #: A node with more edges is read through the calls of the contract, the heaviest of them alone.
 LARGEST = 1_000_000
-#: Edges that are kept at most, about 20 bytes each and 30 for each neighbour,
+#: Edges that are kept at most, about 20 bytes each and 50 for each neighbour,
 KEPT = 2_000_000
-#: and nodes that were shown, of which those with longer texts are read each time,
-NODES, LONG = 2_000, 10_000
 #: that are read before anybody asks for them,
 PREPARED = 1_000_000
 #: and that a graph has in which hubs are looked for at all: a million takes about a second.
 SEARCHED = 2_000_000
+#: Neighbours that were shown and are kept at most, and how long their texts may be.
+NODES, LONG = 2_000, 10_000
 
 
 @runtime_checkable
@@ -37,7 +38,7 @@ class Kept:
     """The edges of a hub, and the state of its store in which they were read."""
 
     state: Hashable
-    links: Incidence
+    around: Around
 
 
 class Hubs:
@@ -62,9 +63,9 @@ class Hubs:
         for node, edges in store.hubs(CAP):
             if edges <= left:
                 left -= edges
-                links = self._edges(store, node)
-                if links is not None:
-                    then(links)
+                found = self._edges(store, node)
+                if found is not None:
+                    then(found.links)
 
     def known(self, store: GraphStore, node: str) -> Kept | None:
         """Return what is kept of a hub, of the state that the store was last seen in."""
@@ -78,7 +79,7 @@ class Hubs:
             self._kept.move_to_end(node)
             return known
 
-    def of(self, store: GraphStore, node: str) -> Incidence | None:
+    def of(self, store: GraphStore, node: str) -> Around | None:
         """Return the edges of a hub; `None` of a node that is none, and where the store does not read in columns.
 
         The caller has just read something of the store.
@@ -87,7 +88,7 @@ class Hubs:
             return None
         known = self.known(store, node)
         if known is not None:
-            return known.links
+            return known.around
         return self._edges(store, node) if CAP < store.degree(node) <= LARGEST else None
 
     def read(self, store: GraphStore, kept: Kept, node: str, others: Sequence[str]) -> list[Node | None] | None:
@@ -110,14 +111,17 @@ class Hubs:
                 self._shown.popitem(last=False)
         return [fresh.get(node), *(shown.get(one, fresh.get(one)) for one in others)]
 
-    def _edges(self, store: Incident, node: str) -> Incidence | None:
+    def _edges(self, store: Incident, node: str) -> Around | None:
         before = store.state()
-        found = store.incidence(node)
-        if found is None or before is None or store.state() != before:
+        links = store.incidence(node)
+        if links is None:
+            return None
+        found = Around(links)
+        if before is None or store.state() != before:
             return found
         with self._lock:
             self._kept[node] = Kept(before, found)
             self._kept.move_to_end(node)
-            while sum(len(kept.links) for kept in self._kept.values()) > KEPT:
+            while sum(len(kept.around.links) for kept in self._kept.values()) > KEPT:
                 self._kept.popitem(last=False)
         return found

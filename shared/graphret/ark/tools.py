@@ -232,16 +232,16 @@ class Toolbox:
         store, index = self.store, self.index
         if isinstance(store, MemoryStore) and (asked.query is None or isinstance(index, ArrayIndex)):
             return self._columns.explore(store.graph, index, asked)
-        links = self._hubs.of(store, asked.node)
-        if links is None:
+        around = self._hubs.of(store, asked.node)
+        if around is None:
             return explore(store, index, asked, CAP)
-        chosen = self._columns.look(links, index, asked)
-        return chosen.read(store.get(links.nodes.ids.take(chosen.positions)))
+        chosen = self._columns.look(around, index, asked)
+        return chosen.read(store.get(around.links.nodes.ids.take(chosen.positions)))
 
     def _seen(self, kept: Kept, asked: Asked) -> tuple[Node, Neighborhood] | None:
         """Look at a hub whose edges are kept; `None` where something was written since."""
-        chosen = self._columns.look(kept.links, self.index, asked)
-        ids = kept.links.nodes.ids.take(chosen.positions)
+        chosen = self._columns.look(kept.around, self.index, asked)
+        ids = kept.around.links.nodes.ids.take(chosen.positions)
         hub, *others = self._hubs.read(self.store, kept, asked.node, ids) or [None]
         return None if hub is None else (hub, chosen.read(others))
 

@@ -261,16 +261,25 @@ class Neo4jTextIndex:
         graph = self.store.graph()
         return self.store.run(Work(lambda: asking.search(graph, wanted, names, condition)))
 
-    def hits(self, query: str, n: int) -> Matches | None:
+    @property
+    def words_alone(self) -> bool:
+        """Whether full text alone counts, and that of all nodes: not in a view."""
+        return self.alpha == 1 and self._scope is None
+
+    def hits(self, query: str, n: int) -> Matches:
         """Return at most `n` of the nodes in which a word of the query occurs, the best, in one pass of the server.
 
         Unlike `search`, it fills up with nothing, and which of the nodes that score as the last one are returned is for
-        Lucene to say. `None` in a view and where vectors count: there `search` alone tells which are the best.
+        Lucene to say.
+
+        Raises
+        ------
+        InvalidInput
+            Where more than words count (`words_alone`); there only `search` tells the best.
         """
-        wanted, asking = require_k(n), self._asking(query) if self.alpha == 1 and self._scope is None else None
-        if asking is None:
-            return None
-        graph = self.store.graph()
+        if not self.words_alone:
+            raise InvalidInput("hits: the best matches by words alone are not the best of a view, or of vectors")
+        asking, graph, wanted = self._asking(query), self.store.graph(), require_k(n)
         return self.store.run(Work(lambda: asking.hits(graph, wanted)))
 
     @overload
