@@ -265,6 +265,15 @@ def test_few_replies_are_used_up_gracefully(max_steps: int) -> None:
     assert (session.stop, bool(session.selection)) == (("finished", True) if max_steps > 1 else ("steps", False))
 
 
+def test_calls_too_many_for_one_reply_are_made_again() -> None:
+    question = "what are the primary languages in the movies starred by Dawn actors"
+    whole = explored(FILMS, question)
+    few = explored(FILMS, question, settings=ArkSettings(max_calls=1, max_steps=40))
+    assert any(call.failed for step in few.steps for call in step.calls)
+    assert set(few.selection) == set(whole.selection)
+    assert few.stop == "finished"
+
+
 def test_it_is_stateless_and_the_same_sync_and_async() -> None:
     session = explored(FILMS, "who directed the films starred by Di Dunn")
     messages = session.messages[:-2]

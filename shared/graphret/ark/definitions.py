@@ -10,6 +10,9 @@ from graphret.llm.chat import Tool
 
 SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 
+#: How the answer to a call begins that is one too many for its reply.
+NOT_RUN = "This call was not run"
+
 
 def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
     """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""

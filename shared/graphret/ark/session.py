@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from graphret.ark.definitions import FINISH, SELECT
+from graphret.ark.definitions import FINISH, NOT_RUN, SELECT
 from graphret.ark.observation import Observation, failure, json_line, quoted, shortened
 from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.sendable import encodable, sendable
@@ -269,10 +269,10 @@ class ArkSession:
     def _not_run(self, call: ToolCall, run: Sequence[ToolCall]) -> Observation:
         """What answers a call that stands twice in a reply, the first time in vain, or is one too many."""
         if self.settings.remember and _key(call) in map(_key, run):
-            return failure("This call was not run: it stands twice in this reply.", wrong="")
+            return failure(f"{NOT_RUN}: it stands twice in this reply.", wrong="")
         most = self.settings.max_calls
         return failure(
-            f"This call was not run: of one reply only the first {most} calls are run. If you still need it, make it "
+            f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it "
             f"again in a later reply, with no more than {most} calls in each.",
             wrong=f"the reply has more than {most} calls, and this one was not run",
         )

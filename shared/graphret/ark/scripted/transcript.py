@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphret.ark.definitions import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
 from graphret.llm.chat import Message, ToolCall
-
-SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 
 _RELATIONS = 100
 _ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
@@ -66,7 +65,7 @@ class Transcript:
     question: str = ""
     searches: list[Search] = field(default_factory=list)
     explorations: list[Exploration] = field(default_factory=list)
-    tried: set[str] = field(default_factory=set)  # nodes that an exploration was asked of, whatever came of it
+    tried: set[str] = field(default_factory=set)  # nodes whose exploration was run, whatever came of it
     selected: list[str] = field(default_factory=list)
     turns: int = 0
     turns_left: int | None = None  # as far as the loop said so
@@ -100,7 +99,8 @@ class Transcript:
             shown = tuple(one for line in lines if (one := _shown(line)) is not None)
             self.searches.append(Search(_string(arguments.get("query")), shown))
         elif call.name == EXPLORE:
-            self.tried.add(_string(arguments.get("node")))
+            if not any(_string(line.get("error")).startswith(NOT_RUN) for line in lines):
+                self.tried.add(_string(arguments.get("node")))
             for header in lines:
                 if isinstance(header.get("explored"), str):
                     self.explorations.append(_exploration(header, lines, arguments))
