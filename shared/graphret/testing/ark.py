@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphret.ark.definitions import FINISH, SEARCH, SELECT
 from graphret.ark.scripted.plan import Plan
 from graphret.ark.scripted.policy import TURN, by_node, is_open
 from graphret.ark.scripted.schema import Hop
-from graphret.ark.scripted.transcript import FINISH, SEARCH, SELECT, Transcript
+from graphret.ark.scripted.transcript import Transcript
 from graphret.ark.scripted.walk import NEIGHBORS_K, Call, follow
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
 

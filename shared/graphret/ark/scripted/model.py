@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphret.ark.definitions import SELECT
 from graphret.ark.scripted.policy import next_calls
-from graphret.ark.scripted.transcript import SELECT, Transcript
+from graphret.ark.scripted.transcript import Transcript
 from graphret.ark.scripted.walk import Call
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.running import Threads

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.ark.scripted.plan import plans
 from graphret.ark.scripted.question import readings, unread
 from graphret.ark.scripted.schema import Hop, Known
 from graphret.ark.scripted.spans import spans
-from graphret.ark.scripted.transcript import EXPLORE, FINISH, SEARCH, SELECT, Exploration, Transcript
+from graphret.ark.scripted.transcript import Exploration, Transcript
 from graphret.ark.scripted.walk import NEIGHBORS_K, Call, Walk, follow
 from graphret.ark.scripted.words import is_relational
 from graphret.ark.settings import ArkSettings

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from graphret.ark.definitions import EXPLORE
 from graphret.ark.scripted.plan import Plan
 from graphret.ark.scripted.schema import Hop
-from graphret.ark.scripted.transcript import EXPLORE, Exploration
+from graphret.ark.scripted.transcript import Exploration
 
 #: A tool and its arguments.
 Call: TypeAlias = tuple[str, dict[str, Any]]
