@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret import columns
-from graphret.columns import SortedIds, assemble, no_records, no_strings, to_records, to_strings
+from graphret.columns import HashedStrings, SortedIds, assemble, no_records, no_strings, to_records, to_strings
 from graphret.errors import CorruptIndex, InvalidInput
 from graphret.storage import Records, Strings
 
@@ -103,6 +103,20 @@ def test_what_can_be_no_id_is_not_found(monkeypatch: pytest.MonkeyPatch, many: i
     lookup = SortedIds(Strings.of(f"n{i}" for i in range(10)))
     assert lookup.find([odd, "n9", odd, "n0"]).tolist() == [-1, 9, -1, 0]
     assert lookup._hashed is None
+
+
+@given(
+    st.lists(st.text("ab\0", min_size=3, max_size=3), unique=True), st.lists(st.text("ab\0", min_size=2, max_size=4))
+)
+@pytest.mark.parametrize("alike", [False, True])
+def test_ids_of_one_width_are_found_by_hash(alike: bool, ids: list[str], others: list[str]) -> None:
+    ids = sorted(ids)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_MANY", 1)
+        if alike:
+            patch.setattr(columns, "hash", lambda value: value.count("b"), raising=False)
+        found = HashedStrings(Strings.of(ids)).find([*others, *ids])
+    assert found.tolist() == [ids.index(one) if one in ids else -1 for one in [*others, *ids]]
 
 
 def test_many_ids_are_found_among_many() -> None:

@@ -225,27 +225,28 @@ class HashedStrings:
 
     def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each string, -1 for one that is not here, ``(w,)``."""
-        if len(wanted) >= _MANY:
+        if len(wanted) >= _MANY and len(self._hashes):
             found = self._by_hash(wanted)
             if self._are_at(found, wanted):
                 return found
         return np.fromiter(map(self._one, wanted), dtype=np.int64, count=len(wanted))
 
     def _groups(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return (hashes >> np.uint64(self._shift)).astype(np.int64)
+        return (hashes >> np.uint64(self._shift)).view(np.int64)
 
     def _by_hash(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """The position of a string of the same hash for each, -1 where there is none."""
         hashes = np.fromiter(map(hash, wanted), dtype=np.int64, count=len(wanted)).view(np.uint64)
         groups = self._groups(hashes)
         at, ends = self._starts[groups], self._starts[groups + 1]
-        found = np.full(len(wanted), -1, dtype=np.int64)
-        left = np.flatnonzero(at < ends)
+        same = self._hashes.take(at, mode="clip") == hashes  # no other group holds that hash
+        found = np.where(same, self._positions.take(at, mode="clip"), np.int64(-1))
+        left = np.flatnonzero(~same & (at + 1 < ends))
         while len(left):
+            at[left] += 1
             here = at[left]
             same = self._hashes[here] == hashes[left]
             found[left[same]] = self._positions[here[same]]
-            at[left] += 1
             left = left[~same & (here + 1 < ends[left])]
         return found
 
@@ -264,9 +265,13 @@ class HashedStrings:
         begins = self.strings.offsets[at]
         if not np.array_equal(self.strings.offsets[at + 1] - begins, sizes):
             return False
+        blob, width = self.strings.blob, int(sizes.max(initial=0))
+        if 0 < width <= _WIDEST and (sizes == width).all():  # all of one width are read as items of it
+            windows = np.ndarray((len(blob) - width + 1,), dtype=f"S{width}", buffer=blob.data, strides=(1,))
+            return bool(windows[begins].tobytes() == said)
         bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
         bytes_at += np.arange(len(said))
-        return bool(self.strings.blob[bytes_at].tobytes() == said)
+        return bool(blob[bytes_at].tobytes() == said)
 
     def _one(self, wanted: str) -> int:
         starts, hashes, positions, offsets, blob = self._views
