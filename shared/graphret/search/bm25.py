@@ -19,6 +19,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, table_of
 from graphret.search.neighborhood import NodeSource
 from graphret.search.scorers import Bm25sScorer, RankBm25Scorer, Scorer
+from graphret.search.sparse_rows import sparse_rows
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -255,10 +256,10 @@ class BM25Index(ArrayIndex):
             return super().score_at(query, positions)
         asked, place = np.zeros(weights.shape[1], dtype=bool), np.empty(weights.shape[1], dtype=np.int32)
         asked[terms], place[terms] = True, np.arange(len(terms))
-        read = weights[positions]
-        hits = np.flatnonzero(asked.take(read.indices))
+        columns, values, ends = sparse_rows(weights, positions)
+        hits = np.flatnonzero(asked.take(columns))
         found = np.zeros((len(terms), len(positions)), dtype=np.float32)
-        found[place[read.indices[hits]], np.searchsorted(read.indptr, hits, side="right") - 1] = read.data[hits]
+        found[place[columns[hits]], np.searchsorted(ends, hits, side="right")] = values[hits]
         total = np.zeros(len(positions), dtype=np.float32)
         for of_term in found:
             total += of_term
