@@ -13,7 +13,7 @@ import pytest
 
 from graphret.ark import Toolbox, hubs
 from graphret.errors import InvalidInput
-from graphret.search import BM25Index, Neo4jTextIndex
+from graphret.search import BM25Index, Matches, Neo4jTextIndex
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.incidence import Incident
 from graphret.stores.ladybug import LadybugStore
@@ -192,6 +192,18 @@ def test_a_hub_that_is_kept_is_read_once_a_call_with_the_neighbours_not_yet_show
     assert asked[-1] == ["hub", *expected.nodes[:20]]
 
 
+def test_filters_of_a_kept_hub_pass_what_they_passed_before(embedded: LadybugStore) -> None:
+    filled(embedded, 40)
+    index = BM25Index.of_store(embedded)
+    tools = Toolbox(embedded, index)
+    relations = (None, ["SEEN"], ["<-[SEEN]-"], ["-[SEEN]->"], ["LIKED", "SEEN"])
+    calls = [("hub", None, labels, names, 30) for labels in (None, ["Film"], ["Short"]) for names in relations]
+    expected = [Toolbox(embedded, index).explore_neighborhood(*call) for call in calls]
+    assert len({found.text for found in expected}) > 10
+    for _ in range(2):
+        assert [tools.explore_neighborhood(*call) for call in calls] == expected
+
+
 def test_what_is_written_while_a_kept_hub_is_looked_at_is_seen(
     embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,12 +236,27 @@ def test_the_index_of_neo4j_ranks_the_neighbours_of_a_hub_as_it_scores_them(
     links = store.incidence("hub")
     assert links is not None
     weights = {one: float(links.weight[links.others == i].max()) for i, one in enumerate(links.nodes.ids.tolist())}
+    asked_again: list[str] = []
+    hits = Neo4jTextIndex.hits
+
+    def noted(self: Neo4jTextIndex, query: str, n: int) -> Matches:
+        asked_again.append(query)
+        return hits(self, query, n)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(Neo4jTextIndex, "hits", noted)
+        tools = Toolbox(store, index)
+        for query in ("amber", "umbra", "amber", "umbra"):
+            tools.explore_neighborhood("hub", query, k=12)
+        assert asked_again == ["amber", "umbra"]
+        store.upsert([Node("s059", ("Short",), "name 59", "umbra")])
+        assert tools.explore_neighborhood("hub", "umbra").nodes[0] == "s059"
     monkeypatch.setattr("graphret.ark.elsewhere._LEAST", 1)
     for query, n in (("amber cedar", 7), ("amber cedar", 200), ("zeppelin", 5), ("", 5)):
-        hits, filled_up = index.hits(query, n), index.search(query, n)
+        found, filled_up = index.hits(query, n), index.search(query, n)
         matching = int((filled_up.scores > 0).sum())
-        assert np.array_equal(hits.scores, filled_up.scores[:matching])
-        assert sorted(hits.scores.tolist()) == sorted(index.score(query, hits.ids).tolist())
+        assert np.array_equal(found.scores, filled_up.scores[:matching])
+        assert sorted(found.scores.tolist()) == sorted(index.score(query, found.ids).tolist())
     with pytest.raises(InvalidInput, match="view"):
         index.view({"label": "Film"}).hits("amber", 5)
     for asked in ((20,), (1, 20), (1,)):  # found at once, after a second look, and not among the best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.ark.elsewhere import scores_elsewhere
-from graphret.ark.grouped import Around, Grouped, grouped
+from graphret.ark.grouped import Around, Grouped
 from graphret.ark.neighborhood import Asked, Neighborhood
 from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
@@ -47,9 +47,15 @@ class Columns:
 
     Where nodes are in the index is found out once for each state of the two tables, and an index scores its nodes once
     a query.
+
+    Parameters
+    ----------
+    together
+        Whether the index lies in the store itself, so that what it says changes with the state of the store alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, together: bool = False) -> None:
+        self._together = together
         self._places: WeakKeyDictionary[NodeTable, tuple[NodeTable, NDArray[np.int64]]] = WeakKeyDictionary()
 
     def place(self, graph: Graph, index: ArrayIndex) -> None:
@@ -78,19 +84,19 @@ class Columns:
 
     def look(self, around: Around, index: TextIndex, asked: Asked) -> Chosen:
         """Look at a neighbourhood."""
-        keep = _passing(around.links, asked)
-        near = around.all if keep is None else grouped(around.links.at(np.flatnonzero(keep)))
-        best = self._best(near, index, asked)
+        near = around.passing(asked)
+        best = self._best(around, near, index, asked)
         via = [_via(near.links, slice(a, b)) for a, b in zip(near.starts[best], near.starts[best + 1], strict=True)]
         return Chosen(near.positions[best], via, len(near.positions), around.counts)
 
-    def _best(self, near: Grouped, index: TextIndex, asked: Asked) -> NDArray[np.int64]:
+    def _best(self, around: Around, near: Grouped, index: TextIndex, asked: Asked) -> NDArray[np.int64]:
         """Return the best `asked.k` of the neighbours, which come by id."""
         nodes, distinct, weights = near.links.nodes, near.positions, near.weights
         if asked.query is None or not len(distinct):
             return top_k(weights, asked.k)
         if not isinstance(index, ArrayIndex):
-            return _ranked(scores_elsewhere(index, asked.query, asked.k, nodes, distinct, weights), weights, asked.k)
+            known = around.matches if self._together else {}
+            return _ranked(scores_elsewhere(index, asked.query, asked.k, near, known), weights, asked.k)
         state = copy(index)
         places = self._placed(nodes, state.table, distinct)
         if (places >= 0).all():
@@ -142,22 +148,6 @@ def _ranked(scores: NDArray[np.float32], weights: NDArray[Any], k: int) -> NDArr
         above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
         chosen = np.concatenate([above, level[top_k(weights[level], k - len(above))]])
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
-
-
-def _passing(links: Incidence, asked: Asked) -> NDArray[np.bool_] | None:
-    keep: NDArray[np.bool_] | None = None
-    if asked.relations is not None:
-        out, into = (_chosen(links.relations, asked.relations, ("both", one)) for one in ("out", "in"))
-        keep = np.where(links.outgoing, out[links.relation], into[links.relation])
-    if asked.labels is not None:
-        fits = np.asarray([not asked.labels.isdisjoint(labels) for labels in links.nodes.label_sets], dtype=bool)
-        bears = fits[links.nodes.labels[links.others]]
-        keep = bears if keep is None else keep & bears
-    return keep
-
-
-def _chosen(names: Sequence[str], relations: Mapping[str, str], directions: tuple[str, ...]) -> NDArray[np.bool_]:
-    return np.asarray([relations.get(name) in directions for name in names], dtype=bool)
 
 
 def _via(links: Incidence, edges: slice) -> list[tuple[str, bool]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.ark.grouped import Grouped
 from graphret.ark.neighborhood import scores_of
-from graphret.nodes import NodeTable
 from graphret.search.index import Matches, TextIndex, top_k
 
 #: How many times as many nodes as are wanted a search returns, until the best are known.
@@ -21,6 +21,8 @@ _MATCHED = (3, 12, 50)
 _LEAST, _MOST = 100, 10_000
 #: Where the best do not come to be known so, so many of the neighbours are scored.
 _SCORED = 10_000
+#: Lists of matches that are kept of a node, at most, and how long they may be.
+_KEPT, _LONG = 16, 1_000
 
 
 @runtime_checkable
@@ -34,7 +36,7 @@ class _Hitting(Protocol):
 
 
 def scores_elsewhere(
-    index: TextIndex, query: str, k: int, nodes: NodeTable, neighbors: NDArray[np.int64], weights: NDArray[Any]
+    index: TextIndex, query: str, k: int, near: Grouped, known: dict[tuple[str, int], Matches]
 ) -> NDArray[np.float32]:
     """Return the scores of neighbours, of as many as it takes to know the `k` best.
 
@@ -44,11 +46,14 @@ def scores_elsewhere(
 
     Parameters
     ----------
-    neighbors, weights
-        Which nodes they are, ascending, and what ranks those that score alike, ``(n,)``.
+    near
+        The neighbours, ``(n,)``.
+    known
+        Matches of queries, which are added to.
     """
+    nodes, neighbors = near.links.nodes, near.positions
     wanted = min(k, len(neighbors))
-    for found, last, whole in _rankings(index, query, wanted, len(nodes) / len(neighbors)):
+    for found, last, whole in _rankings(index, query, wanted, len(nodes) / len(neighbors), known):
         at = nodes.find(found.ids)
         place = np.minimum(np.searchsorted(neighbors, at), len(neighbors) - 1)
         there = neighbors[place] == at
@@ -58,13 +63,15 @@ def scores_elsewhere(
         if whole or last == 0 or np.count_nonzero(values > last) >= wanted:
             return scores
     scores = np.full(len(neighbors), -np.inf, dtype=np.float32)
-    heaviest = top_k(weights, _SCORED)
-    known = scores_of(index, query, nodes.ids.take(neighbors[heaviest]))
-    scores[heaviest] = list(known.values())
+    heaviest = top_k(near.weights, _SCORED)
+    scored = scores_of(index, query, nodes.ids.take(neighbors[heaviest]))
+    scores[heaviest] = list(scored.values())
     return scores
 
 
-def _rankings(index: TextIndex, query: str, k: int, share: float) -> Iterator[tuple[Matches, np.float32, bool]]:
+def _rankings(
+    index: TextIndex, query: str, k: int, share: float, known: dict[tuple[str, int], Matches]
+) -> Iterator[tuple[Matches, np.float32, bool]]:
     """Go through longer and longer rankings: each, the highest score of what is not in it, and whether it has all.
 
     Parameters
@@ -77,7 +84,13 @@ def _rankings(index: TextIndex, query: str, k: int, share: float) -> Iterator[tu
         if sizes[0] > _MOST:
             return  # few are scored sooner
         for n in dict.fromkeys(min(max(size, _LEAST), _MOST) for size in sizes):
-            found = index.hits(query, n)
+            found = known.get((query, n))
+            if found is None:
+                found = index.hits(query, n)
+                if n <= _LONG:
+                    known[query, n] = found
+                for oldest in list(known)[:-_KEPT]:
+                    known.pop(oldest, None)
             yield found, found.scores[-1] if len(found) == n else np.float32(0), False
     else:
         for times in _SEARCHED:

@@ -99,7 +99,7 @@ class Toolbox:
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
-        self._columns = Columns()
+        self._columns = Columns(together=getattr(index, "store", None) is store)
         self._hubs = Hubs()
         # Whether calls wait for nothing, neither a database nor an encoder; a class of somebody else's may.
         self.computes = type(store) is MemoryStore and type(index) is BM25Index
