@@ -192,6 +192,38 @@ def test_a_hub_that_is_kept_is_read_once_a_call_with_the_neighbours_not_yet_show
     assert asked[-1] == ["hub", *expected.nodes[:20]]
 
 
+def test_a_hub_in_memory_is_gathered_once_for_each_state_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphret.ark.columnar.CAP", 3)
+    store = MemoryStore()
+    filled(store, 40)
+    index = BM25Index.of_store(store)
+    store.attach(index)
+    tools = Toolbox(store, index)
+    writes = [
+        lambda: store.upsert([Node("s000", ("Person",), "renamed", "amber")]),
+        lambda: store.upsert((), [Edge("hub", "MADE", "s001", 9.0)]),
+        lambda: store.delete_edges([Edge("hub", "MADE", "s001")]),
+        lambda: store.delete(["s002"]),
+    ]
+    said = set()
+    for write in (lambda: None, *writes):
+        write()
+        for call in ({}, {"query": "amber"}, {"node_types": ["Film"]}, {"query": "amber", "relation_types": ["SEEN"]}):
+            expected = Toolbox(store, index).explore_neighborhood("hub", **call, k=30)
+            for _ in range(2):
+                assert tools.explore_neighborhood("hub", **call, k=30) == expected
+            said.add(expected.text)
+        edges = store.graph.edges
+        assert [*tools._columns._hubs] == [edges]  # those of former states are gone
+        assert {around.links.nodes for around in tools._columns._hubs[edges].values()} == {store.graph.nodes}
+    assert len(said) > 12
+    monkeypatch.setattr("graphret.ark.columnar.KEPT", 200)
+    for block in store.nodes():
+        for node in block:
+            tools.explore_neighborhood(node.id)
+    assert 50 < sum(len(around.links) for around in tools._columns._hubs[store.graph.edges].values()) <= 200
+
+
 def test_filters_of_a_kept_hub_pass_what_they_passed_before(embedded: LadybugStore) -> None:
     filled(embedded, 40)
     index = BM25Index.of_store(embedded)

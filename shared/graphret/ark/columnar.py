@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from graphret.ark.elsewhere import scores_elsewhere
 from graphret.ark.grouped import Around, Grouped
-from graphret.ark.neighborhood import Asked, Neighborhood
+from graphret.ark.hubs import KEPT
+from graphret.ark.neighborhood import CAP, Asked, Neighborhood
+from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
 from graphret.search.index import ArrayIndex, TextIndex, top_k
@@ -45,8 +47,8 @@ class Chosen:
 class Columns:
     """Looks at neighbourhoods by integer position; what `graphret.ark.neighborhood.explore` returns, for large ones.
 
-    Where nodes are in the index is found out once for each state of the two tables, and an index scores its nodes once
-    a query.
+    Where nodes are in the index is found out once for each state of the two tables, the edges of a hub are gathered
+    once for each state of the graph, and an index scores its nodes once a query.
 
     Parameters
     ----------
@@ -57,6 +59,7 @@ class Columns:
     def __init__(self, together: bool = False) -> None:
         self._together = together
         self._places: WeakKeyDictionary[NodeTable, tuple[NodeTable, NDArray[np.int64]]] = WeakKeyDictionary()
+        self._hubs: WeakKeyDictionary[EdgeTable, dict[str, Around]] = WeakKeyDictionary()
 
     def place(self, graph: Graph, index: ArrayIndex) -> None:
         """Find out now where the nodes of a graph are in an index, and have its edges in order by target."""
@@ -71,16 +74,33 @@ class Columns:
 
     def explore(self, graph: Graph, index: TextIndex, asked: Asked) -> Neighborhood:
         """Look at the neighbourhood of a node, which the graph holds."""
+        chosen = self.look(self._around(graph, asked.node), index, asked)
+        return chosen.read(graph.nodes.at(chosen.positions))
+
+    def _around(self, graph: Graph, node: str) -> Around:
+        """Return the edges of a node; a hub's are kept for as long as the graph is."""
         nodes, edges = graph.nodes, graph.edges
-        at = nodes.find([asked.node])
+        known = self._hubs.get(edges, {})
+        if any(around.links.nodes is not nodes for around in known.values()):  # nodes alone were written
+            known = self._hubs[edges] = {}
+        if node in known:
+            return known[node]
+        at = nodes.find([node])
         leaving, entering = edges.leaving(at), edges.entering(at)
         entering = entering[edges.source[entering] != at[0]]  # a loop is there once
         found = np.concatenate([leaving, entering])
         others = np.concatenate([edges.target[leaving], edges.source[entering]])
         outgoing = np.arange(len(found)) < len(leaving)
         links = Incidence(nodes, others, edges.relation[found], outgoing, edges.weight[found], edges.relations)
-        chosen = self.look(Around(links), index, asked)
-        return chosen.read(nodes.at(chosen.positions))
+        around = Around(links)
+        if CAP < len(links) <= KEPT:
+            kept, total = {node: around}, len(links)
+            for other, one in known.items():
+                total += len(one.links)
+                if total <= KEPT:
+                    kept[other] = one
+            self._hubs[edges] = kept  # one assignment: other threads see all of it or nothing
+        return around
 
     def look(self, around: Around, index: TextIndex, asked: Asked) -> Chosen:
         """Look at a neighbourhood."""
