@@ -1,12 +1,13 @@
 """Pytest fixtures that share a Neo4j among all tests of a run, and two among those of pytest-xdist's workers.
 
-The server is started when the first test is collected that asks for one of them, and stopped at the end. Where it
+A server is started when the first test asks for one of them, and stopped at the end. Where it
 cannot be, the tests that ask for it are skipped and the summary says why; with ``GRAPHRET_REQUIRE_NEO4J`` set they
 fail. With ``NEO4J_URI`` (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) set they run on that server instead, if its
 database is empty.
 
 A community server has one database for nodes, so that tests which use it run one after another: a file lock keeps
-others out while one runs. The tests of a file are one xdist group (for ``--dist loadgroup``), since some share data.
+others out while one runs. For ``--dist loadgroup`` there are as many groups of them as servers, so that no worker waits
+for a server; the tests of a file are in one group, since some share data.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,7 @@ import pytest
 from graphret.stores.neo4j.layout import CONSTRAINT
 from graphret.testing.neo4j_server.errors import CannotStart
 from graphret.testing.neo4j_server.server import Neo4jServer
-from graphret.testing.neo4j_server.shared import REQUIRED, SharedServer, empty
+from graphret.testing.neo4j_server.shared import REQUIRED, SERVERS, URI, SharedServer, empty
 
 if TYPE_CHECKING:
     import neo4j
@@ -35,8 +37,7 @@ _shared = pytest.StashKey[SharedServer]()
 def pytest_configure(config: pytest.Config) -> None:
     known = getattr(config, "workerinput", {}).get("graphret_neo4j")
     folder, owner = known or (tempfile.mkdtemp(prefix="graphret-neo4j-"), os.getpid())
-    worker = str(getattr(config, "workerinput", {}).get("workerid", "gw0")).removeprefix("gw")
-    config.stash[_shared] = SharedServer(Path(folder), owner, int(worker) if worker.isdecimal() else 0)
+    config.stash[_shared] = SharedServer(Path(folder), owner)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,23 +56,27 @@ def _uses_server(item: pytest.Item) -> bool:
     return any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if _uses_server(item) and item.config.pluginmanager.hasplugin("xdist"):
-        item.add_marker(pytest.mark.xdist_group(f"neo4j-{item.path.stem}"))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Do what pytest-xdist 3.8 means to: it writes a test's group where pytest 9.2 no longer reads it."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    if config.pluginmanager.hasplugin("xdist"):
+        _group([item for item in items if _uses_server(item)])
+    yield
+    # What pytest-xdist 3.8 means to do: it writes a test's group where pytest 9.2 no longer reads it.
     for item in items:
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid and hasattr(item, "_id"):
             item._id = type(item._id).parse(grouped)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if not session.config.option.collectonly and any(map(_uses_server, session.items)):
-        session.config.stash[_shared].prepare()
+def _group(items: list[pytest.Item]) -> None:
+    """Give each server's share of the tests a group, of about as many tests as the others, file by file."""
+    shares = [0] * (1 if os.environ.get(URI) else SERVERS)
+    group: dict[Path, int] = {}
+    for path, tests in Counter(item.path for item in items).most_common():
+        group[path] = shares.index(min(shares))
+        shares[group[path]] += tests
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(f"neo4j-{group[item.path]}"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

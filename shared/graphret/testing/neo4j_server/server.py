@@ -88,6 +88,8 @@ class Neo4jServer:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
+            # Others know it by its command line, which it has a moment after it began.
+            _until(lambda: bool(_command_of(self._process.pid)) or not self.running, 5.0)
             state = {"pid": self._process.pid, "port": port}
             (self.home / _STATE).write_text(json.dumps(state), encoding="utf-8")
         return self.wait() if wait else self

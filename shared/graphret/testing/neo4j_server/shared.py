@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,28 @@ class SharedServer:
         Where data and state are kept.
     owner
         The id of the process with which the servers end.
-    worker
-        The number of this process among those that run tests. They take turns at two servers, or at the one given.
     """
 
-    def __init__(self, folder: Path, owner: int, worker: int = 0) -> None:
+    def __init__(self, folder: Path, owner: int) -> None:
         self.folder = folder
         self.owner = owner
-        self.number = 0 if os.environ.get(URI) else worker % SERVERS
-        self.in_use = FileLock(folder / f"in-use-{self.number}.lock")
         #: Whether this process left the database empty.
         self.emptied = False
-        self._starting = FileLock(folder / f"starting-{self.number}.lock")
+
+    @cached_property
+    def number(self) -> int:
+        """Of the server for this process: one that no other has, as long as there are any, or the one given."""
+        if os.environ.get(URI):
+            return 0
+        with FileLock(self.folder / "taken.lock"):
+            taken = len(list(self.folder.glob("taken-by-*")))
+            (self.folder / f"taken-by-{os.getpid()}").touch()
+        return taken % SERVERS
+
+    @cached_property
+    def in_use(self) -> FileLock:
+        """Held by the process whose test uses the server's database."""
+        return FileLock(self.folder / f"in-use-{self.number}.lock")
 
     def local(self, *, password: bool = False) -> Neo4jServer:
         """Return the server that can be started here: the one for tests, or one that asks for a password."""
@@ -54,11 +65,13 @@ class SharedServer:
         heap = "512m" if password else "1g"
         return Neo4jServer(self.folder / name, password=password, heap=heap, owner=self.owner)
 
-    def prepare(self) -> None:
+    def prepare(self) -> dict[str, Any]:
         """Start the server for tests without waiting for it, unless that was done, or one is given."""
-        with self._starting:
-            if not self._outcome.exists():
-                self._outcome.write_text(json.dumps(self._begin()), encoding="utf-8")
+        outcome = self.folder / f"outcome-{self.number}.json"
+        with FileLock(self.folder / f"starting-{self.number}.lock"):
+            if not outcome.exists():
+                outcome.write_text(json.dumps(self._begin()), encoding="utf-8")
+        return dict(json.loads(outcome.read_text(encoding="utf-8")))
 
     def address(self) -> tuple[str, tuple[str, str] | None]:
         """Return the URI of the server for tests and its user and password, once it answers.
@@ -68,8 +81,7 @@ class SharedServer:
         CannotStart
             When there is none.
         """
-        self.prepare()
-        outcome: dict[str, Any] = json.loads(self._outcome.read_text(encoding="utf-8"))
+        outcome = self.prepare()
         if outcome["reason"]:
             raise CannotStart(outcome["reason"])
         if outcome["uri"]:
@@ -81,10 +93,6 @@ class SharedServer:
         for number in range(SERVERS):
             self._server(f"server-{number}", False).kill()
             self._server(f"spare-{number}", True).kill()
-
-    @property
-    def _outcome(self) -> Path:
-        return self.folder / f"outcome-{self.number}.json"
 
     def _begin(self) -> dict[str, Any]:
         uri, auth = os.environ.get(URI), None
