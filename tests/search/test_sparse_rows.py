@@ -11,7 +11,12 @@ from graphret.search.sparse_rows import sparse_rows
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_rows", [0, 1, 50])
-def test_rows_are_those_that_indexing_gives(n_rows: int, index: type) -> None:
+@pytest.mark.parametrize("private", [True, False])
+def test_rows_are_those_that_indexing_gives(
+    n_rows: int, index: type, private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not private:  # a scipy without the function that is not public
+        monkeypatch.setattr("graphret.search.sparse_rows.csr_row_index", None)
     rng = np.random.default_rng(n_rows)
     matrix = sp.random(20, 30, density=0.2, format="csr", dtype=np.float32, random_state=1)
     matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
