@@ -98,7 +98,7 @@ def canary(tmp_path: Path) -> Iterator[Canary]:
     one.close()
 
 
-@pytest.fixture(params=["neo4j", "ladybug"])
+@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j(weight=10)), "ladybug"])
 def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Attacked]:
     if request.param == "neo4j":
         from graphret.stores.neo4j import Neo4jStore

@@ -17,7 +17,10 @@ PEOPLE = [Node(name, ("Person",), name.title(), properties={"age": age}) for nam
 NAMES = "MATCH (p:Person) RETURN p.name AS name ORDER BY p.age LIMIT 10"
 
 
-@pytest.fixture(params=["neo4j", "ladybug"])
+NEO4J = pytest.param("neo4j", marks=pytest.mark.neo4j)
+
+
+@pytest.fixture(params=[NEO4J, "ladybug"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "neo4j":
         from graphret.stores.neo4j import Neo4jStore
@@ -54,7 +57,7 @@ def test_a_cap_on_rows(store: Any) -> None:
     assert not run_checked(store, "UNWIND range(1, 20) AS x RETURN x", max_rows=20).truncated
 
 
-@pytest.mark.parametrize("store", ["neo4j"], indirect=True)
+@pytest.mark.parametrize("store", [NEO4J], indirect=True)
 def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
     with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
         run_checked(store, " UNION ALL ".join(["RETURN 1 AS a"] * 150))

@@ -18,6 +18,8 @@ from graphret.where import Where
 if TYPE_CHECKING:
     import neo4j
 
+pytestmark = pytest.mark.neo4j(weight=10)
+
 #: Values that lie near each other: of other types, at the ends of 64 bits, where floating-point numbers thin out.
 SCALARS: list[Any] = [
     *(0, -0.0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0.0, 1.0, 0.5, -1.5, 1e16, 9.3e18, 1e300),

@@ -7,7 +7,8 @@ database is empty.
 
 A community server has one database for nodes, so that tests which use it run one after another: a file lock keeps
 others out while one runs. For ``--dist loadgroup`` there are as many groups of them as servers, so that no worker waits
-for a server; the tests of a file are in one group, since some share data.
+for a server; the tests of a file are in one group, since some share data. A test that asks for a fixture only while it
+runs has the mark ``neo4j``; one that takes long says with ``neo4j(weight=…)`` how many others take as long.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _shared = pytest.StashKey[SharedServer]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "neo4j(weight=1): uses the shared Neo4j, as long as so many others do")
     known = getattr(config, "workerinput", {}).get("graphret_neo4j")
     folder, owner = known or (tempfile.mkdtemp(prefix="graphret-neo4j-"), os.getpid())
     config.stash[_shared] = SharedServer(Path(folder), owner)
@@ -53,7 +55,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _uses_server(item: pytest.Item) -> bool:
-    return any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
+    asked = item.get_closest_marker("neo4j") is not None
+    return asked or any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -69,12 +72,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Give each server's share of the tests a group, of about as many tests as the others, file by file."""
+    """Give each server's share of the tests a group, of about as much work as the others, file by file."""
+    work: Counter[Path] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("neo4j")
+        work[item.path] += mark.kwargs.get("weight", 1) if mark else 1
     shares = [0] * (1 if os.environ.get(URI) else SERVERS)
     group: dict[Path, int] = {}
-    for path, tests in Counter(item.path for item in items).most_common():
+    for path, weight in work.most_common():
         group[path] = shares.index(min(shares))
-        shares[group[path]] += tests
+        shares[group[path]] += weight
     for item in items:
         item.add_marker(pytest.mark.xdist_group(f"neo4j-{group[item.path]}"))
 
