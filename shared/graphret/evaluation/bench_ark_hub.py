@@ -33,7 +33,7 @@ _HUB = "hub"
 _WORDS_A_NODE = 40
 _LABELS = [("Person",), ("Film",), ("Film", "Short")]
 _RELATIONS = ["acted_in", "directed", "liked", "seen"]
-_ROUNDS, _DATABASE_ROUNDS, _WRITES = 15, 9, 3
+_ROUNDS, _WRITES = 15, 3
 
 
 def hub(n: int, seed: int = 0) -> MemoryStore:
@@ -126,7 +126,7 @@ def whole(report: Report) -> None:
 def _floor(report: Report, store: CypherStore) -> None:
     """Time what Neo4j takes to count the neighbours: no call that goes through them in the server is quicker."""
     query, taken = "MATCH (hub:__Graphret__ {id: $id})--(other) RETURN count(other)", []
-    for _ in range(_DATABASE_ROUNDS + 1):
+    for _ in range(_ROUNDS + 1):
         start = time.perf_counter()
         assert store.query(query, {"id": _HUB}).rows
         taken.append(time.perf_counter() - start)
@@ -136,7 +136,7 @@ def _floor(report: Report, store: CypherStore) -> None:
 
 def _database(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
     """Time the calls on a hub that was read, and the first call after a write, which reads it."""
-    seconds, _ = _calls(store, index, rounds=_DATABASE_ROUNDS)
+    seconds, _ = _calls(store, index)
     tools, first = Toolbox(store, index), []
     for i in range(_WRITES):
         store.upsert([Node(f"elsewhere {i}", ("Film",), "written")])
@@ -152,7 +152,7 @@ def _database(report: Report, name: str, store: GraphStore, index: TextIndex) ->
     report.figures[f"ark hub {name} first"] = Figure(what, 1000 * statistics.median(first), unit="ms")
 
 
-def _calls(store: GraphStore, index: TextIndex, rounds: int = _ROUNDS) -> tuple[dict[str, float], int]:
+def _calls(store: GraphStore, index: TextIndex) -> tuple[dict[str, float], int]:
     """Return the median seconds of each kind of call, the first call of each left out, and the longest observation."""
     tools = Toolbox(store, index)
     lexicon = synthetic.words()
@@ -167,7 +167,7 @@ def _calls(store: GraphStore, index: TextIndex, rounds: int = _ROUNDS) -> tuple[
     }
     taken: dict[str, list[float]] = {kind: [] for kind in kinds}
     longest = 0
-    for i in range(rounds + 1):
+    for i in range(_ROUNDS + 1):
         for kind, make in kinds.items():
             arguments = {"node": _HUB, **make(i)}
             start = time.perf_counter()
