@@ -79,9 +79,14 @@ class NodeTable:
     facts: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def own(self) -> tuple[str | None, str | None, str | None]:
+        """The columns of the id, the name and the text."""
+        return self.id_column, self.name_column, self.text_column
+
+    @property
     def properties(self) -> dict[str, str]:
         """The column of each property."""
-        own = {self.id_column, self.name_column, self.text_column}
+        own = {*self.own}
         if self.native:
             own |= {"labels", OVERFLOW, NULLS}
             return {property_of(column): column for column in self.columns if column not in own}
@@ -100,8 +105,7 @@ class NodeTable:
     @property
     def layout(self) -> tuple[Any, ...]:
         """What must be equal for tables to be read in one query."""
-        id_type = self.columns[self.id_column] if self.id_column else None
-        return self.native, self.id_column, id_type, self.name_column, self.text_column
+        return self.native, *((column, self.columns[column] if column else None) for column in self.own)
 
     def require_native(self, what: str) -> None:
         """Raise a `StoreMismatch` that begins with `what` if graphret cannot write to the table."""

@@ -301,8 +301,11 @@ class Reader:
                 table.facts.setdefault("lined", not found)  # a write may have come between, and says otherwise
             return table.facts["lined"]
 
+        def longest(query: str, parameters: dict[str, Any]) -> int:
+            return session.rows(query, parameters)[0][0] or 0
+
         for group in node_groups(tables, fields(where)):
-            writer = LadybugWhere(variable, group, resolve, lined, f"where_{variable}_")
+            writer = LadybugWhere(variable, group, resolve, lined, longest, f"where_{variable}_")
             yield Condition(group, writer.write(where), writer.parameters)
 
 

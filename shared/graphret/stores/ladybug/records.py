@@ -9,7 +9,8 @@ from typing import Any
 
 from graphret.stores.ladybug.catalog import NodeTable, RelationTable
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
-from graphret.stores.ladybug.values import json_value, text_expression
+from graphret.stores.ladybug.texts import own_text, text_expression
+from graphret.stores.ladybug.values import json_value
 from graphret.types import Edge, Node
 
 EdgeKey = tuple[str, str, str, int, int]
@@ -17,7 +18,17 @@ EdgeKey = tuple[str, str, str, int, int]
 
 def id_expression(table: NodeTable, variable: str) -> str:
     """Return what a query returns as the id of a node."""
-    return f"{variable}.{quoted(table.id_column)}" if table.id_column else f"id({variable})"
+    return _own(table, table.id_column, variable) if table.id_column else f"id({variable})"
+
+
+def is_cast(table: NodeTable, column: str | None) -> bool:
+    """Whether an id, a name or a text is what the database makes of a value, of which `json_value` makes no text."""
+    return column is not None and text_expression("x", table.columns[column]) is None
+
+
+def _own(table: NodeTable, column: str, variable: str) -> str:
+    value = f"{variable}.{quoted(column)}"
+    return own_text(value, table.columns[column]) if is_cast(table, column) else value
 
 
 def node_id(value: Any) -> str:
@@ -78,7 +89,9 @@ class NodeReader:
 
     def expressions(self, variable: str) -> str:
         """Return what a query returns of a node."""
-        return ", ".join([id_expression(self.table, variable), *(f"{variable}.{quoted(c)}" for c in self.columns)])
+        own = self.table.name_column, self.table.text_column
+        columns = (_own(self.table, c, variable) if c in own else f"{variable}.{quoted(c)}" for c in self.columns)
+        return ", ".join([id_expression(self.table, variable), *columns])
 
     def node(self, row: Sequence[Any]) -> Node:
         """Return the node of what was returned."""

@@ -8,7 +8,7 @@ from typing import Any
 from graphret.stores.ladybug.catalog import Catalog, NodeTable
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import folded, quoted
-from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, node_id
+from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, is_cast, node_id
 from graphret.types import Edge, Node
 
 #: Types of columns whose values may have nodes or edges in them.
@@ -69,6 +69,7 @@ class Values:
 
     def _read_nodes(self, found: dict[Place, dict[str, Any]]) -> None:
         mixed = self._catalog.conflicted() if found else set()
+        mixed |= {t.name for t in self._tables.values() if any(is_cast(t, c) for c in t.own)}
         again: dict[int, list[int]] = {}
         for place, value in found.items():
             table = self._catalog.nodes[value["_LABEL"]]

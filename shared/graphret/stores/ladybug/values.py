@@ -130,22 +130,6 @@ def _deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_deeper(item, levels - 1) for item in value)
 
 
-def text_expression(value: str, kind: str) -> str | None:
-    """Return the Cypher of the text of a value, as `json_value` makes it; `None` if the database writes another."""
-    if kind == "STRING":
-        return value
-    text = f"CAST({value} AS STRING)"
-    if KINDS.get(kind) is int or kind in ("UINT64", "INT128", "DATE", "UUID"):
-        return text
-    zone = ""
-    if kind == "TIMESTAMP_TZ":
-        text, zone = f"left({text}, size({text}) - 3)", "+00:00"
-    elif kind not in ("TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_SEC"):
-        return None
-    text = f"CASE WHEN contains({text}, '.') THEN rpad({text}, 26, '0') ELSE {text} END"
-    return f"concat(replace({text}, ' ', 'T'), '{zone}')"
-
-
 def json_value(value: Any) -> Any:
     """Return what a database column holds as a JSON value: dates and the like as ISO text, structures as objects."""
     if value is None or isinstance(value, (str, bool, int, float)):
@@ -153,11 +137,15 @@ def json_value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): json_value(item) for key, item in value.items()}
+        return {_key(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (datetime.date, datetime.datetime, datetime.time)):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
+    if isinstance(value, Decimal):  # without decimals, it is a whole number of many digits
+        return float(value) if value.as_tuple().exponent else int(value)
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     return str(value)
+
+
+def _key(value: Any) -> str:
+    return f"{value:f}" if isinstance(value, Decimal) else str(value if isinstance(value, float) else json_value(value))

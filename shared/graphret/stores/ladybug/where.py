@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
-from graphret.stores.ladybug.names import NULLS, OVERFLOW, literal, quoted
+from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
+from graphret.stores.ladybug.reaching import UNTOLD, Found, item, reached
 from graphret.stores.ladybug.scalars import (
     SIGNS,
     bound_of_doubles,
@@ -17,13 +20,15 @@ from graphret.stores.ladybug.scalars import (
     bound_of_whole,
     exact,
     of_absent,
-    scalar_texts,
 )
-from graphret.stores.ladybug.structures import comparable, element, inside, is_mapping, members_of
-from graphret.stores.ladybug.values import KEPT, KINDS, text_expression
+from graphret.stores.ladybug.structures import element, is_mapping
+from graphret.stores.ladybug.texts import as_double, cast_list, is_whole, own_text, stored, text_expression, whole_texts
+from graphret.stores.ladybug.values import KEPT, KINDS
 from graphret.where import Where
 
 _PROPERTIES = "properties."
+#: No whole number in a column is so large.
+_HUGE = 2**127
 
 #: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression is true.
 Resolve = Callable[[NodeTable, Where, str], list[int]]
@@ -32,14 +37,10 @@ Resolve = Callable[[NodeTable, Where, str], list[int]]
 class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
-    The database decides conditions on labels, on a node's own fields, on columns of strings, numbers, booleans, dates,
-    times and UUIDs, on lists and unions of these, on members of structures and of maps by strings, and on properties
-    that are kept as JSON, see `JsonValue`.
-
-    `Where.matches` decides on what graphret never writes and JSON has no type for: intervals, bytes, lists of lists of
-    dates and the like, maps by anything but strings, and names that are no text. The database finds the nodes that have
-    such a value, and of those that satisfy the leaf the offsets are written into the query, so that limits count them
-    as they do others.
+    The database decides them: on columns that something else made by what their types are, and on properties that are
+    kept as JSON by patterns, see `JsonValue`. `Where.matches` decides only on what lies in maps by anything but
+    strings, which graphret never writes: the database finds the nodes that have such a map, and of those that satisfy
+    the leaf the offsets are written into the query, so that limits count them as they do others.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ class LadybugWhere(WhereCypher):
         Decides a leaf.
     lined
         Says whether all JSON of a table has lines.
+    longest
+        Gives the number that a query returns, if it returns one: so many items of a list may have to be compared.
     """
 
     def __init__(
@@ -57,12 +60,14 @@ class LadybugWhere(WhereCypher):
         group: NodeGroup,
         resolve: Resolve,
         lined: Callable[[NodeTable], bool],
+        longest: Callable[[str, dict[str, Any]], int],
         prefix: str = "where",
     ) -> None:
         super().__init__(variable, prefix)
         self.group = group
         self.resolve = resolve
         self.lined = lined
+        self.longest = longest
 
     def leaf(self, where: Where) -> str:
         """Write a condition on one field."""
@@ -108,9 +113,7 @@ class LadybugWhere(WhereCypher):
                 where, f"CAST(id({self.variable}) AS STRING)" if where.field == "id" else "''", "STRING"
             )
         value = f"{self.variable}.{quoted(column)}"
-        text = text_expression(value, first.columns[column])
-        if text is None:
-            return self._resolved(where, None)
+        text = own_text(value, first.columns[column])
         if not first.native:
             text = f"CASE WHEN {value} IS NULL THEN {_literal_text(where.field)} ELSE {text} END"
         return self._decided(where, text, "STRING")
@@ -123,13 +126,15 @@ class LadybugWhere(WhereCypher):
             absent += f" AND NOT {there}"
         return f"({written}({absent} AND {_literal(of_absent(where.operator, where.value))}))"
 
-    def _in_columns(self, where: Where, columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Whether a column has a value, and the leaf over it, for each of some columns."""
-        found = []
-        for column, kind in columns:
-            value = f"{self.variable}.{quoted(column)}"
-            found.append((f"({value} IS NOT NULL)", self._compared(where, column, value, kind)))
-        return found
+    def _in_columns(
+        self, where: Where, columns: list[tuple[str, str]], path: Sequence[str] = ()
+    ) -> list[tuple[str, str]]:
+        """Whether there is a value in a column, at a path in it, and the leaf over it, for each of some columns."""
+        return [
+            (there, self._resolved(where, column) if kind == UNTOLD else self._compared(where, value, kind))
+            for column, of_column in columns
+            for there, value, kind in self._reached(f"{self.variable}.{quoted(column)}", of_column, path)
+        ]
 
     def _in_json(self, where: Where, path: tuple[str, ...]) -> tuple[str, str]:
         """Whether JSON has a value at a path, and the leaf over it."""
@@ -144,46 +149,44 @@ class LadybugWhere(WhereCypher):
         head, *path = where.field.split(".")
         if not path or self.group.first.native:
             return []
-        sources = []
-        for column, kind in self.group.columns_of(head):
-            value = f"{self.variable}.{quoted(column)}"
-            found = inside(value, kind, path, self.parameter)
-            if found is True:
-                sources.append((f"({value} IS NOT NULL)", self._resolved(where, column)))
-            elif found is not False:
-                sources.append((found[0], self._compared(where, column, *found[1:])))
-        return sources
+        return self._in_columns(where, self.group.columns_of(head), path)
 
-    def _compared(self, where: Where, column: str, value: str, kind: str) -> str:
-        """The leaf for a value of a type that is not null, in a column."""
+    def _compared(self, where: Where, value: str, kind: str) -> str:
+        """The leaf for a value of a type that is not null."""
         if where.operator == "$exists":
             return _literal(where.value is True)
         if is_mapping(kind):
             return _literal(where.operator in ("$ne", "$nin"))
-        if kind == "UINT64":
-            return self._unsigned(where, value)
-        if kind.startswith("UNION(") and element(kind) is None and (members := members_of(kind)) is not None:
-            parts = []
-            for tag, of_member in members.items():
-                one = self._compared(where, column, f"union_extract({value}, {literal(tag)})", of_member)
-                parts.append(f"(union_tag({value}) = {literal(tag)} AND {one})")
-            return f"({' OR '.join(parts)})"
-        of_items = element(kind)
-        if of_items is None and (found := comparable(value, kind)) is not None:
-            return self._decided(where, *found)
-        if of_items is not None and is_mapping(of_items):
-            return self._compared_list(where, value, None)
-        item = comparable("x", of_items) if of_items is not None else None
-        if item is not None:
-            listed = value if item[0] == "x" else f"list_transform({value}, x -> {item[0]})"
-            return self._compared_list(where, listed, item[1])
-        return self._resolved(where, column)
+        if is_whole(kind):
+            return self._whole(where, value)
+        items = element(kind)
+        if items is not None:
+            return self._compared_list(where, value, kind)
+        if kind in KINDS:
+            return self._decided(where, value, kind)
+        if kind == "BLOB" and where.operator in ("$eq", "$ne", "$in", "$nin"):
+            operands = [where.value] if where.operator in ("$eq", "$ne") else where.value
+            texts = tuple(text for one in operands if one is not None for text in stored(one, kind))
+            return self._decided(
+                Where("$in" if where.operator in ("$eq", "$in") else "$nin", "", texts),
+                f"CAST({value} AS STRING)",
+                "STRING",
+            )
+        text = text_expression(value, kind)
+        return self._decided(where, *((as_double(value), "DOUBLE") if text is None else (text, "STRING")))
 
-    def _unsigned(self, where: Where, value: str) -> str:
-        """The leaf for a whole number of 64 bits without a sign, which no parameter can be."""
+    def _reached(self, value: str, kind: str, path: Sequence[str] = ()) -> Found:
+        return reached(value, kind, path, self.parameter)
+
+    def _longest(self, value: str) -> int:
+        named = {name: self.parameters[name] for name in re.findall(r"\$(\w+)", value) if name in self.parameters}
+        return self.longest(f"MATCH ({self.group.pattern(self.variable)}) RETURN max(size({value}))", named)
+
+    def _whole(self, where: Where, value: str) -> str:
+        """The leaf for a whole number that no parameter can be."""
         op, operand = where.operator, where.value
         if op in ("$eq", "$ne", "$in", "$nin"):
-            texts = [text for one in ([operand] if op in ("$eq", "$ne") else operand) for text in _whole_texts(one)]
+            texts = [text for one in ([operand] if op in ("$eq", "$ne") else operand) for text in whole_texts(one)]
             found = f"CAST({value} AS STRING) IN {self.parameter(texts)}" if texts else "false"
             return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
         if (
@@ -193,7 +196,9 @@ class LadybugWhere(WhereCypher):
             or operand != operand
         ):
             return "false"
-        least, bound = bound_of_whole(op, min(max(operand, -1), 2**64))
+        least, bound = bound_of_whole(op, min(max(operand, -_HUGE), _HUGE))
+        if abs(bound) >= _HUGE:
+            return _literal(least == (bound < 0))
         return f"(CAST({value} AS INT128) {'>=' if least else '<='} CAST({self.parameter(str(bound))} AS INT128))"
 
     def _decided(self, where: Where, value: str, kind: str) -> str:
@@ -229,29 +234,60 @@ class LadybugWhere(WhereCypher):
         if operand != operand:  # NaN
             return "false"
         bound = bound_of_integers(op, operand) if KINDS[kind] is int else bound_of_doubles(op, operand)
-        return _literal(bound) if isinstance(bound, bool) else f"({value} {bound[0]} {self.parameter(bound[1])})"
+        if isinstance(bound, bool):
+            return _literal(bound)
+        number = (
+            f" AND {value} >= {self.parameter(-math.inf)}" if KINDS[kind] is float else ""
+        )  # NaN is below all to it
+        return f"({value} {bound[0]} {self.parameter(bound[1])}{number})"
 
-    def _compared_list(self, where: Where, value: str, element: str | None) -> str:
-        """The leaf for a list of items of a kind, `None` for what equals no operand."""
+    def _compared_list(self, where: Where, value: str, kind: str) -> str:
+        """The leaf for a list."""
         op, operand = where.operator, where.value
-        if op == "$contains":
-            wanted = [*exact(operand, element)] if element else []
-            return f"list_contains({value}, {self.parameter(wanted[0])})" if wanted else "false"
         if op in SIGNS:
             return "false"
+        if op == "$contains":
+            return self._having(value, kind, operand)
         chosen = [operand] if op in ("$eq", "$ne") else operand
-        written = " OR ".join(self._same_list(value, element, item) for item in chosen) or "false"
+        written = " OR ".join(self._same(value, kind, one) for one in chosen) or "false"
         return f"NOT ({written})" if op in ("$ne", "$nin") else f"({written})"
 
-    def _same_list(self, value: str, element: str | None, operand: Any) -> str:
+    def _having(self, value: str, kind: str, operand: Any) -> str:
+        """Whether an item of a list equals an operand."""
+        listed, items = cast_list(value, kind), kind[: kind.rindex("[")]
+        if listed is not None and operand is not None:
+            wanted = [*_encoded(operand, items, listed[1])]
+            return f"list_contains({listed[0]}, {self.parameter(wanted[0])})" if wanted else "false"
+        if self.group.first.native:  # a list with null is kept as JSON
+            return "false"
+        places = range(1, self._longest(value) + 1)
+        parts = (f"(size({value}) >= {n} AND {self._item(value, items, n, operand)})" for n in places)
+        return f"({' OR '.join(parts) or 'false'})"
+
+    def _same(self, value: str, kind: str, operand: Any) -> str:
+        """Whether a value that is not null, and no union, equals an operand."""
+        items = element(kind)
+        if items is None:
+            return self._compared(Where("$eq", "", operand), value, kind)
         if not isinstance(operand, tuple):
             return "false"
+        size = f"size({value}) = {len(operand)}"
         if not operand:
-            return f"size({value}) = 0"
-        items = [[*exact(item, element)] if element else [] for item in operand]
-        if not all(items):
-            return "false"
-        return f"{value} = {self.parameter([item[0] for item in items])}"
+            return size
+        if (listed := cast_list(value, kind)) is not None:
+            wanted = [*_encoded(operand, kind, listed[1])]
+            return f"{listed[0]} = {self.parameter(wanted[0])}" if wanted else "false"
+        parts = (self._item(value, items, place, one) for place, one in enumerate(operand, 1))
+        return f"({size} AND {' AND '.join(parts)})"
+
+    def _item(self, value: str, items: str, place: int, operand: Any) -> str:
+        """Whether an item of a list, which is so long, equals an operand."""
+        is_there, one = item(value, place)
+        found = [*self._reached(one, items)]
+        if operand is None:
+            return f"NOT ({is_there} AND ({' OR '.join(there for there, *_ in found)}))"
+        same = " OR ".join(f"({there} AND {self._same(inner, kind, operand)})" for there, inner, kind in found)
+        return f"({is_there} AND ({same}))"
 
     def _label(self, where: Where) -> str:
         op, operand = where.operator, where.value
@@ -273,12 +309,12 @@ class LadybugWhere(WhereCypher):
             found = f"({labels} IS NOT NULL AND ({bears})) OR ({labels} IS NULL AND {found})"
         return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
 
-    def _resolved(self, where: Where, column: str | None) -> str:
+    def _resolved(self, where: Where, column: str) -> str:
         """The leaf as `Where.matches` decides it, among the nodes of each table that have a value in a column."""
         parts = []
         for table in self.group.tables:
-            if column is None or column in table.columns:
-                offsets = self.resolve(table, where, "true" if column is None else f"n.{quoted(column)} IS NOT NULL")
+            if column in table.columns:
+                offsets = self.resolve(table, where, f"n.{quoted(column)} IS NOT NULL")
                 if offsets:
                     several = len(self.group.tables) > 1
                     of_table = f"label({self.variable}) = {self.parameter(table.name)} AND " if several else ""
@@ -287,8 +323,15 @@ class LadybugWhere(WhereCypher):
         return "(" + (" OR ".join(parts) or "false") + ")"
 
 
-def _whole_texts(value: Any) -> list[str]:
-    return [text for text in scalar_texts(value) if text.isdigit()] if not isinstance(value, (str, tuple)) else []
+def _encoded(operand: Any, kind: str, inner: str) -> Iterator[Any]:
+    """What equals an operand in a list of a type, if anything does."""
+    items = element(kind)
+    if items is None or operand is None:
+        yield from stored(operand, inner)
+    elif isinstance(operand, tuple):
+        found = [[*_encoded(one, items, inner)] for one in operand]
+        if all(found):
+            yield [one[0] for one in found]
 
 
 def fields(where: Where | None) -> set[str]:
