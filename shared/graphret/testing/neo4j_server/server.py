@@ -81,7 +81,7 @@ class Neo4jServer:
             self.home.mkdir(parents=True, exist_ok=True)
             port = _free_port(self._state().get("port", 0))
             with (self.home / _LOG).open("wb") as log:
-                self._process = subprocess.Popen(
+                begun = subprocess.Popen(
                     self._command(port),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -89,9 +89,9 @@ class Neo4jServer:
                     start_new_session=True,
                 )
             # Others know it by its command line, which it has a moment after it began.
-            _until(lambda: bool(_command_of(self._process.pid)) or not self.running, 5.0)
-            state = {"pid": self._process.pid, "port": port}
-            (self.home / _STATE).write_text(json.dumps(state), encoding="utf-8")
+            _until(lambda: begun.poll() is not None or _command_of(begun.pid) != "", 5.0)
+            self._process = begun
+            (self.home / _STATE).write_text(json.dumps({"pid": begun.pid, "port": port}), encoding="utf-8")
         return self.wait() if wait else self
 
     def wait(self, seconds: float = 100.0) -> Self:
