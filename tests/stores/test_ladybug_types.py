@@ -51,6 +51,7 @@ VALUES: dict[str, list[str]] = {
         "{a: 0, b: {c: NULL, d: NULL}, e: map([5, 6], [NULL, blob('abc')])}",
     ],
     "MAP(INT64, STRING)": ["map([5], ['a'])", "map([5, 6], [NULL, 'b'])", "map([6, 5], ['x', '5'])"],
+    "MAP(STRING, INT64)": ["map(['a', 'b'], [NULL, 7])", "map(['b', 'a'], [7, 5])"],
     "MAP(INTERVAL, INT64)": ["map([interval('1 day')], [5])", "map([interval('30 days')], [NULL])"],
     "MAP(TIMESTAMP, STRUCT(x INT64))": [f"map([timestamp('2020-01-01 00:00:0{i}')], [{{x: {i}}}])" for i in (0, 5)],
     "MAP(DOUBLE, INT64)": ["map([5.0], [5])", "map([1e300], [6])"],
@@ -73,6 +74,7 @@ COLUMNS = {f"c{n}": kind for n, kind in enumerate(VALUES)}
 PATHS: dict[str, list[str]] = {
     "STRUCT(a INT64, b": ["a", "b", "b.c", "b.d", "e.5", "e.6", "b.c.x"],
     "MAP(INT64": ["5", "6", "05", "x"],
+    "MAP(STRING": ["a", "b", "a.b"],
     "MAP(INTERVAL": ["1 day, 0:00:00", "30 days, 0:00:00"],
     "MAP(TIMESTAMP": ["2020-01-01T00:00:05", "2020-01-01T00:00:05.x", "2020-01-01 00:00:05"],
     "MAP(DOUBLE": ["1e+300", "5"],

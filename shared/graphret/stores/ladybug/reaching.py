@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from graphret.stores.ladybug.names import literal
 from graphret.stores.ladybug.structures import element, is_mapping, members_of
 
-Parameter = Callable[[Any], str]
 Found = Iterator[tuple[str, str, str]]
 
-#: The type of what lies in a map by anything but strings: of null there the database makes another value (0.22).
+#: The type of what lies in a map: of null there the database makes the value of another row (0.22).
 UNTOLD = ""
 
-_BY_STRING = "MAP(STRING, "
 
-
-def reached(value: str, kind: str, path: Sequence[str], parameter: Parameter) -> Found:
+def reached(value: str, kind: str, path: Sequence[str]) -> Found:
     """Go through the values that may be at a path in another: of a union, those of each of its members.
 
     Yields
@@ -30,12 +26,12 @@ def reached(value: str, kind: str, path: Sequence[str], parameter: Parameter) ->
     if kind == UNTOLD or (not path and not union):
         yield there, value, kind
     elif union or is_mapping(kind):
-        for also, inner, of_inner in _within(value, kind, path[0] if path else "", parameter):
-            for last, found, of_found in reached(inner, of_inner, path if union else path[1:], parameter):
+        for also, inner, of_inner in _within(value, kind, path[0] if path else ""):
+            for last, found, of_found in reached(inner, of_inner, path if union else path[1:]):
                 yield f"({there} AND {also} AND {last})", found, of_found
 
 
-def _within(value: str, kind: str, part: str, parameter: Parameter) -> Found:
+def _within(value: str, kind: str, part: str) -> Found:
     """What a part of a path leads to, and for a union its members: whether it is there, itself and its type."""
     if kind.startswith("UNION("):
         for tag, of_member in members_of(kind).items():
@@ -44,10 +40,6 @@ def _within(value: str, kind: str, part: str, parameter: Parameter) -> Found:
         members = members_of(kind)
         if part in members:
             yield "true", f"struct_extract({value}, {literal(part)})", members[part]
-    elif kind.startswith(_BY_STRING):
-        found = f"map_extract({value}, {parameter(part)})"
-        # of an empty list it may be that of another (0.22)
-        yield f"size({found}) > 0", f"list_any_value({found})", kind[len(_BY_STRING) : -1]
     else:
         yield "true", value, UNTOLD
 

@@ -38,9 +38,9 @@ class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
     The database decides them: on columns that something else made by what their types are, and on properties that are
-    kept as JSON by patterns, see `JsonValue`. `Where.matches` decides only on what lies in maps by anything but
-    strings, which graphret never writes: the database finds the nodes that have such a map, and of those that satisfy
-    the leaf the offsets are written into the query, so that limits count them as they do others.
+    kept as JSON by patterns, see `JsonValue`. `Where.matches` decides only on what lies in maps, which graphret never
+    writes: the database finds the nodes that have such a map, and of those that satisfy the leaf the offsets are
+    written into the query, so that limits count them as they do others.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class LadybugWhere(WhereCypher):
         return self._decided(where, *((as_double(value), "DOUBLE") if text is None else (text, "STRING")))
 
     def _reached(self, value: str, kind: str, path: Sequence[str] = ()) -> Found:
-        return reached(value, kind, path, self.parameter)
+        return reached(value, kind, path)
 
     def _longest(self, value: str) -> int:
         named = {name: self.parameters[name] for name in re.findall(r"\$(\w+)", value) if name in self.parameters}
