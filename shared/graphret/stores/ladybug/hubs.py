@@ -10,12 +10,12 @@ from typing import Any
 
 from graphret.stores.ladybug.catalog import NodeTable
 from graphret.stores.ladybug.engine import Session
+from graphret.stores.ladybug.keys import key_expression, keys_of, match_by_key
 from graphret.stores.ladybug.records import (
     EdgeReader,
     end_text,
     id_expression,
-    key_expression,
-    match_by_key,
+    node_id,
 )
 from graphret.stores.ladybug.sampling import Condition, drawn
 
@@ -129,8 +129,9 @@ class Around:
                 where = f"{self.reader.weight} = tie AND {text} <= $highest AND {text} <= last"
                 rows = self._edges(given, where, {"highest": max(last.values())})
                 yield from rows
-                found = Counter(row[0]["offset"] if isinstance(row[0], dict) else row[0] for row in rows)
-                ties = {key: weight for key, weight in ties.items() if found[key] < limit}
+                found = Counter(node_id(row[0]) for row in rows)
+                enough = {*keys_of(self.table, [own for own, n in found.items() if n >= limit])}
+                ties = {key: weight for key, weight in ties.items() if key not in enough}
         yield from self._heavy(ties)
 
     def _last(self, ties: Mapping[Any, float], text: str, step: int, place: int) -> dict[Any, str]:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from graphret.stores.incidence import Part
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable
 from graphret.stores.ladybug.engine import Session
+from graphret.stores.ladybug.keys import by_key, keys_of
 from graphret.stores.ladybug.names import quoted
-from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, keys_of, node_id
+from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, node_id
 from graphret.stores.ladybug.sampling import Condition
 
 
@@ -72,8 +73,8 @@ class Spokes:
         return keys_of(self.table, [self.node])[0]
 
     def _edges(self) -> Iterator[tuple[RelationTable, bool, NodeTable, str]]:
-        key = f"{{{quoted(self.table.id_column)}: $i}}" if self.table.id_column else ""
-        by_place = "" if self.table.id_column else f"MATCH (n:{quoted(self.table.name)}) WHERE offset(id(n)) = $i "
+        key, condition = by_key(self.table, "$i")
+        by_place = "" if key else f"MATCH (n:{quoted(self.table.name)}) WHERE {condition} "
         for relation, outgoing, far, edges in self.patterns(key):
             yield relation, outgoing, far, f"{by_place}MATCH {edges}"
 

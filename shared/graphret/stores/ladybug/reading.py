@@ -13,14 +13,13 @@ from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, n
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import Around
 from graphret.stores.ladybug.incidence import Spokes, hubs
+from graphret.stores.ladybug.keys import keys_of, match_by_key
 from graphret.stores.ladybug.names import OVERFLOW, quoted
 from graphret.stores.ladybug.records import (
     EdgeReader,
     NodeReader,
     edge_key,
     id_expression,
-    keys_of,
-    match_by_key,
     node_id,
 )
 from graphret.stores.ladybug.sampling import COUNTED, SAMPLE, Condition, Sampler

@@ -38,31 +38,6 @@ def node_id(value: Any) -> str:
     return f"{value['table']}:{value['offset']}" if isinstance(value, dict) else str(json_value(value))
 
 
-def keys_of(table: NodeTable, ids: Sequence[str]) -> list[Any]:
-    """Return ids as the values that the id column of a table can hold, or as offsets where the id is the database's."""
-    if table.id_column is None:
-        head = f"{table.number}:"
-        return [int(i[len(head) :]) for i in ids if i.startswith(head) and _is_whole(i[len(head) :])]
-    kind = table.columns[table.id_column]
-    if kind == "STRING":
-        return [*ids]
-    if kind.startswith(("INT", "UINT", "SERIAL")):
-        return [int(i) for i in ids if _is_whole(i.removeprefix("-"))]
-    return []
-
-
-def match_by_key(table: NodeTable, variable: str = "n") -> str:
-    """Return the pattern of the nodes of a table whose key is ``i``, and how they are filtered."""
-    if table.id_column is None:
-        return f"MATCH ({variable}:{quoted(table.name)}) WHERE offset(id({variable})) = i"
-    return f"MATCH ({variable}:{quoted(table.name)} {{{quoted(table.id_column)}: i}}) WHERE true"
-
-
-def key_expression(table: NodeTable, variable: str) -> str:
-    """Return what a query returns as the key of a node, as `keys_of` gives it."""
-    return f"{variable}.{quoted(table.id_column)}" if table.id_column else f"offset(id({variable}))"
-
-
 def end_text(end: NodeTable) -> str | None:
     """Return the text of the id of ``m``, by which edges from one node are ordered.
 
@@ -205,7 +180,3 @@ def edge_key(edge: Edge) -> EdgeKey:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(json_value(value))
-
-
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
