@@ -20,5 +20,5 @@ def test_the_part_adds_its_figures_and_counts() -> None:
     assert set(report.figures) == {"ark hub", "ark hub tokens"}
     assert report.figures["ark hub tokens"].met
     assert report.counts["ark hub/neighbours"] == 500
-    assert len([name for name in report.seconds if name.startswith("ark hub/")]) == 12
+    assert len([name for name in report.seconds if name.startswith("ark hub/")]) == 16
     assert speed.PARTS["ark hub"] is bench_ark_hub.whole

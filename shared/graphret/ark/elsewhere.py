@@ -16,7 +16,7 @@ from graphret.search.index import Matches, TextIndex, top_k
 #: How many times as many nodes as are wanted a search returns, until the best are known.
 _SEARCHED = (5, 20, 100)
 #: How many times as many matches are asked for where these can be had alone, were all of them among the neighbours:
-_MATCHED = (3, 12, 50)
+_MATCHED = (5, 20, 50)
 #: a hundred cost a server little more than one, and more than ten thousand as much as all.
 _LEAST, _MOST = 100, 10_000
 #: Where the best do not come to be known so, so many of the neighbours are scored.

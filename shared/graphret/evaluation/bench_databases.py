@@ -168,7 +168,7 @@ def neo4j_server(folder: Path) -> Iterator[str]:
 
     from graphret.testing.neo4j_server import CannotStart, Neo4jServer
 
-    server = Neo4jServer(folder / "neo4j", owner=os.getpid())
+    server = Neo4jServer(folder / "neo4j", owner=os.getpid(), lasting=True)
     try:
         server.start()
     except CannotStart as error:

@@ -42,13 +42,18 @@ class Neo4jServer:
         Of the Java process.
     owner
         The id of a process with which the server ends; 0 for none.
+    lasting
+        Whether Java is left to compile as for a server in production: slow for minutes, then twice as fast.
     """
 
-    def __init__(self, home: str | Path, *, password: bool = False, heap: str = "1g", owner: int = 0) -> None:
+    def __init__(
+        self, home: str | Path, *, password: bool = False, heap: str = "1g", owner: int = 0, lasting: bool = False
+    ) -> None:
         self.home = Path(home).resolve()
         self.password = password
         self.heap = heap
         self.owner = owner
+        self.lasting = lasting
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -147,7 +152,7 @@ class Neo4jServer:
             except CannotStart as error:
                 reasons.append(str(error))
             else:
-                options = [f"-Xmx{self.heap}", *_JAVA, "-cp", str(jars / "*")]
+                options = [f"-Xmx{self.heap}", *(() if self.lasting else _JAVA), "-cp", str(jars / "*")]
                 wanted = [str(self.home), str(port), str(plugins), str(self.password).lower(), str(self.owner)]
                 return [java, *options, str(HERE / "Neo4jServer.java"), *wanted]
         else:
