@@ -42,11 +42,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Show on a small real corpus what expansion finds
 	$(OFFLINE) $(BIN)/graphret demo
 
+# Workers share the cores: libraries that compute with threads of their own would wait for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
 # Bytecode is kept whatever the shell says: without it each of the many Pythons that tests start compiles anew all that
 # it imports, which takes twice as long as importing it.
 test: $(STAMP) ## Run the tests, on a Neo4j of their own where one can be started
 	@$(BIN)/python -m graphret.testing.neo4j_server fetch || true
-	PYTHONDONTWRITEBYTECODE= $(OFFLINE) $(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(OFFLINE) $(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 neo4j: $(STAMP) ## Start a Neo4j with its data in .neo4j, and print its URI
 	@$(BIN)/python -m graphret.testing.neo4j_server start .neo4j

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,12 @@ def test_a_cap_on_rows(store: Any) -> None:
 
 @pytest.mark.parametrize("store", [NEO4J], indirect=True)
 def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
-    with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
-        run_checked(store, " UNION ALL ".join(["RETURN 1 AS a"] * 150))
+    deep = " UNION ALL ".join(["RETURN 1 AS a"] * 150)
+    if importlib.util.find_spec("neo4j._codec.packstream._rust"):  # it reads what is too deep for the codec in Python
+        assert len(run_checked(store, deep)) == 150
+    else:
+        with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
+            run_checked(store, deep)
     assert len(run_checked(store, NAMES)) == 2
 
 

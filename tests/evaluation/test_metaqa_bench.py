@@ -130,7 +130,7 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
 def test_several_agents_make_as_many_calls_more_and_find_the_same(data: Path) -> None:
     one, three = (bench_metaqa(data, hops=[2], agents=n)["rows"]["2-hop/ark"] for n in (1, 3))
     assert three["hit@1"] == one["hit@1"]
-    assert one["calls"] <= three["calls"] <= 3 * one["calls"]
+    assert one["calls"] <= three["calls"] <= 3 * one["calls"] + 0.02  # both are rounded to two digits
 
 
 @pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"hops": [4]}, {"hops": []}])
