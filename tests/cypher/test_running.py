@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphret.cypher import arun_checked, run_checked
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -67,6 +67,14 @@ def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
         with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
             run_checked(store, deep)
     assert len(run_checked(store, NAMES)) == 2
+
+
+@pytest.mark.parametrize("store", [NEO4J], indirect=True)
+def test_an_answer_that_is_nested_too_deeply_is_an_error_of_the_store(store: Any) -> None:
+    nested = "RETURN reduce(a = [], x IN range(1, {}) | [a]) AS a LIMIT 1"
+    with pytest.raises((StoreError, QueryRefused), match="nested too deeply"):
+        run_checked(store, nested.format(500))
+    assert run_checked(store, nested.format(3)).rows == [([[[[]]]],)]
 
 
 def test_a_cap_on_time(store: Any) -> None:

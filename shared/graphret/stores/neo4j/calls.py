@@ -116,8 +116,11 @@ def query(
         reader = Reader(graph.layout)
         answer = yield asked
         columns, rows = answer.columns, answer[:cap]
-        yield from reader.resolve(rows)
-        values = [tuple(map(reader.value, row)) for row in rows]
+        try:
+            yield from reader.resolve(rows)
+            values = [tuple(map(reader.value, row)) for row in rows]
+        except RecursionError:
+            raise StoreError("what the query returns is nested too deeply to be read") from None
         return Rows(columns, values, len(answer) > len(rows))
 
     return Work(plan, timeout=timeout, rows=1000 if cap is None else min(1000, cap + 1))
