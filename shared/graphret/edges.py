@@ -93,11 +93,13 @@ class EdgeTable:
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
         *,
         distinct: bool = False,
+        double: bool = False,
     ) -> EdgeTable:
         """Make a table of edges in any order; relations are renumbered in the order of their names,
         without those that no edge has.
 
-        With `distinct`, of edges that are equal but for weight and properties only the last is kept.
+        With `distinct`, of edges that are equal but for weight and properties only the last is kept. With `double`
+        weights keep their precision, which is single otherwise.
         """
         n, m = n_nodes, len(source)
         names = sorted(set(relations))
@@ -120,7 +122,7 @@ class EdgeTable:
             ends[1][order],
             codes[order],
             names,
-            np.asarray(weight, dtype=np.float32)[order],
+            np.asarray(weight, dtype=np.float64 if double else np.float32)[order],
             parts[0][order],
             parts[1][order],
             assemble([records], order),

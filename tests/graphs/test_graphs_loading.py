@@ -177,6 +177,39 @@ def test_a_ladybug_file_is_made_and_copied_back(tmp_path: Path) -> None:
         assert store.count() == (398, 549)
 
 
+@pytest.mark.parametrize("to", ["new.lbug", "filled.lbug", "neo4j"])
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+def test_a_database_keeps_the_weights_of_the_files(
+    tmp_path: Path, to: str, format: str, request: pytest.FixtureRequest
+) -> None:
+    weights = [0.1, 16_777_217.0, 1e300, 1.0]
+    edges = [{"source": "a", "relation": f"R{i}", "target": "b", "weight": weight} for i, weight in enumerate(weights)]
+    if format == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        nodes = {"id": ["a", "b"], "name": ["A", "B"], "type": ["X", "X"], "properties": ["{}", "{}"]}
+        pq.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
+        names = {"source": "from", "target": "to", "relation": "type", "weight": "weight"}
+        columns = {name: [edge[key] for edge in edges] for key, name in names.items()}
+        pq.write_table(pa.table({**columns, "properties": ["{}"] * len(edges)}), tmp_path / "edges.parquet")
+        sources = [tmp_path]
+    elif format == "csv":
+        (tmp_path / "n.csv").write_text("id\na\nb\n")
+        rows = [",".join(map(str, edge.values())) for edge in edges]
+        (tmp_path / "e.csv").write_text("\n".join(["source,relation,target,weight", *rows]))
+        sources = [tmp_path / "n.csv", tmp_path / "e.csv"]
+    else:
+        (tmp_path / "n.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
+        (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, edges)))
+        sources = [tmp_path / "n.jsonl", tmp_path / "e.jsonl"]
+    where = request.getfixturevalue("server") if to == "neo4j" else str(tmp_path / to)
+    if to == "filled.lbug":
+        MemoryStore.of([Node("c")]).save(tmp_path / "other")
+        import_graph(tmp_path / "other", where)
+    import_graph(sources, where)
+    with opened(where) as store:
+        assert [edge.weight for edge in store.neighbors(["a"])] == weights
+
+
 def test_a_refused_import_leaves_no_ladybug_file(tmp_path: Path) -> None:
     nodes = tmp_path / "n.jsonl"
     nodes.write_text('{"id": "a", "deep": {"b": [1]}}\n')

@@ -117,7 +117,7 @@ def import_graph(
     if chosen == STORE:
         return _copied(given, where, options, nested, progress)
     if chosen == "parquet" and options == ReadOptions() and len(given) == 1:
-        layout = read_layout(Path(given[0]))
+        layout = read_layout(Path(given[0]), double=kind_of(where) != FOLDER)
         if layout is not None:
             return _from_layout(*layout, given[0], where, nested, progress)
     tables = read_graph(given, chosen, options)

@@ -74,7 +74,7 @@ def load_tables(
                 nodes, edges = tables.nodes(NODE_BATCH), tables.edges(EDGE_BATCH)
                 store.upsert(chain.from_iterable(nodes), chain.from_iterable(edges))
             else:
-                store.load(memory_store(tables))
+                store.load(memory_store(tables, double=True))
         except REFUSED as error:
             refuse_placed(error, tables, store)
         return Loaded(*tables.count())
@@ -215,8 +215,8 @@ def _from(blocks: Iterable[list[Any]], at: int, size: int) -> Iterator[list[Any]
         yield waiting
 
 
-def memory_store(tables: GraphTables) -> MemoryStore:
-    """Make a `MemoryStore` of a graph, column by column."""
+def memory_store(tables: GraphTables, *, double: bool = False) -> MemoryStore:
+    """Make a `MemoryStore` of a graph, column by column; with `double`, weights are not rounded to single precision."""
     own = tables.edge_properties
     rows = [_rows(own, key) for key in _ROWS]
     if own is not None and any(row is not None for row in rows):
@@ -236,6 +236,7 @@ def memory_store(tables: GraphTables) -> MemoryStore:
         source_row=rows[0],
         target_row=rows[1],
         edge_properties=own,
+        double=double,
     )
 
 

@@ -24,8 +24,10 @@ def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress =
     return Exported([Path(folder) / NODES, Path(folder) / EDGES], nodes, edges)
 
 
-def read_layout(folder: Path) -> tuple[MemoryStore, int] | None:
+def read_layout(folder: Path, *, double: bool = False) -> tuple[MemoryStore, int] | None:
     """Read a folder that has the layout and no column besides, which is quick.
+
+    With `double`, weights keep the precision of the file.
 
     Returns
     -------
@@ -51,4 +53,4 @@ def read_layout(folder: Path) -> tuple[MemoryStore, int] | None:
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{folder}: holds what is no Parquet file ({error})") from error
     fits = {"id", "type"} <= schemas[0] <= _NODE_COLUMNS and {"from", "to", "type"} <= schemas[1] <= _EDGE_COLUMNS
-    return (read_parquet(folder), rows) if fits else None
+    return (read_parquet(folder, double=double), rows) if fits else None

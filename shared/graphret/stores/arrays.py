@@ -36,6 +36,7 @@ def checked_edge_columns(
     source_row: ArrayLike | None,
     target_row: ArrayLike | None,
     properties: Records | Sequence[Mapping[str, Any]] | None,
+    double: bool = False,
 ) -> EdgeColumns:
     """Return the columns as arrays; an `InvalidInput` names the column and the row of what is malformed."""
     for name in relations:
@@ -51,7 +52,7 @@ def checked_edge_columns(
         ends,
         _integers("target", target, n_nodes, "node"),
         _integers("relation", relation, len(relations), "relation"),
-        np.ones(m, np.float32) if weight is None else _numbers("weight", weight),
+        np.ones(m, np.float32) if weight is None else _numbers("weight", weight, np.float64 if double else np.float32),
         None if source_row is None else _integers("source_row", source_row, 2**31 - 1, "row", least=-1),
         None if target_row is None else _integers("target_row", target_row, 2**31 - 1, "row", least=-1),
         properties,
@@ -82,10 +83,10 @@ def split_rows(
     return found, properties
 
 
-def _numbers(what: str, values: ArrayLike) -> NDArray[np.float32]:
+def _numbers(what: str, values: ArrayLike, kind: type[np.floating[Any]]) -> NDArray[Any]:
     try:
         with np.errstate(over="ignore"):
-            numbers = np.asarray(values, dtype=np.float32)
+            numbers: NDArray[Any] = np.asarray(values, dtype=kind)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{what}: numbers are expected: {error}") from error
     if (wrong := ~np.isfinite(numbers)).any():

@@ -84,6 +84,7 @@ class MemoryStore(Following):
         source_row: NDArray[Any] | None = None,
         target_row: NDArray[Any] | None = None,
         edge_properties: Records | Sequence[Mapping[str, Any]] | None = None,
+        double: bool = False,
     ) -> MemoryStore:
         """Make a store of columns, with no object for each node or edge; they may come in any order.
 
@@ -105,6 +106,8 @@ class MemoryStore(Following):
             The rows that an edge is about, -1 for none, ``(m,)``.
         edge_properties
             One for each edge. The rows may be among them, unless they are `Records`.
+        double
+            Keep weights in double precision: for a graph that is on its way to a database, which keeps it too.
 
         Raises
         ------
@@ -114,7 +117,7 @@ class MemoryStore(Following):
         """
         table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
         given = checked_edge_columns(
-            len(table), source, target, relation, relations, weight, source_row, target_row, edge_properties
+            len(table), source, target, relation, relations, weight, source_row, target_row, edge_properties, double
         )
         edges = EdgeTable.build(
             len(table),
@@ -127,6 +130,7 @@ class MemoryStore(Following):
             given.target_row,
             given.properties,
             distinct=True,
+            double=double,
         )
         return cls(Graph(table, edges))
 

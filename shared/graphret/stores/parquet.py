@@ -27,11 +27,12 @@ from graphret.stores.parquet_writing import EDGE_ROWS, EDGES, NODE_ROWS, NODES, 
 __all__ = ["read_parquet", "write_parquet"]
 
 
-def read_parquet(folder: str | Path) -> MemoryStore:
+def read_parquet(folder: str | Path, *, double: bool = False) -> MemoryStore:
     """Read a graph from ``nodes.parquet`` and ``edges.parquet`` in a folder.
 
     Ids may be text or whole numbers, which become text. The type of a node is its one label, unless there is a column
     ``labels``; where it is null the node has none. Columns beyond those of the layout are ignored.
+    With `double`, weights keep the precision of the file, for a database that the graph goes on to.
 
     Raises
     ------
@@ -49,11 +50,11 @@ def read_parquet(folder: str | Path) -> MemoryStore:
             read_nodes.add(pa, block)
     ids = pa.concat_arrays(read_nodes.ids) if read_nodes.ids else pa.array([], pa.large_string())
     _refuse_twice(nodes, ids)
-    read_edges = _EdgeColumns(edges, ids)
+    read_edges = _EdgeColumns(edges, ids, np.float64 if double else np.float32)
     with _opened(pq, edges, ("from", "to", "type")) as blocks:
         for block in blocks(["from", "to", "type", "properties", "weight"], EDGE_ROWS):
             read_edges.add(pa, block)
-    return MemoryStore.from_arrays(_to_strings(ids), **read_nodes.columns(), **read_edges.columns())
+    return MemoryStore.from_arrays(_to_strings(ids), **read_nodes.columns(), **read_edges.columns(), double=double)
 
 
 @contextmanager
@@ -181,13 +182,14 @@ class _NodeColumns(_Blocks):
 
 
 class _EdgeColumns(_Blocks):
-    def __init__(self, path: Path, ids: Any) -> None:
+    def __init__(self, path: Path, ids: Any, precision: type[np.floating[Any]]) -> None:
         super().__init__(path)
         self._ids = ids
+        self._precision = precision
         self._ends: dict[str, list[NDArray[np.int32]]] = {"from": [], "to": []}
         self._relation: list[NDArray[np.int32]] = []
         self._relations: dict[str, int] = {}
-        self._weight: list[NDArray[np.float32]] = []
+        self._weight: list[NDArray[Any]] = []
         self._rows: dict[str, list[NDArray[np.int32]]] = {key: [] for key in PART_KEYS}
         self._properties: list[Records] = []
 
@@ -211,15 +213,15 @@ class _EdgeColumns(_Blocks):
         self._add_properties(*self.records(pa, block), block.num_rows)
         self.rows += block.num_rows
 
-    def _weights(self, pa: Any, block: Any) -> NDArray[np.float32]:
+    def _weights(self, pa: Any, block: Any) -> NDArray[Any]:
         if "weight" not in block.schema.names:
-            return np.ones(block.num_rows, dtype=np.float32)
+            return np.ones(block.num_rows, dtype=self._precision)
         column = block.column("weight")
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise InvalidInput(f"{self.path}: the column 'weight' must be numbers, not {column.type}")
         with np.errstate(over="ignore"):
             given = column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
-            values: NDArray[np.float32] = given.astype(np.float32)
+            values: NDArray[Any] = given.astype(self._precision)
         if (wrong := ~np.isfinite(values)).any():
             raise InvalidInput(f"{self.row(int(np.argmax(wrong)))}: the weight must be a finite number")
         return values
@@ -242,7 +244,7 @@ class _EdgeColumns(_Blocks):
             "target": np.concatenate([none, *self._ends["to"]]),
             "relation": np.concatenate([none, *self._relation]),
             "relations": list(self._relations),
-            "weight": np.concatenate([none.astype(np.float32), *self._weight]),
+            "weight": np.concatenate([none.astype(self._precision), *self._weight]),
             **{key: np.concatenate([none, *rows]) for key, rows in self._rows.items()},
             "edge_properties": _joined(self._properties),
         }
