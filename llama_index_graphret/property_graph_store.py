@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.graph_stores.types import (
@@ -18,7 +17,7 @@ from llama_index.core.graph_stores.types import (
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from graphret._contracts import fulfils
+from graphret._contracts import fulfils, require_direct
 from graphret.corpus.items import checked_metadata
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
@@ -83,8 +82,7 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     ) -> None:
         if not fulfils(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
-        if iscoroutinefunction(store.get):
-            raise InvalidInput(f"store: a {type(store).__name__} is awaited; LlamaIndex needs one that is not")
+        require_direct(store)
         self.store = store
         self.index = index
         self.embedding = embedding

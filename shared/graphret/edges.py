@@ -53,7 +53,7 @@ class EdgeTable:
         target: NDArray[np.int32],
         relation: NDArray[np.int16],
         relations: Sequence[str],
-        weight: NDArray[np.float32],
+        weight: NDArray[Any],
         source_part: NDArray[np.int32],
         target_part: NDArray[np.int32],
         properties: Records,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
+from graphret._contracts import require_direct
 from graphret._views import require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
@@ -194,6 +195,7 @@ class IndexRetriever(Retriever):
         if store is None and not isinstance(index, ArrayIndex):
             raise InvalidInput(f"store: a {type(index).__name__} holds no nodes, say where they are")
         if store is not None:
+            require_direct(store)
             require_same_view(store, index)
         self.index = index
         self.store = store

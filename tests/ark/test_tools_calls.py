@@ -198,7 +198,7 @@ def test_what_is_no_graph_or_no_index_is_refused(tools: Toolbox) -> None:
         Toolbox(tools.index, tools.store)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="index: a TextIndex is expected, not MemoryStore"):
         Toolbox(tools.store, tools.store)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="store: a AsyncNeo4jStore is awaited"):
+    with pytest.raises(InvalidInput, match="store: AsyncNeo4jStore is awaited"):
         Toolbox(AsyncNeo4jStore.__new__(AsyncNeo4jStore), tools.index)  # type: ignore[arg-type]
 
 

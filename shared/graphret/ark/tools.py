@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphret._contracts import fulfils
+from graphret._contracts import fulfils, require_direct
 from graphret._views import require_same_view
 from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
@@ -84,8 +83,7 @@ class Toolbox:
     ) -> None:
         if not fulfils(store, GraphStore):
             raise InvalidInput(f"store: a GraphStore is expected, not {type(store).__name__}")
-        if inspect.iscoroutinefunction(store.get):
-            raise InvalidInput(f"store: a {type(store).__name__} is awaited; agents need one that is not")
+        require_direct(store)
         if not fulfils(index, TextIndex):
             raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
         require_same_view(store, index)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Protocol
 
+from graphret._contracts import is_awaited, require_direct
 from graphret.cypher.check import check
 from graphret.cypher.report import Report
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
@@ -73,6 +74,7 @@ def run_checked(
     InvalidInput
         When the store answers no Cypher, or an option is out of its range.
     """
+    require_direct(store)
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
     with _plan_of(report):
@@ -93,6 +95,8 @@ async def arun_checked(
     procedures: Collection[str] = (),
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
+    if isinstance(store, CypherStore) and not is_awaited(store):
+        raise InvalidInput(f"store: {type(store).__name__} is not awaited; run_checked asks it")
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
     with _plan_of(report):

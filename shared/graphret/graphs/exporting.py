@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from graphret._contracts import require_direct
 from graphret.errors import InvalidInput
 from graphret.graphs.writing import Exported, Progress, no_progress
 from graphret.stores.base import GraphStore
@@ -44,6 +45,7 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     """
     if format not in _WRITERS:
         raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(EXPORTS)}")
+    require_direct(store)
     module, name = _WRITERS[format]
     write: Callable[..., Exported] = getattr(import_module(f"graphret.graphs.{module}"), name)
     return write(store, out, progress=progress)

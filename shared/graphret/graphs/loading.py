@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret._contracts import require_direct
 from graphret.errors import InvalidInput
 from graphret.graphs.checking import REFUSED, check_copy, check_tables, placed, refuse_placed
 from graphret.graphs.counting import Identities
@@ -68,6 +69,7 @@ def load_tables(
     StoreError
         What the store raises: it holds the batches before then.
     """
+    require_direct(store)
     if isinstance(store, MemoryStore) or _loads_whole(store):
         try:
             if isinstance(store, MemoryStore):
@@ -112,6 +114,8 @@ def copy(
     StoreError
         What the stores raise.
     """
+    require_direct(source, "source")
+    require_direct(target, "target")
     if isinstance(source, MemoryStore) and _loads_whole(target):
         target.load(source)
         return Loaded(*source.count())

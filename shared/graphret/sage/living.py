@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphret._contracts import require_direct
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -64,6 +65,7 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
         When the store holds a node of the same id that does not belong to the graph, or a property of the graph has one
         of the names above.
     """
+    require_direct(store)
     fresh = dict(_outgoing(graph, name, embeddings))
     held = _held(store, name)
     _require_ours(store, fresh.keys() - held.keys())
@@ -105,6 +107,7 @@ def from_store(
     """
     from graphret.sage.graph import SageView
 
+    require_direct(store)
     settings = settings or SageSettings()
     held = _held(store, name)
     if not held:

@@ -13,6 +13,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret._contracts import require_direct
 from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -306,6 +307,7 @@ class ArrayIndex(ABC):
 
 def table_of(store: NodeSource, labels: Collection[str] | None = None) -> NodeTable:
     """Return the table of a store's nodes, or of those that bear one of `labels`."""
+    require_direct(store)
     table = NodeTable.of(node for block in store.nodes(labels) for node in block)
     table.restriction = restriction_of(store)
     return table
