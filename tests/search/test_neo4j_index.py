@@ -322,6 +322,16 @@ def test_an_index_of_an_earlier_graphret_is_refused(store: Neo4jStore) -> None:
     assert Neo4jTextIndex.open(Neo4jStore.from_driver(store.driver)).text.neighbors == 5
 
 
+def test_a_store_elsewhere_is_not_followed(store: Neo4jStore) -> None:
+    store.upsert(MOVIES)
+    index = Neo4jTextIndex.create(store)
+    memory = MemoryStore.of(MOVIES)
+    with pytest.raises(InvalidInput, match="Neo4jTextIndex lives in the database of its own store"):
+        memory.attach(index)
+    memory.delete([MOVIES[0].id])
+    assert store.count()[0] == len(MOVIES)  # an index that is written to writes to its own graph
+
+
 def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
     store.upsert(MOVIES)
     with pytest.raises(StoreMismatch, match="graphret_fulltext"):

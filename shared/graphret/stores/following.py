@@ -62,12 +62,16 @@ class Following:
         Raises
         ------
         InvalidInput
-            When it has no such methods, and where one of both is a view: attach the index to the store, and take a view
-            of the index.
+            When it has no such methods, where it lives in a database and this store does not, and where one of both is
+            a view: attach the index to the store, and take a view of the index.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
             raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
+        if hasattr(index, "keeps_as"):  # `InDatabase`; to write to it is to write to the graph it lies in
+            raise InvalidInput(
+                f"index: a {type(index).__name__} lives in the database of its own store; attach it to that"
+            )
         if any(known is index for known in self._followers):
             return
         if isinstance(index, Follower):
