@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from graphret.errors import InvalidInput, MissingDependency
+from graphret.graphs import import_graph
 from graphret.graphs.columns import Columns
 from graphret.graphs.guessing import READERS, guess, read_value
+from graphret.graphs.opening import opened
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import read_tables
 from graphret.types import Edge, Node
@@ -67,6 +69,18 @@ def test_csv_with_the_usual_columns(tmp_path: Path) -> None:
 def test_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
     nodes, edges = write(tmp_path, "n.csv", NODES), write(tmp_path, "e.csv", EDGES)
     assert objects(read_tables([edges, nodes])) == EXPECTED
+
+
+@pytest.mark.parametrize("to", ["folder", "file.lbug"])
+def test_a_table_without_rows_is_an_empty_graph(tmp_path: Path, to: str) -> None:
+    (tmp_path / "n.csv").write_text("id,name\n")
+    (tmp_path / "e.csv").write_text("source,relation,target\n")
+    done = import_graph([tmp_path / "n.csv", tmp_path / "e.csv"], tmp_path / to)
+    assert (done.nodes, done.edges) == (0, 0)
+    with opened(str(tmp_path / to)) as store:
+        assert store.count() == (0, 0)
+    with pytest.raises(InvalidInput, match="no table of nodes"):
+        import_graph(tmp_path / "e.csv", tmp_path / to)
 
 
 def test_tabs_and_other_delimiters(tmp_path: Path) -> None:

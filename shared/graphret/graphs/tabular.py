@@ -56,7 +56,7 @@ def read_tables(
     for table in tables:
         if kinds[table.path]:
             _read_edges(table, columns, builder, make_nodes)
-    if not len(builder):
+    if not len(builder) and all(kinds.values()):
         raise InvalidInput(f"{', '.join(map(str, given))}: no table of nodes; edges alone need --make-nodes")
     return builder.finish()
 
