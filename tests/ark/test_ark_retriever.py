@@ -319,6 +319,22 @@ def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
         ark(chatty, on_failure="raise").retrieve("films by Bob Bell", 1)
 
 
+def test_a_model_whose_endpoint_takes_neither_tools_nor_a_schema_is_told_of_both_in_words() -> None:
+    class NoFormat(Follows):
+        def chat(
+            self, messages: Sequence[Message], *, tools: object = None, json_schema: object = None, **options: object
+        ) -> Reply:
+            for name, given in (("tools", tools), ("response_format", json_schema)):
+                if given:
+                    raise ChatError(f"'{name}' is not supported", model="x", reason="bad_request", status=400)
+            return super().chat(messages, **options)
+
+    calls = '{"calls": [{"tool": "%s", "arguments": %s}]}'
+    said = [calls % ("global_search", '{"query": "Bob Bell"}'), calls % ("select", '{"nodes": ["p1"]}')]
+    model = NoFormat(turns(*map(Reply, [*said, calls % ("finish", "{}")])))
+    assert ark(model, on_failure="raise").retrieve("films by Bob Bell", 1).ids == ["p1"]
+
+
 def test_an_empty_question_is_answered_by_the_fallback() -> None:
     model = Follows(selecting("f1"))
     assert len(ark(model).retrieve("   ", 3)) == 3

@@ -12,6 +12,7 @@ from typing import Any, cast
 from typing_extensions import TypedDict
 
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm.openai_wire import FORMAT_REFUSED
 from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call
 
@@ -129,7 +130,7 @@ class ToolCaller:
             if not isinstance(outcome, ChatError):
                 return self._reply(outcome, messages, spent)
             spent += outcome.usage
-            if native and _refuses_tools(outcome):  # where the schema was handed over as a tool
+            if native and _refuses_schema(outcome):
                 self._schema_as_such = False
             elif said is not None and outcome.reason in _UNUSABLE:
                 return replace(said, usage=spent)
@@ -162,8 +163,17 @@ class ToolCaller:
 
 def _refuses_tools(error: ChatError) -> bool:
     """Whether a model refused tools as such; a conversation that is too long can be "long in the functions" too."""
+    return _refuses(error, _REFUSED)
+
+
+def _refuses_schema(error: ChatError) -> bool:
+    """Whether a model refused the schema of its answer as such, which may have been handed over as a tool."""
+    return _refuses(error, _REFUSED) or _refuses(error, FORMAT_REFUSED)
+
+
+def _refuses(error: ChatError, what: re.Pattern[str]) -> bool:
     said = str(error)
-    return error.reason in _REFUSALS and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
+    return error.reason in _REFUSALS and bool(what.search(said)) and not _TOO_LONG.search(said)
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool
 from graphret.llm.openai_wire import (
+    FORMAT_REFUSED,
     NATIVE,
     JSONMode,
     content_text,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
 
-_FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
@@ -348,7 +348,7 @@ class OpenAIChat:
         if getattr(error, "status_code", None) not in (400, 422):
             return False
         named, text = str(getattr(error, "param", None) or ""), str(error)
-        if "response_format" in request and _FORMAT_REFUSED.search(f"{named} {text}"):
+        if "response_format" in request and FORMAT_REFUSED.search(f"{named} {text}"):
             # From what was sent: another thread may have stepped down meanwhile.
             sent: JSONMode = "schema" if request["response_format"]["type"] == "json_schema" else "object"
             if self.json_mode == sent:

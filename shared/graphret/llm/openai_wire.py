@@ -26,6 +26,9 @@ NATIVE = (
     "provider_specific_fields",
 )
 
+#: How endpoints say that they do not take a JSON schema, or JSON as a format.
+FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+
 _KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
 
 
