@@ -56,6 +56,19 @@ def test_a_run_is_drawn(recorded: Path, tmp_path: Path) -> None:
     assert graphret("replay", recorded, "--html", recorded / "x.html").code == 2
 
 
+def test_a_question_that_is_no_utf_8_is_shown_all_the_same(recorded: Path, tmp_path: Path) -> None:
+    """What a shell hands over in another encoding comes as half of a pair of surrogates."""
+    path, question = tmp_path / "r.jsonl", "which films, \udce9h?"
+    asked = ("query", question, "--graph", recorded.parent / "movies", "--method", "ark", "--record", path)
+    ran = graphret(*asked, "--json")
+    assert (ran.code, ran.json["query"]) == (0, question), ran.err
+    assert graphret(*asked, "--verbose").code == 0
+    assert graphret("replay", path, "--json").json["question"] == question
+    ran = graphret("replay", path, "--html", tmp_path / "r.html")
+    assert ran.code == 0, ran.err
+    assert "which films, \N{REPLACEMENT CHARACTER}h?" in ran.out
+
+
 def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     runs = [small(f"question {n}") for n in range(3)]

@@ -40,9 +40,14 @@ def stderr() -> Console:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8."""
+    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8 or cannot hold a text of it."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, as of an argument that is no UTF-8
+        text = json.dumps(value, allow_nan=False, indent=2)
+    sys.stdout.write(text + "\n")
 
 
 def remark(text: str) -> None:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
-_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+_CONTROLS: dict[int, str | None] = {
+    **dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)]),
+    **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
+}
 
 
 def render(
@@ -65,7 +68,7 @@ def render(
 
 
 def clean(text: str) -> str:
-    """Return a text without the characters that steer a terminal."""
+    """Return a text without the characters that steer a terminal, and with marks for what no encoding can hold."""
     return text.translate(_CONTROLS)
 
 
