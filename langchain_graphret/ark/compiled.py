@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
@@ -142,7 +143,7 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
         """Say to the nodes whether nobody sees their single steps; one that is a node itself has been told."""
         inherited = ensure_config(config)
         kept = bool(options or self.checkpointer)
-        if "langgraph_node" in inherited["metadata"] and not kept:
+        if ("langgraph_node" in inherited["metadata"] and not kept) or self._lacks_thread(config):
             return config
         return {**(config or {}), "configurable": {**inherited["configurable"], _UNSEEN: not kept}}
 
@@ -157,9 +158,13 @@ class Compiled(CompiledStateGraph[StateT, None, InputT, OutputT]):
             if is_node:
                 raise InvalidInput(f"recursion_limit: 1 lets no graph with {self.name} as a node end; 2 is the least")
             given["recursion_limit"] = 2
-        if self.on_death is not None:
+        if self.on_death is not None and not self._lacks_thread(config):
             given["configurable"] = {**given.get("configurable", {}), _WATCH: watch}
         return watch, given or None  # type: ignore[return-value]
+
+    def _lacks_thread(self, config: RunnableConfig | None) -> bool:
+        """Whether nothing is configured, by which LangGraph knows that a checkpointer has been given no thread."""
+        return bool(self.checkpointer) and not ensure_config(merge_configs(self.config, config))["configurable"]
 
     def _died(self, watch: Watch, error: BaseException) -> None:
         if self.on_death is not None:

@@ -65,6 +65,20 @@ class Stumbles(Follows):
 # -- stopping and going on
 
 
+async def test_a_call_without_a_thread_is_refused_in_langgraph_s_words() -> None:
+    compiled = graph(checkpointer=InMemorySaver())
+    for config in (None, {"recursion_limit": 50}, {"configurable": {}}):
+        with pytest.raises(ValueError, match=r"Checkpointer requires .* thread_id"):
+            compiled.invoke(ASK, config)
+        with pytest.raises(ValueError, match=r"Checkpointer requires .* thread_id"):
+            list(compiled.stream(ASK, config))
+        with pytest.raises(ValueError, match=r"Checkpointer requires .* thread_id"):
+            await compiled.ainvoke(ASK, config)
+        with pytest.raises(ValueError, match=r"Checkpointer requires .* thread_id"):
+            await anext(compiled.astream(ASK, config))
+    assert same(compiled.with_config(thread()).invoke(ASK))
+
+
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_a_run_that_broke_off_goes_on_where_it_was(saver: BaseCheckpointSaver[Any], at: int) -> None:
     """Each time in a graph made anew, as another process would."""
