@@ -199,7 +199,7 @@ def _native(message: ChatMessage) -> dict[str, Any] | None:
 
 def _arguments(call: ToolCall) -> str:
     """What goes back to the model: servers that render arguments into a prompt fail on ones that are not JSON."""
-    return json.dumps({"malformed": call.arguments}) if call.error else call.arguments.strip() or "{}"
+    return json.dumps({"malformed": call.arguments}) if call.error else call.arguments.strip() if call.parsed else "{}"
 
 
 def _tools(tools: Sequence[Tool]) -> list[_SchemaTool]:

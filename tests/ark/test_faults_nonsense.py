@@ -45,6 +45,7 @@ NONSENSE = {
     "empty reply": (empty(), "Call a tool", ": the reply is empty"),
     "talk": (text("I think it was Big."), "Call a tool", None),
     "not JSON": (tool_call("global_search", '{"query": '), None, ", global_search .*: .*"),
+    "null": (tool_call("global_search", "null"), "needs a query", ", global_search {}: global_search needs a query.*"),
     "a list": (tool_call("global_search", '["Tom Hanks"]'), None, ", global_search .*: .*"),
     "nested deeply": (
         tool_call("global_search", f'{{"query": {"[" * 980}1{"]" * 980}}}'),

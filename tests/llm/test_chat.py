@@ -18,6 +18,7 @@ def nested(levels: int) -> list | int:
         ('{"a": 1}', {"a": 1}),
         ("", {}),
         ("  ", {}),
+        (" null\n", {}),
         ("[1]", None),
         ("nul", None),
         ('{"a": NaN}', None),

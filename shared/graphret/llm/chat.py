@@ -32,7 +32,7 @@ class ToolCall:
     name
         The tool that the model asks for; it need not be one that was offered.
     arguments
-        The arguments as the model wrote them; the empty string counts as no arguments.
+        The arguments as the model wrote them; the empty string and ``null`` count as no arguments.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class ToolCall:
 
 
 def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | None]:
-    if not raw.strip():
+    if raw.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
         return {}, None
     try:
         value = json.loads(raw, parse_constant=_refuse_constant)

@@ -69,7 +69,7 @@ def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> d
     out = message.to_dict()
     of_calls = native["tool_calls"] if native else {}
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
-        if call.error is not None or not call.arguments.strip():
+        if not call.parsed:
             sent["function"]["arguments"] = json.dumps({"malformed": call.arguments} if call.error else {})
         sent.update(of_calls.get(call.id, {}))
     if native:
