@@ -66,7 +66,8 @@ def create_ark_agent(
 
     The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote. To do so yourself,
     say how many there are and send each its number: ``Send("agent", {"question": question, "agent": 1})``. Your state
-    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``.
+    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``. That an agent finishes with
+    nothing selected raises nothing here, with ``on_failure="raise"`` neither: others may have, and ``selection`` tells.
 
     Examples
     --------
