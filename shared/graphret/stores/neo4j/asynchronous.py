@@ -12,6 +12,7 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names
 from graphret.stores.neo4j import calls
 from graphret.stores.neo4j.base import BLOCK, Connected
+from graphret.stores.neo4j.deadline import adeadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.reads import Graph
@@ -166,7 +167,7 @@ class AsyncNeo4jStore(Connected):
 
         session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
         with translated(self.options.uri):
-            async with session:
+            async with session, adeadline(None if work.writes else timeout):
                 if work.writes:
                     return await session.execute_write(transacted)
                 try:

@@ -12,6 +12,7 @@ from graphret.stores.base import Rows, require_names
 from graphret.stores.incidence import Incidence
 from graphret.stores.neo4j import calls, writes
 from graphret.stores.neo4j.base import BLOCK, Connected
+from graphret.stores.neo4j.deadline import deadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.reads import Graph
@@ -192,7 +193,8 @@ class Neo4jStore(Connected):
         """Run work in a transaction, again where it fails for a passing reason.
 
         What only reads is first tried with a read transaction for each statement, which takes one round trip, not
-        three; no more is promised of several statements in one, since the server isolates no further.
+        three; no more is promised of several statements in one, since the server isolates no further. Such reads end
+        with their time-out whatever the server does; a write may not be cut where nobody knows whether it was made.
         """
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
@@ -201,16 +203,18 @@ class Neo4jStore(Connected):
 
         @neo4j.unit_of_work(timeout=timeout)
         def transacted(transaction: neo4j.ManagedTransaction) -> T:
+            end.require()
             return _drive(work.plan(), lambda text, parameters: transaction.run(text, parameters))
 
         session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
-        with translated(self.options.uri), session:
+        cut_after = None if work.writes else timeout
+        with translated(self.options.uri), session, deadline(session, cut_after) as end:
             if work.writes:
                 return session.execute_write(transacted)
             try:
                 return _drive(work.plan(), lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values))
             except (DriverError, Neo4jError) as error:
-                if not error.is_retryable():
+                if end.passed or not error.is_retryable():
                     raise
             return session.execute_read(transacted)
 
