@@ -190,9 +190,7 @@ async def test_a_plan_that_takes_long_is_stopped(neo4j_driver: neo4j.Driver, neo
     ["RETURN reduce(a = [], x IN range(1, 6000) | [a]) AS a LIMIT 1", "RETURN " + "+".join("1" * 5_000) + " AS a"],
     ids=["nested values", "a long sum"],
 )
-async def test_an_answer_that_never_comes_is_not_waited_for(
-    neo4j_uri: str, neo4j_auth: Auth, query: str
-) -> None:
+async def test_an_answer_that_never_comes_is_not_waited_for(neo4j_uri: str, neo4j_auth: Auth, query: str) -> None:
     with Neo4jStore(neo4j_uri, auth=neo4j_auth, pool_size=1) as store:
         for call in (lambda: run_checked(store, query, timeout=1.5), lambda: store.query(query, timeout=0.3)):
             with pytest.raises(QueryTimeout):

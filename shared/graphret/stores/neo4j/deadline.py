@@ -31,7 +31,8 @@ class Deadline:
     def require(self, error: Exception | None = None) -> None:
         """Raise a `QueryTimeout` if it is over."""
         if self.passed:
-            raise QueryTimeout(f"the query took longer than {self.timeout:.3g} s, and the server said nothing") from error
+            message = f"the query took longer than {self.timeout:.3g} s, and the server said nothing"
+            raise QueryTimeout(message) from error
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def deadline(session: neo4j.Session, timeout: float | None) -> Iterator[Deadline
 
 
 @asynccontextmanager
-async def adeadline(timeout: float | None) -> AsyncIterator[None]:
+async def adeadline(timeout: float | None) -> AsyncIterator[None]:  # noqa: ASYNC109
     """Cancel what runs inside when its time is over, for which the asynchronous driver closes the connection."""
     end = Deadline(timeout or None)
     try:
