@@ -21,41 +21,38 @@ class Endings:
     """Why the replies of one model ended.
 
     A stream that breaks off quietly leaves a message that looks whole but for the reason of its end. OpenAI's protocol
-    has one in every reply; there are servers of it that give none, and are told from a broken stream by the tokens that
-    the protocol counts in the last chunk, after all that was said: they count while no reply of the model has given a
-    reason. Of other providers a cut reply is told only from one that has given a reason before, from this model: there
-    are some that never do.
+    has one in every reply. Of other providers a cut reply is told only from one that has given a reason before, from
+    this model: there are some that never do.
 
     Parameters
     ----------
     model
         The chat model, or what stands for one.
+    said
+        Whether its server says why a reply ended; where it never does, no reply counts as cut.
     """
 
-    def __init__(self, model: object) -> None:
+    def __init__(self, model: object, *, said: bool = True) -> None:
+        self._said = said
         self._openai = _speaks_openai(model)
         self._saying: set[str] = set()
 
-    def reason(self, said: Mapping[str, Any], *, counted: bool = False) -> str | None:
+    def reason(self, said: Mapping[str, Any]) -> str | None:
         """Return why the reply of this ``response_metadata`` ended, as `Reply` has it; `None` where it broke off.
 
-        It is empty where that is not said. A body that came whole has a field for the reason, even if it names none.
-        `counted` says whether the reply says what tokens it cost.
-        """
+        It is empty where that is not said. A body that came whole has a field for the reason, even if it names none."""
         reason = str(next((said[key] for key in _SAID_IN if said.get(key)), "") or _of_response(said)).lower()
         provider = str(said.get("model_provider") or "")
         if reason:
             if provider:
                 self._saying.add(provider)
-        elif not any(key in said for key in _SAID_IN) and not self._may_end_so(provider, counted):
+        elif not any(key in said for key in _SAID_IN) and not self._may_end_so(provider):
             return None
         return _FINISH.get(reason, reason)
 
-    def _may_end_so(self, provider: str, counted: bool) -> bool:
+    def _may_end_so(self, provider: str) -> bool:
         """Whether a whole reply of a provider may be without a field for the reason of its end."""
-        if provider in self._saying:
-            return False
-        return counted if provider == "openai" else not self._openai
+        return not self._said or not (provider in self._saying or provider == "openai" or self._openai)
 
 
 def _of_response(said: Mapping[str, Any]) -> str:

@@ -46,6 +46,9 @@ class LangChainChat:
         What traces and cache keys show; by default the model's name.
     structured
         Whether `json_schema` is handed over, through ``with_structured_output``; a model that cannot goes without.
+    says_why_ended
+        Whether the model's server says why a reply ended. `False` is for the few that never do; a stream that breaks
+        off quietly is then taken for a whole reply.
 
     Notes
     -----
@@ -53,9 +56,7 @@ class LangChainChat:
     arguments of its call otherwise. A `timeout` is kept here: an asynchronous call is cancelled, a blocking one is left
     behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
     traced there. A reply without the reason of its end, as a stream that broke off quietly leaves it, is a `ChatError`:
-    of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before. For servers
-    of that protocol that never give one, set ``stream_usage=True`` of `ChatOpenAI`: the count of tokens that ends a
-    stream then shows that it is whole.
+    of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before.
 
     Examples
     --------
@@ -66,7 +67,12 @@ class LangChainChat:
     """
 
     def __init__(
-        self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None, structured: bool = True
+        self,
+        model: BaseChatModel | Runnable[Any, Any],
+        *,
+        name: str | None = None,
+        structured: bool = True,
+        says_why_ended: bool = True,
     ) -> None:
         if not is_chat_model(model):
             raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
@@ -75,7 +81,7 @@ class LangChainChat:
         self.structured = structured
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
         self._message = lru_cache(maxsize=2048)(self._to_message)  # a turn of an agent hands over all those before it
-        self._endings = Endings(model)
+        self._endings = Endings(model, said=says_why_ended)
         self._bound: tuple[tuple[Tool, ...], Runnable[Any, Any]] | None = None
 
     def __repr__(self) -> str:
@@ -185,7 +191,7 @@ class LangChainChat:
                 text = calls[0].arguments
             calls = ()
         said = message.response_metadata
-        reason = self._endings.reason(said, counted=message.usage_metadata is not None)
+        reason = self._endings.reason(said)
         if reason is None:
             broken = "the stream broke off before its end: the reply has no finish_reason"
             raise ChatError(broken, model=self.name, reason="connection", usage=_usage(message))

@@ -31,14 +31,21 @@ if importlib.util.find_spec("llama_index.llms") and importlib.util.find_spec("ll
 
 
 def chat_model(
-    client: str, base_url: str, *, model: str = "gpt-4o", retries: int = 1, timeout: float = 5.0
+    client: str,
+    base_url: str,
+    *,
+    model: str = "gpt-4o",
+    retries: int = 1,
+    timeout: float = 5.0,
+    says_why_ended: bool = True,
 ) -> ChatModel:
     """A `ChatModel` of one of the `CLIENTS`, which asks again `retries` times."""
     options: dict[str, Any] = {"api_key": "none", "max_retries": retries, "timeout": timeout}
     if client == "openai":
         return OpenAIChat(model, base_url, **options)
     if client == "langchain":
-        return LangChainChat(StreamingLangChain(model=model, options={"base_url": base_url, **options}))
+        streaming = StreamingLangChain(model=model, options={"base_url": base_url, **options})
+        return LangChainChat(streaming, says_why_ended=says_why_ended)
     if client == "llama_index":
         return LlamaIndexChat(SmallLlamaIndex(model, {"base_url": base_url, **options}))
     from llama_index.llms.openai import OpenAI as LlamaIndexOpenAI
