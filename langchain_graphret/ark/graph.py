@@ -160,6 +160,9 @@ def create_ark_graph(
     return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
 
 
+_LEFT_WAITING = "it was resumed by a graph without the node that it waited in, as one without `approve` is"
+
+
 class _Joined:
     """Where a question becomes agents, and agents an answer."""
 
@@ -196,12 +199,12 @@ class _Joined:
     def vote(self, state: ArkState) -> Json:
         """Rank what the agents selected."""
         run = self._run(state)
-        return _output(run, Explored(self.ark, run).retrieve(*self._asked(state)))
+        return _output(run, Explored(self.ark, run).retrieve(*self._asked(state)), state)
 
     async def avote(self, state: ArkState) -> Json:
         """Do what `vote` does without blocking the event loop."""
         run = self._run(state)
-        return _output(run, await Explored(self.ark, run).aretrieve(*self._asked(state)))
+        return _output(run, await Explored(self.ark, run).aretrieve(*self._asked(state)), state)
 
     def _asked(self, state: ArkState) -> tuple[str, int, Where | None]:
         run = state["ark_run"]
@@ -215,6 +218,8 @@ class _Joined:
         agents = state["agents"][: self.ark.settings.n_agents]  # a thread may have been begun with more
         live = self.agent.runs.end(state["ark_run"]["id"])
         sessions = [ArkSession.from_dict(agent) if live is None else live.load(agent) for agent in agents]
+        for session in sessions:
+            session.end("failed", _LEFT_WAITING)  # LangGraph drops what waits in a node that the graph does not have
         seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
         self._tell(run, state["ark_run"]["id"])
@@ -245,7 +250,7 @@ class _Joined:
             error.add_note(f"the run could not be handed on: {type(problem).__name__}: {problem}")
 
 
-def _output(run: Run | None, retrieval: Retrieval) -> Json:
+def _output(run: Run | None, retrieval: Retrieval, state: ArkState) -> Json:
     if run is None and retrieval.query.strip():
         retrieval.trace.note("fallback", failed="agents", error=NO_ROOM)
     answer = retrieval.to_dict()
@@ -255,4 +260,9 @@ def _output(run: Run | None, retrieval: Retrieval) -> Json:
     found: Json = {"hits": plain(answer["hits"]), "trace": trace}
     if run is None:  # what an earlier question left is none of this one's
         return {"agents": [], "votes": [], **found}
+    ended = [
+        agent.to_dict() for agent, before in zip(run.sessions, state["agents"], strict=False) if not before["stop"]
+    ]
+    if ended:
+        found["agents"] = ended
     return {"votes": [vote.to_dict() for vote in run.votes], **found}

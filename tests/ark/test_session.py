@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from graphret.ark.observation import Observation
 from graphret.ark.session import ArkSession, Outcome
 from graphret.ark.settings import ArkSettings
+from graphret.ark.tools import Toolbox
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Reply, ToolCall, Usage
+from graphret.schema.text import estimate_tokens
+from graphret.search import BM25Index
+from graphret.stores import MemoryStore
+from graphret.types import Node
 
 FOUND = Observation('{"found": 2}\n{"id": "a"}\n{"id": "b"}', ("a", "b"), total=2)
 
@@ -85,6 +90,24 @@ def test_a_repeated_call_is_answered_from_memory_and_says_so() -> None:
     forgetful = started(remember=False)
     turn(forgetful, call("global_search", query="x"))
     assert len(turn(forgetful, call("global_search", query="x"))) == 1
+
+
+@pytest.mark.parametrize("budget", [200, 500])
+def test_what_a_session_adds_stays_within_the_budget_of_a_call(budget: int) -> None:
+    nodes = [Node(f"node {i:03d} {'long ' * 18}", ("t",), f"node {i:03d}", "word " * 200) for i in range(60)]
+    settings = ArkSettings(observation_tokens=budget, max_steps=4)
+    toolbox = Toolbox(MemoryStore.of(nodes), BM25Index.build(nodes), settings)
+    for k in range(1, 61):
+        session = ArkSession("who?", "explore", settings=settings)
+        search = call("global_search", query="word", k=k)
+        turn(session, search, observation=toolbox.run("global_search", {"query": "word", "k": k}))
+        turn(session, search)
+        turn(session, call("select", nodes=[f"nodes {i:03d} {'long ' * 18}" for i in range(k)]))
+        answers = [message.content for message in session.messages if message.role == "tool"]
+        assert ["from memory" in answers[1], "steps_left" in answers[1], "No tool has shown" in answers[2]] == [
+            True
+        ] * 3
+        assert max(map(estimate_tokens, answers)) <= budget
 
 
 def test_a_call_that_stands_twice_in_one_reply_is_run_once_and_answered_twice() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ark_support import Follows, call, turns
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from langgraph_parts import ASK, FULL, INDEX, QUESTION, STORE, graph, ids, models, thread
+from langgraph_parts import ASK, FULL, INDEX, QUESTION, STORE, graph, ids, models, stops, thread
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatError
@@ -86,3 +86,19 @@ def test_an_agent_that_waits_for_a_person_can_be_asked_something_else(asked_agai
 def test_an_agent_that_is_asked_nothing_says_so(given: Any) -> None:
     with pytest.raises(InvalidInput, match=r"question: it is (empty|no string)"):
         create_ark_agent(models()[0], STORE, INDEX).invoke(given)
+
+
+@pytest.mark.parametrize("on_failure", ["fallback", "raise"])
+def test_agents_that_waited_for_approval_where_the_graph_that_goes_on_has_none_are_named(on_failure: str) -> None:
+    saver = InMemorySaver()
+    waiting = graph(approve=True, checkpointer=saver).invoke(ASK, thread())["__interrupt__"]
+    go_on = Command(resume={one.id: True for one in waiting})
+    compiled = graph(checkpointer=saver, on_failure=on_failure)
+    if on_failure == "raise":
+        with pytest.raises(RetrievalFailed, match="without `approve`"):
+            compiled.invoke(go_on, thread())
+        return
+    found = compiled.invoke(go_on, thread())
+    assert stops(found) == ["failed"] * 3
+    assert all("without `approve`" in agent["error"] for agent in found["agents"])
+    assert found["hits"]

@@ -23,6 +23,9 @@ _BYTES_A_TOKEN = 2.5  # as estimate_tokens has it
 Header: TypeAlias = Callable[[int, bool, int], dict[str, Any]]
 LEVELS = 4
 
+#: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
+ADDED = 30
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphret.ark.definitions import FINISH, NOT_RUN, SELECT
-from graphret.ark.observation import Observation, failure, json_line, quoted, shortened
+from graphret.ark.observation import ADDED, Observation, failure, json_line, quoted, shortened
 from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.sendable import encodable, sendable
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.failing import last_attempt, usage_of
+from graphret.schema.text import estimate_tokens
 
 #: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
 #: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.
@@ -318,6 +319,8 @@ class ArkSession:
                 f" And {len(unknown) - 5} more." if len(unknown) > 5 else ""
             )
         wrong = said.get("error", "")
+        while "error" in said and estimate_tokens(json_line(said)) > self.settings.observation_tokens - ADDED:
+            said["error"] = shortened(said["error"], len(said["error"]) // 2)
         return Observation(json_line(said), tuple(new), total=len(asked), failed=not known, wrong=wrong)
 
     def _unknown(self, node: str) -> str:

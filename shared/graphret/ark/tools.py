@@ -16,7 +16,7 @@ from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, mak
 from graphret.ark.hubs import Hubs, Kept
 from graphret.ark.matching import make_ready, matching
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
-from graphret.ark.observation import LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
+from graphret.ark.observation import ADDED, LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
@@ -94,6 +94,7 @@ class Toolbox:
         self.settings = settings
         self.tools = make_tools(settings)
         self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
+        self._most = settings.observation_tokens - ADDED
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
@@ -151,7 +152,7 @@ class Toolbox:
                 raise Unclear(f"{name} takes a JSON object with the arguments {', '.join(known)}.")
             return work(Arguments(name, arguments, known))
         except Unclear as problem:
-            return failure(str(problem), (), self.settings.observation_tokens)
+            return failure(str(problem), (), self._most)
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Do as `run`, off the event loop, at once with other calls."""
@@ -253,12 +254,11 @@ class Toolbox:
                     given.notes.append("node: the white space around it was left out")
                 return node
         close = closest_nodes(self.store, self.index, wanted)
-        most = self.settings.observation_tokens
         for n in range(len(close), 0, -1):
-            answer = failure(no_such_node(wanted, close[:n]), [node.id for node in close[:n]], most)
+            answer = failure(no_such_node(wanted, close[:n]), [node.id for node in close[:n]], self._most)
             if answer.nodes:
                 return answer
-        return failure(no_such_node(wanted, ()), (), most)
+        return failure(no_such_node(wanted, ()), (), self._most)
 
     def _labels(self, names: Sequence[str] | None) -> list[str] | None:
         if names is None:
@@ -318,7 +318,7 @@ class Toolbox:
             entries,
             query_terms(query),
             snippet_chars=self.settings.snippet_chars,
-            max_tokens=self.settings.observation_tokens,
+            max_tokens=self._most,
         )
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
