@@ -40,7 +40,8 @@ class Endings:
     def reason(self, said: Mapping[str, Any]) -> str | None:
         """Return why the reply of this ``response_metadata`` ended, as `Reply` has it; `None` where it broke off.
 
-        It is empty where that is not said. A body that came whole has a field for the reason, even if it names none."""
+        It is empty where that is not said. A body that came whole has a field for the reason, even if it names none.
+        """
         reason = str(next((said[key] for key in _SAID_IN if said.get(key)), "") or _of_response(said)).lower()
         provider = str(said.get("model_provider") or "")
         if reason:

@@ -32,6 +32,8 @@ from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
 
+_LEFT_WAITING = "it was resumed by a graph without the node that it waited in, as one without `approve` is"
+
 #: A compiled graph of agents.
 ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, ArkInput, ArkOutput]
 
@@ -158,9 +160,6 @@ def create_ark_graph(
     compiled.on_death, compiled.answers = joined.died, of_graph(ark.settings)
     longest = joined.agent.nodes_a_step * ark.settings.max_steps + 3
     return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
-
-
-_LEFT_WAITING = "it was resumed by a graph without the node that it waited in, as one without `approve` is"
 
 
 class _Joined:
