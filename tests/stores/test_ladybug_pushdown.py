@@ -289,3 +289,63 @@ def test_a_structure_that_only_one_of_two_foreign_tables_has(tmp_path: Path) -> 
         ]
         for condition, expected in wanted:
             assert [n.id for block in store.nodes(where=condition) for n in block] == expected, condition
+
+
+def test_what_lies_in_maps_is_decided_before_a_limit_is(tmp_path: Path, read: list[int]) -> None:
+    """Of many nodes, with nulls and equal keys among them, and names that no type can be written with."""
+    import ladybug
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    towns = ["Ghent", "a town with a long name", "", None]
+    inner = pa.struct([("the town", pa.string()), ("n,o", pa.map_(pa.int16(), pa.float64()))])
+    days = [
+        [("1999", None), ("2020", {"the town": towns[i % 4], "n,o": [(5, i / 2), (6, None)][: i % 3]})]
+        if i % 5
+        else None
+        for i in range(5_000)
+    ]
+    marks = [
+        [(key, None if i % 7 == 2 else i) for key in "aba"[: i % 4]] + [("a", None)] * (i % 9 == 1)
+        for i in range(5_000)
+    ]
+    columns = {
+        "code": pa.array(range(5_000)),
+        "days": pa.array(days, pa.map_(pa.string(), inner)),
+        "marks": pa.array(marks, pa.map_(pa.string(), pa.int64())),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "nodes.parquet")
+    path = tmp_path / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for statement in (
+            f"CREATE NODE TABLE Event AS LOAD FROM '{tmp_path}/nodes.parquet' RETURN *",
+            "CREATE REL TABLE NEXT(FROM Event TO Event)",
+            "MATCH (a:Event), (b:Event) WHERE a.code = 0 CREATE (a)-[:NEXT]->(b)",
+        ):
+            connection.execute(statement)
+    with LadybugStore(path, read_only=True, id_property="code") as store:
+        nodes = [node for block in store.nodes() for node in block]
+        assert len(nodes) == 5_000
+        conditions: list[dict[str, Any]] = [
+            {"days.2020.the town": "Ghent"},
+            {"$not": {"days.2020.the town": {"$contains": "o"}}},
+            {"days.2020.n,o.5": {"$gt": 2_400}},
+            {"days.2020.n,o.6": {"$exists": False}},
+            {"days.1999": {"$exists": True}},
+            {"marks.a": {"$gte": 4_900}},
+            {"marks.b": {"$in": [None, 4_998, 4_999]}},
+            {"marks.c": 1},
+        ]
+        for condition in conditions:
+            where = Where.parse(condition)
+            assert where is not None
+            expected = {node.id for node in nodes if where.matches(node)}
+            assert {n.id for block in store.nodes(where=where) for n in block} == expected, condition
+            some = [node.id for node in nodes[::7]]
+            assert [n.id for n in store.view(where).get(some) if n] == [i for i in some if i in expected], condition
+            read.clear()
+            assert store.view(where).count()[0] == len(expected), condition
+            found = store.neighbors(["0"], where=where, direction="out", limit=9)
+            assert len(found) == min(9, len(expected)), condition
+            assert {edge.target for edge in found} <= expected, condition
+            assert max(read) <= 9 + WORTH_A_QUERY + 1

@@ -16,6 +16,7 @@ from graphret.stores.ladybug.structures import element, members_of
 from graphret.types import Node
 from graphret.where import Where, lookup
 
+_KEY = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 _UNION = "UNION(i INT64, d DOUBLE, s STRING, v INTERVAL, x STRUCT(x INT64), l STRING[], u UNION(p DATE, q BOOL))"
 
 #: By type, values of a column of it.
@@ -51,13 +52,27 @@ VALUES: dict[str, list[str]] = {
         "{a: 0, b: {c: NULL, d: NULL}, e: map([5, 6], [NULL, blob('abc')])}",
     ],
     "MAP(INT64, STRING)": ["map([5], ['a'])", "map([5, 6], [NULL, 'b'])", "map([6, 5], ['x', '5'])"],
-    "MAP(STRING, INT64)": ["map(['a', 'b'], [NULL, 7])", "map(['b', 'a'], [7, 5])"],
+    "MAP(STRING, INT64)": ["map(['a', 'b'], [NULL, 7])", "map(['b'], [7])", "map(['a', 'b', 'a'], [5, 6, NULL])"],
     "MAP(INTERVAL, INT64)": ["map([interval('1 day')], [5])", "map([interval('30 days')], [NULL])"],
+    "MAP(TIMESTAMP_NS, INT64)": ["map(['2020-01-02 00:00:00.000000009', '2020-01-02'], [6, 5])"],
     "MAP(TIMESTAMP, STRUCT(x INT64))": [f"map([timestamp('2020-01-01 00:00:0{i}')], [{{x: {i}}}])" for i in (0, 5)],
     "MAP(DOUBLE, INT64)": ["map([5.0], [5])", "map([1e300], [6])"],
     "MAP(DECIMAL(20, 10), INT64)": ["map([1.5], [5])", "map([0.0000001], [6])"],
     "MAP(BOOL, INT64[][])": ["map([true], [[[5]]])", "map([false], [[[]]])"],
     "MAP(BLOB, INT64)": ["map([blob('abc')], [5])"],
+    "MAP(UUID, STRING[])": [f"map(['{_KEY}'], [['a', NULL]])", f"map(['{_KEY[:-1]}2', '{_KEY}'], [['b'], NULL])"],
+    "MAP(DATE, DOUBLE[2])": ["map([date('2020-01-01')], [[0.1, 5.0]])", "map([date('2020-01-02')], [NULL])"],
+    "MAP(UINT8, MAP(STRING, MAP(INT128, STRING)))": [
+        "map([5], [map(['a', 'b'], [map([5, 6], ['a', NULL]), NULL])])",
+        "map([5, 6], [NULL, map(['a'], [map([6], ['b'])])])",
+    ],
+    "MAP(FLOAT, MAP(STRING, INT64)[])": ["map([1e30], [[map(['a'], [5])]])", "map(['inf'], [[map(['b'], [NULL])]])"],
+    "MAP(STRING, UNION(i INT64, m MAP(BOOL, DATE)))": [
+        "map(['a', 'b'], [union_value(i := 5), union_value(i := 6)])",
+        "map(['b'], [union_value(m := map([true], [date('2020-01-01')]))])",
+        "map(['a'], [union_value(m := map([true, false], [CAST(NULL AS DATE), date('2020-01-01')]))])",
+    ],
+    "MAP(UNION(i INT64, s STRING), INT64)": ["map([union_value(i := 5)], [5])", "map([union_value(s := '5')], [6])"],
     _UNION: [
         *("union_value(i := 5)", "union_value(s := 'a')", "union_value(d := 0.1)", "union_value(x := {x: 5})"),
         *("union_value(v := interval('1 day'))", "union_value(l := ['a', NULL])"),
@@ -74,13 +89,20 @@ COLUMNS = {f"c{n}": kind for n, kind in enumerate(VALUES)}
 PATHS: dict[str, list[str]] = {
     "STRUCT(a INT64, b": ["a", "b", "b.c", "b.d", "e.5", "e.6", "b.c.x"],
     "MAP(INT64": ["5", "6", "05", "x"],
-    "MAP(STRING": ["a", "b", "a.b"],
+    "MAP(STRING, INT64": ["a", "b", "a.b", "\ud800"],
+    "MAP(STRING, UNION": ["a", "b", "a.True", "b.True", "a.False"],
     "MAP(INTERVAL": ["1 day, 0:00:00", "30 days, 0:00:00"],
+    "MAP(TIMESTAMP_NS": ["2020-01-02T00:00:00", "2020-01-02"],
     "MAP(TIMESTAMP": ["2020-01-01T00:00:05", "2020-01-01T00:00:05.x", "2020-01-01 00:00:05"],
     "MAP(DOUBLE": ["1e+300", "5"],
     "MAP(DECIMAL": ["1"],
     "MAP(BOOL": ["True", "true", "False"],
     "MAP(BLOB": ["616263"],
+    "MAP(UUID": [_KEY, _KEY.upper()],
+    "MAP(DATE": ["2020-01-01", "2020-02-30"],
+    "MAP(UINT8": ["5.a.5", "5.a", "6.a.6", "5.b.5", "256.a"],
+    "MAP(FLOAT": ["inf", "1e+30"],
+    "MAP(UNION": ["5", "\\'", "\ud800"],
     "INTERNAL_ID": ["offset", "table", "x"],
     _UNION: ["x", "p"],
 }
@@ -101,7 +123,7 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.execute(f"CREATE NODE TABLE T(k INT64 PRIMARY KEY, {columns})")
         connection.execute("UNWIND range(100, 115) AS k CREATE (:T {k: k})")
         for name, kind in COLUMNS.items():
-            cast = "{}" if kind.startswith(("UNION(", "INTERNAL_ID", "JSON")) else f"CAST({{}} AS {kind})"
+            cast = "{}" if "UNION(" in kind or kind.startswith(("INTERNAL_ID", "JSON")) else f"CAST({{}} AS {kind})"
             for n, value in enumerate(values := VALUES[kind]):
                 some = f"MATCH (n:T) WHERE n.k % {len(values) + 1} = {n}"
                 connection.execute(f"{some} SET n.{name} = {cast.format(value)}")
@@ -180,7 +202,7 @@ def test_no_node_is_read_to_be_looked_at(store: LadybugStore, monkeypatch: pytes
     monkeypatch.setattr(Session, "rows", counting)
     for column, kind in COLUMNS.items():
         inside = next((paths[0] for start, paths in PATHS.items() if kind.startswith(start)), "")
-        field = f"{column}.{inside}" if inside and not kind.startswith(("MAP(", "INTERNAL_ID")) else column
+        field = f"{column}.{inside}" if inside else column
         for leaf in ({"$contains": "~"}, {"$eq": ["~"]}, {"$gt": "~"}):
             assert store.view({field: leaf}).count()[0] == 0
     assert max(counts) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ _LARGE = ("UINT64", "INT128")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_SEC", "TIMESTAMP_TZ")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _UUID = re.compile("-".join(f"[0-9a-f]{{{n}}}" for n in (8, 4, 4, 4, 12)))
+_DECIMAL = re.compile(r"DECIMAL\((\d+), 0\)")
 _DIGITS = re.compile(r"0|-?[1-9]\d{0,38}", re.ASCII)
 
 
@@ -77,6 +79,29 @@ def _is_cast(table: NodeTable) -> bool:
     """Whether the database makes the value of the id column of its text, exactly, and finds that in an index."""
     kind = table.columns[table.id_column or table.key]
     return table.id_column == table.key and kind in (*_LARGE, *_TIMES, "DATE", "UUID")
+
+
+def cast_text(text: str, kind: str) -> str | None:
+    """Return what the database casts to the value of a type of which `json_value` makes a text; `None` if none has it.
+
+    Types of which several values may have one text have none here.
+    """
+    if kind == "BLOB":
+        return next(stored(text, kind), None)
+    if kind in ("DOUBLE", "FLOAT"):
+        with contextlib.suppress(ValueError, OverflowError):
+            number = float(text) if kind == "DOUBLE" else struct.unpack("f", struct.pack("f", float(text)))[0]
+            return text if str(number) == text else None
+        return None
+    if decimal := _DECIMAL.fullmatch(kind):
+        valid = _is_whole(text, 1 - 10 ** int(decimal[1]), 10 ** int(decimal[1]))
+    elif kind in _WHOLE:
+        valid = _is_whole(text, *_WHOLE[kind])
+    elif kind == "BOOL":
+        valid = text in ("True", "False")
+    else:
+        valid = kind in ("STRING", "JSON") or (kind in (*_TIMES, "DATE", "UUID") and _is_valid(text, kind))
+    return text if valid else None
 
 
 def _is_valid(text: str, kind: str) -> bool:

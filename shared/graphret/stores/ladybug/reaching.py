@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from graphret.stores.ladybug.names import literal
-from graphret.stores.ladybug.structures import element, is_mapping, members_of
+from graphret.stores.ladybug.keys import cast_text
+from graphret.stores.ladybug.names import is_text, literal
+from graphret.stores.ladybug.structures import element, entry_of, is_mapping, members_of
+from graphret.stores.ladybug.texts import text_expression
 
 Found = Iterator[tuple[str, str, str]]
+Parameter = Callable[[Any], str]
 
-#: The type of what lies in a map: of null there the database makes the value of another row (0.22).
-UNTOLD = ""
+#: Several values of these may have one text.
+_SHARED = ("INTERVAL", "TIMESTAMP_NS")
 
 
-def reached(value: str, kind: str, path: Sequence[str]) -> Found:
+def reached(value: str, kind: str, path: Sequence[str], parameter: Parameter) -> Found:
     """Go through the values that may be at a path in another: of a union, those of each of its members.
 
     Yields
@@ -23,15 +27,15 @@ def reached(value: str, kind: str, path: Sequence[str]) -> Found:
     """
     there = f"({value} IS NOT NULL)"
     union = kind.startswith("UNION(") and element(kind) is None
-    if kind == UNTOLD or (not path and not union):
+    if not path and not union:
         yield there, value, kind
     elif union or is_mapping(kind):
-        for also, inner, of_inner in _within(value, kind, path[0] if path else ""):
-            for last, found, of_found in reached(inner, of_inner, path if union else path[1:]):
+        for also, inner, of_inner in _within(value, kind, path[0] if path else "", parameter):
+            for last, found, of_found in reached(inner, of_inner, path if union else path[1:], parameter):
                 yield f"({there} AND {also} AND {last})", found, of_found
 
 
-def _within(value: str, kind: str, part: str) -> Found:
+def _within(value: str, kind: str, part: str, parameter: Parameter) -> Found:
     """What a part of a path leads to, and for a union its members: whether it is there, itself and its type."""
     if kind.startswith("UNION("):
         for tag, of_member in members_of(kind).items():
@@ -40,8 +44,40 @@ def _within(value: str, kind: str, part: str) -> Found:
         members = members_of(kind)
         if part in members:
             yield "true", f"struct_extract({value}, {literal(part)})", members[part]
-    else:
-        yield "true", value, UNTOLD
+    elif kind.startswith("MAP("):
+        of_key, of_value = entry_of(kind)
+        key = _key(value, of_key, part, parameter)
+        if key is not None:
+            yield "true", _last(f"map_extract({value}, {key})", of_value), of_value
+    elif part in ("offset", "table"):
+        place = 1 if part == "table" else 2
+        yield "true", f"CAST(split_part(CAST({value} AS STRING), ':', {place}) AS UINT64)", "UINT64"
+
+
+def _key(value: str, kind: str, part: str, parameter: Parameter) -> str | None:
+    """The key of a map of which Python makes a text, in Cypher; `None` if there can be none."""
+    if not is_text(part):
+        return None
+    if kind not in _SHARED and not kind.startswith("UNION("):
+        text = cast_text(part, kind)
+        return None if text is None else f"CAST({parameter(text)} AS {kind})"
+    parts = []
+    for there, key, of_key in reached("k", kind, (), parameter):
+        if of_key in _SHARED:
+            parts.append(f"({there} AND {text_expression(key, of_key)} = {literal(part)})")
+        elif (text := cast_text(part, of_key)) is not None:  # functions of items take no parameters
+            parts.append(f"({there} AND {key} = CAST({literal(text)} AS {of_key}))")
+    return _last(f"list_filter(map_keys({value}), k -> {' OR '.join(parts)})", kind) if parts else None
+
+
+def _last(items: str, kind: str) -> str:
+    """The last item of a list, as Python keeps of several equal keys; null where there is none.
+
+    Not `list_any_value`: where all items are null it makes what another list has (0.22).
+    """
+    if "STRUCT(" in kind or "UNION(" in kind:  # no list is written: the names in its type may not be parsed
+        return f"list_extract({items}, nullif(size({items}), 0))"
+    return f"list_extract(nullif({items}, []), -1)"
 
 
 def item(value: str, place: int) -> tuple[str, str]:

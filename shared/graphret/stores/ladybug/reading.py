@@ -285,13 +285,6 @@ class Reader:
     ) -> Iterator[Condition]:
         """The condition for each group of tables that one query can read."""
 
-        def resolve(table: NodeTable, leaf: Where, among: str) -> list[int]:
-            reader = NodeReader(table)
-            rows = session.rows(
-                f"MATCH (n:{quoted(table.name)}) WHERE {among} RETURN offset(id(n)), {reader.expressions('n')}"
-            )
-            return [offset for offset, *row in rows if leaf.matches(reader.node(row))]
-
         def lined(table: NodeTable) -> bool:
             if "lined" not in table.facts:
                 here = f"n.{quoted(OVERFLOW)}"
@@ -304,7 +297,7 @@ class Reader:
             return session.rows(query, parameters)[0][0] or 0
 
         for group in node_groups(tables, fields(where)):
-            writer = LadybugWhere(variable, group, resolve, lined, longest, f"where_{variable}_")
+            writer = LadybugWhere(variable, group, lined, longest, f"where_{variable}_")
             yield Condition(group, writer.write(where), writer.parameters)
 
 

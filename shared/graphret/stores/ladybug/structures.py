@@ -29,6 +29,12 @@ def members_of(kind: str) -> dict[str, str]:
     return next(_members(kind, kind.index("(") + 1))[0]
 
 
+def entry_of(kind: str) -> tuple[str, str]:
+    """Return the types of the keys and the values of a map."""
+    start = len("MAP(")
+    return next((kind[start:end], kind[end + 2 : -1]) for end in _types(kind, start) if kind.startswith(", ", end))
+
+
 def _members(text: str, at: int) -> Iterator[tuple[dict[str, str], int]]:
     """The members that begin at a place, in each way to read them, and where they end."""
     space = text.find(" ", at)

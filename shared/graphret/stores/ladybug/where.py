@@ -12,7 +12,7 @@ from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
-from graphret.stores.ladybug.reaching import UNTOLD, Found, item, reached
+from graphret.stores.ladybug.reaching import Found, item, reached
 from graphret.stores.ladybug.scalars import (
     SIGNS,
     bound_of_doubles,
@@ -30,24 +30,17 @@ _PROPERTIES = "properties."
 #: No whole number in a column is so large.
 _HUGE = 2**127
 
-#: Gives the offsets of the nodes of a table that satisfy a leaf, among those for which an expression is true.
-Resolve = Callable[[NodeTable, Where, str], list[int]]
-
 
 class LadybugWhere(WhereCypher):
     """Writes conditions on a node of a group of tables.
 
     The database decides them: on columns that something else made by what their types are, and on properties that are
-    kept as JSON by patterns, see `JsonValue`. `Where.matches` decides only on what lies in maps, which graphret never
-    writes: the database finds the nodes that have such a map, and of those that satisfy the leaf the offsets are
-    written into the query, so that limits count them as they do others.
+    kept as JSON by patterns, see `JsonValue`.
 
     Parameters
     ----------
     group
         The tables; the properties of the condition have one type in all.
-    resolve
-        Decides a leaf.
     lined
         Says whether all JSON of a table has lines.
     longest
@@ -58,14 +51,12 @@ class LadybugWhere(WhereCypher):
         self,
         variable: str,
         group: NodeGroup,
-        resolve: Resolve,
         lined: Callable[[NodeTable], bool],
         longest: Callable[[str, dict[str, Any]], int],
         prefix: str = "where",
     ) -> None:
         super().__init__(variable, prefix)
         self.group = group
-        self.resolve = resolve
         self.lined = lined
         self.longest = longest
 
@@ -131,7 +122,7 @@ class LadybugWhere(WhereCypher):
     ) -> list[tuple[str, str]]:
         """Whether there is a value in a column, at a path in it, and the leaf over it, for each of some columns."""
         return [
-            (there, self._resolved(where, column) if kind == UNTOLD else self._compared(where, value, kind))
+            (there, self._compared(where, value, kind))
             for column, of_column in columns
             for there, value, kind in self._reached(f"{self.variable}.{quoted(column)}", of_column, path)
         ]
@@ -176,7 +167,7 @@ class LadybugWhere(WhereCypher):
         return self._decided(where, *((as_double(value), "DOUBLE") if text is None else (text, "STRING")))
 
     def _reached(self, value: str, kind: str, path: Sequence[str] = ()) -> Found:
-        return reached(value, kind, path)
+        return reached(value, kind, path, self.parameter)
 
     def _longest(self, value: str) -> int:
         named = {name: self.parameters[name] for name in re.findall(r"\$(\w+)", value) if name in self.parameters}
@@ -308,19 +299,6 @@ class LadybugWhere(WhereCypher):
             bears = " OR ".join(f"list_contains({labels}, {name})" for name in map(self.parameter, wanted)) or "false"
             found = f"({labels} IS NOT NULL AND ({bears})) OR ({labels} IS NULL AND {found})"
         return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
-
-    def _resolved(self, where: Where, column: str) -> str:
-        """The leaf as `Where.matches` decides it, among the nodes of each table that have a value in a column."""
-        parts = []
-        for table in self.group.tables:
-            if column in table.columns:
-                offsets = self.resolve(table, where, f"n.{quoted(column)} IS NOT NULL")
-                if offsets:
-                    several = len(self.group.tables) > 1
-                    of_table = f"label({self.variable}) = {self.parameter(table.name)} AND " if several else ""
-                    held = f"list_contains({self.parameter(offsets)}, offset(id({self.variable})))"
-                    parts.append(f"({of_table}{held})")
-        return "(" + (" OR ".join(parts) or "false") + ")"
 
 
 def _encoded(operand: Any, kind: str, inner: str) -> Iterator[Any]:
