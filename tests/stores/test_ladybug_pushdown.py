@@ -349,3 +349,31 @@ def test_what_lies_in_maps_is_decided_before_a_limit_is(tmp_path: Path, read: li
             assert len(found) == min(9, len(expected)), condition
             assert {edge.target for edge in found} <= expected, condition
             assert max(read) <= 9 + WORTH_A_QUERY + 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["STRUCT(city STRING, no INT64)", "MAP(STRING, STRING)", "UNION(s STRUCT(city STRING))"]
+)
+def test_a_column_of_properties_beside_a_column_of_one(tmp_path: Path, kind: str) -> None:
+    """What is null in it is not looked for elsewhere; what it has no name for is."""
+    import ladybug
+
+    town = "{city: 'Ghent', no: 1}"
+    values = {
+        "S": [town, town.replace("'Ghent'", "CAST(NULL AS STRING)")],
+        "M": ["map(['city'], ['Ghent'])", "map(['city', 'no'], [NULL, '1'])", "map(['no'], ['1'])"],
+        "U": ["union_value(s := {city: 'Ghent'})", "union_value(s := {city: CAST(NULL AS STRING)})"],
+    }[kind[0]]
+    path = tmp_path / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        connection.execute(f"CREATE NODE TABLE Event(code INT64 PRIMARY KEY, properties {kind}, city STRING)")
+        for n, value in enumerate([*values, "NULL"]):
+            connection.execute(f"CREATE (:Event {{code: {n}, properties: {value}, city: 'Oslo'}})")
+    with LadybugStore(path, read_only=True, id_property="code") as store:
+        nodes = [node for block in store.nodes() for node in block]
+        assert len(nodes) == len(values) + 1
+        for test in ({"$eq": "Oslo"}, {"$ne": "Oslo"}, {"$eq": None}, {"$exists": True}, {"$contains": "hen"}):
+            where = Where.parse({"properties.city": test})
+            assert where is not None
+            expected = [node.id for node in nodes if where.matches(node)]
+            assert [n.id for block in store.nodes(where=where) for n in block] == expected, test

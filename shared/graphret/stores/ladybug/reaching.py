@@ -35,6 +35,17 @@ def reached(value: str, kind: str, path: Sequence[str], parameter: Parameter) ->
                 yield f"({there} AND {also} AND {last})", found, of_found
 
 
+def named(value: str, kind: str, path: Sequence[str], parameter: Parameter) -> Iterator[str]:
+    """Return whether a structure or a map has a name for what is at a path, be that null: for each member of unions."""
+    for there, inner, of_inner in reached(value, kind, path[:-1], parameter):
+        if of_inner.startswith("MAP(") and is_mapping(of_inner):
+            key = _key(inner, entry_of(of_inner)[0], path[-1], parameter)
+            if key is not None:
+                yield f"({there} AND size(map_extract({inner}, {key})) > 0)"
+        elif is_mapping(of_inner) and any(_within(inner, of_inner, path[-1], parameter)):
+            yield there
+
+
 def _within(value: str, kind: str, part: str, parameter: Parameter) -> Found:
     """What a part of a path leads to, and for a union its members: whether it is there, itself and its type."""
     if kind.startswith("UNION("):

@@ -12,7 +12,7 @@ from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
-from graphret.stores.ladybug.reaching import Found, item, reached
+from graphret.stores.ladybug.reaching import Found, item, named, reached
 from graphret.stores.ladybug.scalars import (
     SIGNS,
     bound_of_doubles,
@@ -79,9 +79,19 @@ class LadybugWhere(WhereCypher):
             return self._overflowing(where)
         sources = self._in_columns(where, self.group.columns_of(where.field)) + self._inside(where)
         own = where.field.removeprefix(_PROPERTIES)
-        if own != where.field:
-            sources += self._in_columns(where, self.group.columns_of(own))
+        if own != where.field and (columns := self.group.columns_of(own)):
+            sources += self._null(where) + self._in_columns(where, columns)
         return self._chosen(where, sources)
+
+    def _null(self, where: Where) -> list[tuple[str, str]]:
+        """Whether what the field leads to inside of a column is there and null, and the leaf over that."""
+        head, *path = where.field.split(".")
+        absent = _literal(of_absent(where.operator, where.value))
+        return [
+            (there, absent)
+            for column, kind in self.group.columns_of(head)
+            for there in named(f"{self.variable}.{quoted(column)}", kind, path, self.parameter)
+        ]
 
     def _overflowing(self, where: Where) -> str:
         """The leaf on a property that some nodes may have as JSON."""
