@@ -111,6 +111,46 @@ def test_a_journal_is_not_believed_over_the_store(small_batches: None) -> None:
     assert other.count() == (898, 549)
 
 
+@pytest.mark.parametrize("stopped", [5, 8, 11])  # among the nodes, behind the last, among the edges
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_went_from_the_store_since_is_written_again(small_batches: None, stopped: int, copied: bool) -> None:
+    """Though others have added as much, and though what is written later does not need it."""
+    tables, inner, journal = read_metaqa(KB), MemoryStore(), Journal("some load")
+    source = memory_store(tables)
+
+    def load(store: Counted) -> Any:
+        target: Any = store
+        return copy(source, target, journal=journal) if copied else load_tables(tables, target, journal=journal)
+
+    with pytest.raises(StoreUnavailable):
+        load(Counted(inner, stopped))
+    before = journal.read()
+    written = [n.id for block in (source.nodes() if copied else tables.grouped().nodes(500)) for n in block]
+    inner.delete(written[120:122])
+    others = [Node(f"other-{i}") for i in range(300)]
+    inner.upsert(others, [Edge(a.id, "other", b.id) for a in others[:30] for b in others])
+    done = load(Counted(inner))
+    assert done.resumed_nodes == 120 < before[0]
+    assert done.resumed_edges <= before[1]
+    assert inner.count() == (398 + 300, 549 + 9000)
+    inner.delete(node.id for node in others)
+    assert contents(inner) == contents(source)
+    assert not journal.path.exists()
+
+
+def test_edges_that_went_from_the_store_since_are_written_again(small_batches: None) -> None:
+    tables, journal = read_metaqa(KB), Journal("some load")
+    with pytest.raises(StoreUnavailable):
+        load_tables(tables, Counted(whole := MemoryStore(), 12), journal=journal)  # type: ignore[arg-type]
+    nodes, written = contents(whole)
+    grouped = [edge for block in tables.grouped().edges(1000) for edge in block]
+    others = [Edge(nodes[0].id, "other", node.id) for node in nodes]
+    inner = MemoryStore.of(nodes, [*others, *(edge for edge in written if edge != grouped[250])])
+    done = load_tables(tables, Counted(inner), journal=journal)  # type: ignore[arg-type]
+    assert (done.resumed_nodes, done.resumed_edges) == (398, 250)
+    assert set(contents(inner)[1]) == {*grouped, *others}
+
+
 def test_journals_tell_sources_apart_and_survive_nonsense(tmp_path: Path) -> None:
     path = tmp_path / "kb.txt"
     path.write_text("a|has_tags|b\n")

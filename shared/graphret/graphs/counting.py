@@ -38,6 +38,13 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
     return relations
 
 
+def key_of(edge: Edge) -> int:
+    """Return the hash of what identifies an edge, eight bytes."""
+    *ends, source_row, target_row = identity(edge)
+    rows = (row if isinstance(row, int) else None for row in (source_row, target_row))  # else refused later
+    return hash((*ends, *rows))
+
+
 class Identities:
     """Counts edges of the same identity as they pass, in eight bytes for each, by the hash of what identifies it."""
 
@@ -45,12 +52,10 @@ class Identities:
         self._seen = array("q")
 
     def counted(self, blocks: Iterable[list[Edge]]) -> Iterator[list[Edge]]:
-        """Go through blocks of edges."""
+        """Go through blocks of edges, and forget those that passed before."""
+        self._seen = array("q")
         for block in blocks:
-            for edge in block:
-                *ends, source_row, target_row = identity(edge)
-                rows = (row if isinstance(row, int) else None for row in (source_row, target_row))  # else refused later
-                self._seen.append(hash((*ends, *rows)))
+            self._seen.extend(map(key_of, block))
             yield block
 
     def merged(self) -> int:

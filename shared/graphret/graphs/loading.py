@@ -16,6 +16,7 @@ from graphret.graphs.checking import REFUSED, check_copy, check_tables, placed, 
 from graphret.graphs.counting import Identities
 from graphret.graphs.journal import Journal
 from graphret.graphs.places import Places
+from graphret.graphs.resuming import resumed
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.writing import Progress, no_progress
 from graphret.stores.base import GraphStore
@@ -59,7 +60,7 @@ def load_tables(
         it refuses one of them.
     journal
         Remembers the batches that are in the store. With one, a second call after an interruption goes on behind them,
-        if the last nodes that it has are there.
+        or from the first node, and the first edge, of them that is not there any more: they are read, not written.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def copy(
     source, target
         Any two stores. The source must not change meanwhile.
     journal
-        See `load_tables`; blocks that are in the target are then read and not written again.
+        See `load_tables`; blocks that are in the target are then read, in the source too, and not written again.
 
     Raises
     ------
@@ -161,8 +162,8 @@ def _write(
             stays = f"; {n:,} nodes and {m:,} edges that were written before it stay" if n else ""
             raise type(error)(placed(error, block, first, where) + stays) from error
 
-    n, m = _resumed(store, nodes, total, journal)
-    resumed = n, m
+    n, m = resumed(store, total, nodes, edges, journal)
+    before = n, m
     for node_block in nodes(n):
         write(node_block, n, places[0], nodes=node_block)
         n += len(node_block)
@@ -177,19 +178,7 @@ def _write(
         progress("edges", m, total[1])
     if journal is not None:
         journal.close()
-    return Loaded(n, m, *resumed)
-
-
-def _resumed(store: GraphStore, nodes: Any, total: tuple[int, int], journal: Journal | None) -> tuple[int, int]:
-    """Return how many nodes and edges need not be written again; none where the journal and the store disagree."""
-    n, m = journal.read() if journal is not None else (0, 0)
-    if not n or n > total[0] or m > total[1]:
-        return 0, 0
-    held = store.count()
-    last: list[Node] = next(nodes(n - 1))[:1]
-    if held[0] < n or held[1] < m or None in store.get([node.id for node in last]):
-        return 0, 0
-    return n, m
+    return Loaded(n, m, *before)
 
 
 def _distinct(blocks: Iterable[list[Node]]) -> Iterator[list[Node]]:
