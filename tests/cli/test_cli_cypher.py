@@ -87,6 +87,40 @@ def test_the_schema_of_a_graph(tmp_path: Path) -> None:
     assert "wrong-direction" in ran.out
 
 
+@pytest.mark.parametrize("kind", ["graph", "graph.lbug"])
+def test_a_schema_that_was_written_says_what_its_graph_says(tmp_path: Path, kind: str) -> None:
+    """Of a node's own fields and an edge's weight, which are no properties of a folder's, and of the dialect."""
+    where = str(tmp_path / kind)
+    (tmp_path / "n.csv").write_text("id,label,name,year\na,Person,Ann,\nd,Movie,Dawn,1999\n", encoding="utf-8")
+    (tmp_path / "e.csv").write_text("source,relation,target\na,ACTED_IN,d\n", encoding="utf-8")
+    assert graphret("import", tmp_path / "n.csv", tmp_path / "e.csv", "--to", where).code == 0
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(graphret("schema", "--graph", where, "--json").json), encoding="utf-8")
+    right = [
+        "MATCH (p:Person)-[r:ACTED_IN]->(m:Movie) WHERE r.weight > 0.5 RETURN p.id, p.name, p.text, m.year LIMIT 3",
+        "MATCH (n) WHERE n.name = 'Ann' RETURN n.id LIMIT 3",
+    ]
+    wrong = ["MATCH (p:Person) RETURN p.nmae", "MATCH (p:Person) RETURN p.year", "MATCH ()-[r]->() RETURN r.name"]
+    for query in [*right, *wrong, "CALL db.labels() YIELD label RETURN label LIMIT 3", "MATCH (p:person) RETURN p"]:
+        said, read = (
+            graphret("cypher", "check", query, "--json", *given) for given in (["--graph", where], ["--schema", file])
+        )
+        assert read.json == said.json
+        assert said.code == read.code == (2 if query in wrong else 0) or query not in [*right, *wrong]
+    dialects = {
+        graphret("cypher", "check", "RETURN 1", *given, "--json").json["dialect"]
+        for given in (["--schema", file], ["--graph", where])
+    }
+    assert dialects == {"ladybug" if kind.endswith("lbug") else "neo4j"}
+    old = {
+        key: value for key, value in json.loads(file.read_text()).items() if "columns" not in key and key != "dialect"
+    }
+    file.write_text(json.dumps(old), encoding="utf-8")
+    assert graphret("cypher", "check", "MATCH (m:Movie) RETURN m.year LIMIT 3", "--schema", file).code == 0
+    file.write_text(json.dumps({**old, "dialect": "sql"}), encoding="utf-8")
+    assert "dialect" in graphret("cypher", "check", "RETURN 1", "--schema", file).err
+
+
 def test_a_query_from_stdin() -> None:
     from typer.testing import CliRunner
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +53,7 @@ def check(
     if dialect is not None and dialect not in DIALECTS:
         raise InvalidInput(f"--dialect: one of {', '.join(DIALECTS)} is expected, not {dialect!r}")
     text = sys.stdin.read() if query == "-" else query
-    known, spoken = _of_graph(graph) if graph is not None else (_read(schema) if schema is not None else None, None)
+    known, spoken = _of_graph(graph) if graph is not None else _read(schema) if schema is not None else (None, None)
     report = check_query(text, known, dialect=dialect or spoken or DIALECTS[0])
     if json:
         print_json(report.to_dict())
@@ -72,22 +71,17 @@ def check(
 def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
     """The schema of a graph, and the dialect of its store where it answers Cypher."""
     from graphret.graphs.opening import opened
-    from graphret.schema import PropertySchema
 
     with opened(where) as store:
-        found, dialect = store.schema(), getattr(store, "dialect", None)
-    if dialect is None:  # a database that graphret writes has a node's own fields beside its properties
-        fields = dict.fromkeys(("id", "name", "text"), PropertySchema("STRING"))
-        known = {label: fields | dict(found.properties.get(label, {})) for label in found.labels}
-        found = replace(found, properties=known)
-    return found, dialect
+        return store.schema(), getattr(store, "dialect", None)
 
 
 def _plural(word: str, number: int) -> str:
     return word if number == 1 else f"{word}s"
 
 
-def _read(file: Path) -> GraphSchema:
+def _read(file: Path) -> tuple[GraphSchema, str | None]:
+    """What `graphret schema --json` wrote: the schema, and the dialect where it says one."""
     from graphret.schema import GraphSchema
 
     try:
@@ -97,9 +91,12 @@ def _read(file: Path) -> GraphSchema:
     except ValueError as error:
         raise InvalidInput(f"--schema: {file}: it is no JSON: {error}") from error
     try:
-        return GraphSchema.from_dict(values)
+        found, dialect = GraphSchema.from_dict(values), values.get("dialect")
+        if dialect is not None and dialect not in DIALECTS:
+            raise InvalidInput(f"schema: 'dialect' must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     except InvalidInput as error:
         raise InvalidInput(f"--schema: {file}: {error}") from error
+    return found, dialect
 
 
 def shown(query: str, finding: Finding) -> Text:

@@ -26,9 +26,9 @@ def schema(
     from graphret.graphs.opening import opened
 
     with opened(graph) as store:
-        found = store.schema()
+        found, dialect = store.schema(), getattr(store, "dialect", None)
     if json:
-        print_json(found.to_dict())
+        print_json({**found.to_dict(), "dialect": dialect})
         return
     stdout().print(found.text(max_tokens=max_tokens), markup=False, soft_wrap=True)
 

@@ -70,7 +70,8 @@ class GraphSchema:
         What queries call the relations that they call otherwise.
     columns, relation_columns
         For each label, and each relation, what queries may read though nothing has a value there, such as the weight of
-        edges that all have weight 1 in Ladybug. Schemas are compared without it.
+        edges that all have weight 1 in Ladybug; of a `MemoryStore`, which answers no queries, a node's own fields and
+        an edge's, which queries of the database that it is written to may read. Schemas are compared without it.
     """
 
     labels: Mapping[str, int]

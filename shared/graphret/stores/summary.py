@@ -33,6 +33,8 @@ TRIPLES = 250_000
 #: Where edges are not counted about so many are drawn, some of each relation: where there can be no more kinds than
 #: `TRIPLES`, and where there can.
 DRAWN, DRAWN_SPARSE = 1_000_000, 50_000
+#: What a query of a database that graphret makes of a graph may read beside the properties of a node, and of an edge.
+_NODE_FIELDS, _EDGE_FIELDS = ("id", "name", "text"), ("weight", "source_row", "target_row")
 _BLOCK = 1 << 20
 _SEED = 0x9E3779B97F4A7C15  # not 0, by which test data are often made: these would be drawn by what they hold
 
@@ -98,13 +100,18 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable, sample: int = SAMPLE) -> Gr
     for at, own, n in zip(edges.relation[others].tolist(), edges.properties.take(others), weights, strict=True):
         builder.observe_edges([Edge("-", edges.relations[at], "-", 1.0, own)], times=n)
     counted, in_part = triples(nodes, edges, labels)
+    borne_by = labels.counts(of_sets)
     sets = (nodes.label_sets[i] or ("",) for i in _in_part(nodes.labels[some], of_sets))
     return builder.build(
-        labels.counts(of_sets),
+        borne_by,
         counted,
         sampled_relations=in_part,
         sampled_properties=set(chain.from_iterable(sets)),
         sampled_relation_properties=[edges.relations[i] for i in _in_part(edges.relation[others], of_relations)],
+        columns=dict.fromkeys(borne_by, _NODE_FIELDS),
+        relation_columns={
+            name: _EDGE_FIELDS for name, n in zip(edges.relations, of_relations.tolist(), strict=False) if n
+        },
     )
 
 
