@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -217,6 +218,21 @@ class Strings(Column[str]):
 
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _from_json = json.JSONDecoder().decode
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of names and values read from JSON, of which `json` would keep the last of a name in silence.
+
+    Raises
+    ------
+    ValueError
+        Names what comes twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {twice!r} comes twice in one object")
+    return found
 
 
 def to_json(value: Any) -> str:

@@ -50,6 +50,7 @@ def test_json_lines_of_every_shape(tmp_path: Path) -> None:
     [
         ("{", ["not JSON"]),
         ("[1]", ["an object", "list"]),
+        ('{"text": "x", "text": "y"}', ["the name 'text' comes twice"]),
         ("{}", ["none of the known shapes", "nothing"]),
         ('{"body": "x"}', ["none of the known shapes", "'body'"]),
         ('{"text": "x", "author": "y"}', ["'author'", "metadata"]),

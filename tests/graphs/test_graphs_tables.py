@@ -201,6 +201,9 @@ def test_edges_of_one_identity_are_one_and_counted(tmp_path: Path) -> None:
         ("n.csv", 'id,x,properties\na,1,"{""x"": 2}"\n', 2, "the property 'x' is also a column"),
         ("n.jsonl", '{"id": "a"}\n[1]\n', 2, "a JSON object is expected, not list"),
         ("n.jsonl", '{"id": "a"}\n{"id": "b", "x": NaN}\n', 2, "NaN is not JSON"),
+        ("n.jsonl", '{"id": "a"}\n{"id": "b", "id": "c"}\n', 2, "the name 'id' comes twice in one object"),
+        ("n.jsonl", '{"id": "a", "x": [{"y": 1, "y": 1}]}\n', 1, "the name 'y' comes twice"),
+        ("n.csv", 'id,properties\na,"{""x"": 1, ""x"": 2}"\n', 2, "the name 'x' comes twice"),
         ("n.jsonl", '{"id": "a"}\n\n{"id": 1.5}\n', 3, "the id must be a string or a whole number, not 1.5"),
         ("n.jsonl", '{"id": "a"}\n{"name": "b"}\n', 2, "the id is empty"),
         ("n.jsonl", '{"id": "a", "labels": [1]}\n', 1, "labels are a string or a list of strings"),
@@ -332,6 +335,9 @@ def test_a_type_can_be_given(tmp_path: Path) -> None:
     assert objects(read_tables(path, columns))[0][0].properties == {"zip": "1234", "tags": ["x", 1]}
     with pytest.raises(InvalidInput, match=r"line 2, column 'tags': .* is not of the type integer"):
         read_tables(path, Columns(types={"tags": "integer"}))
+    twice = write(tmp_path, "twice.csv", 'id,tags\na,"{""x"": 1, ""x"": 2}"\n')
+    with pytest.raises(InvalidInput, match=r"line 2, column 'tags': .* type json \(the name 'x' comes twice"):
+        read_tables(twice, Columns(types={"tags": "json"}))
     with pytest.raises(InvalidInput, match="type of column 'zip'"):
         Columns(types={"zip": "text"})
     assert set(READERS) == {"string", "integer", "float", "boolean", "json"}

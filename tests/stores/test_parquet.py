@@ -157,6 +157,11 @@ def test_columns_of_other_types_that_mean_the_same(tmp_path: Path) -> None:
         ({"type": None}, {}, r"nodes\.parquet: there is no column 'type'"),
         ({"properties": ["{}", "{", "{}"]}, {}, r"nodes\.parquet, row 2: the properties are not JSON"),
         ({"properties": ["{}", "{}", '{"a": NaN}']}, {}, r"nodes\.parquet, row 3: the properties are not JSON"),
+        (
+            {"properties": ["{}", '{"a": 1, "a": 2}', "{}"]},
+            {},
+            r"nodes\.parquet, row 2: .* 'a' comes twice in one object",
+        ),
         ({"properties": ["[]", "{}", "{}"]}, {}, r"nodes\.parquet, row 1: .* object, not list"),
         ({"properties": ['{"a":[1', "2]}", "{},{}"]}, {}, r"nodes\.parquet, row 1: the properties are not JSON"),
         ({"properties": [1.5, 2.5, 3.5]}, {}, r"nodes\.parquet: the column 'properties'"),

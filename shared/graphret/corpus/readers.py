@@ -13,6 +13,7 @@ from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_e
 from graphret.corpus.markdown import parse_markdown
 from graphret.corpus.tabular import parse_delimited
 from graphret.errors import InvalidInput
+from graphret.strings import members
 from graphret.types import Edge
 
 Parsed: TypeAlias = "Item | Edge"
@@ -146,8 +147,8 @@ def _parse_json_lines(text: str, path: Path) -> Iterator[Parsed]:
             continue
         where = f"{path}, line {number}"
         try:
-            value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+            value = json.loads(line, object_pairs_hook=members)
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{where}: not JSON ({error})") from error
         if not isinstance(value, dict):
             raise InvalidInput(f"{where}: an object is expected, not {type(value).__name__}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.graphs.values import json_value
+from graphret.strings import members
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FLOAT = re.compile(r"-?(0|[1-9][0-9]{0,14})\.[0-9]{1,17}([eE][-+]?[0-9]{1,2})?")
@@ -46,7 +47,7 @@ def guess(values: Iterable[str]) -> str:
 def _json(text: str) -> Any:
     import json
 
-    return json.loads(text)
+    return json.loads(text, object_pairs_hook=members)
 
 
 def _truth(text: str) -> bool:
@@ -74,8 +75,8 @@ def read_value(text: str, kind: str, where: str) -> Any:
     if not text:
         return None
     try:
-        return json_value(READERS[kind](text), where)
+        value = READERS[kind](text)
     except (ValueError, KeyError, RecursionError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{where}: {text!r} is not of the type {kind}") from error
+        reason = f" ({error})" if kind == "json" else ""
+        raise InvalidInput(f"{where}: {text!r} is not of the type {kind}{reason}") from error
+    return json_value(value, where)

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from graphret.errors import InvalidInput
+from graphret.strings import members
 
 
 def json_value(value: Any, where: str) -> Any:
@@ -56,7 +57,7 @@ def _json_value(value: Any, where: str) -> Any:
 def json_object(text: str, where: str) -> dict[str, Any]:
     """Return the JSON object in a text, and raise an `InvalidInput` that begins with `where` if there is none."""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=members)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where}: not JSON ({error})") from error
     if not isinstance(value, dict):

@@ -23,6 +23,7 @@ from graphret.errors import InvalidInput
 from graphret.storage import Records, Strings
 from graphret.stores.memory import MemoryStore
 from graphret.stores.parquet_writing import EDGE_ROWS, EDGES, NODE_ROWS, NODES, arrow, write_parquet
+from graphret.strings import members
 
 __all__ = ["read_parquet", "write_parquet"]
 
@@ -283,4 +284,4 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=members).decode
