@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from graphret import storage
 from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.sage import SageSettings
 from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
 from graphret.search.encoder import CallableEncoder
 from graphret.search.hnsw import Hnsw
 from graphret.search.index import top_k
+from graphret.stores import MemoryStore
 from graphret.types import Node
 
 NODES = [
@@ -58,6 +61,23 @@ def test_vectors_that_cannot_be_used_are_named(vectors: Any, message: str) -> No
 def test_a_query_embedding_of_another_width_is_refused(encoder: Any) -> None:
     with pytest.raises(InvalidInput, match="48"):
         DenseIndex.build(NODES, encoder).remember("q", [1.0, 2.0])
+
+
+@pytest.mark.parametrize("given", [True, False, 100, "yes", {"above": 100}, HnswSettings])
+def test_settings_of_hnsw_that_are_none_are_refused(given: Any) -> None:
+    def embed(texts: Any) -> Any:
+        raise AssertionError("nothing is embedded for what is refused")
+
+    encoder = CallableEncoder(embed, name="never", dimension=4)
+    said = r"hnsw: HnswSettings are expected, not .*; of more nodes than `above`"
+    with pytest.raises(InvalidInput, match=said):
+        DenseIndex.of_store(MemoryStore.of(NODES), encoder, hnsw=given)
+    with pytest.raises(InvalidInput, match=said):
+        DenseIndex.build(NODES, encoder, hnsw=given)
+    with pytest.raises(InvalidInput, match=said):
+        DenseIndex(NodeTable.of(NODES), np.zeros((len(NODES), 4), dtype=np.float32), encoder, hnsw=given)
+    with pytest.raises(InvalidInput, match=said):
+        SageSettings(hnsw=given)
 
 
 def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:

@@ -13,6 +13,7 @@ from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Settings
 from graphret.search.dense import HnswSettings
 from graphret.search.fields import NodeText
+from graphret.search.hnsw import require_settings
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 
@@ -44,6 +45,9 @@ class SageSettings:
     hnsw: HnswSettings = field(default_factory=HnswSettings)
     similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
     links: LinkSettings = field(default_factory=LinkSettings)
+
+    def __post_init__(self) -> None:
+        require_settings(self.hnsw)
 
 
 @dataclass(frozen=True)

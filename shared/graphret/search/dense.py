@@ -15,7 +15,7 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.hnsw import Hnsw
+from graphret.search.hnsw import Hnsw, require_settings
 from graphret.search.hnsw import HnswSettings as HnswSettings
 from graphret.search.index import ArrayIndex, table_of, top_k
 from graphret.search.neighborhood import NodeSource
@@ -62,7 +62,7 @@ class DenseIndex(ArrayIndex):
         self.vectors = vectors
         self.encoder = encoder
         self.text = text or NodeText()
-        self.hnsw = hnsw or HnswSettings()
+        self.hnsw = require_settings(hnsw)
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._graphs: list[Hnsw] = []  # the one graph, once built; shared by the copies that searches take
         self._origins: list[tuple[Hnsw, NDArray[np.int64]]] = []  # the graph to make it from, and its row of each node
@@ -84,8 +84,9 @@ class DenseIndex(ArrayIndex):
         Raises
         ------
         InvalidInput
-            When a vector is not finite or of another width.
+            When a vector is not finite or of another width, and when `hnsw` is none.
         """
+        hnsw = require_settings(hnsw)  # before anything is embedded
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         encoder, text = as_encoder(encoder), text or NodeText()
         if vectors is None:
@@ -105,7 +106,8 @@ class DenseIndex(ArrayIndex):
         labels: Collection[str] | None = None,
         hnsw: HnswSettings | None = None,
     ) -> DenseIndex:
-        """Index the nodes of a store, or those that bear one of `labels`; see `BM25Index.of_store`."""
+        """Index the nodes of a store, or those that bear one of `labels`; see `build` and `BM25Index.of_store`."""
+        hnsw = require_settings(hnsw)  # before anything is read
         text = (text or NodeText()).bound(store)
         index = cls.build(table_of(store, labels), encoder, text=text, hnsw=hnsw)
         index.scope = None if labels is None else frozenset(labels)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts
 
 #: A graph of which more than this share of the rows has changed since it was built is built anew.
@@ -34,6 +35,18 @@ class HnswSettings:
     m: int = 64
     expansion_add: int = 128
     expansion_search: int = 256
+
+
+def require_settings(hnsw: HnswSettings | None) -> HnswSettings:
+    """Return the settings, or the defaults where none are given; anything else is refused."""
+    if hnsw is None:
+        return HnswSettings()
+    if not isinstance(hnsw, HnswSettings):
+        raise InvalidInput(
+            f"hnsw: HnswSettings are expected, not {hnsw!r}; of more nodes than `above` of them the search is "
+            f"approximate, without them of more than {HnswSettings().above:,}"
+        )
+    return hnsw
 
 
 @dataclass(frozen=True, eq=False)
