@@ -15,8 +15,9 @@ from graphret.search.vectors import default_cache
 class Journal:
     """Keeps how many nodes and edges of one source are in one store.
 
-    It is written after a batch is in the store, so it never says more than is there: an interrupted load repeats at
-    most one batch, which replaces what it wrote. Where it cannot be written, a load works as without one.
+    It is written after a batch is in the store, so it never says more than was there: an interrupted load repeats at
+    most one batch, which replaces what it wrote, and what has been taken away since. Where it cannot be written, a load
+    works as without one.
 
     Parameters
     ----------
