@@ -269,6 +269,39 @@ def test_the_label_that_a_user_names_is_a_label_like_any_other(database: neo4j.D
     assert store.schema().labels == {"Author": 2, "Machine": 1, "Person": 3}
 
 
+LAID_OUT = {"id_property": "sku", "label": "P", "name_property": ["title", "name"], "text_property": "body"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("sku", "q"), ("sku", 1), ("sku", None), ("title", "z"), ("title", None), ("body", "b")]
+)
+def test_a_property_that_would_take_the_place_of_a_field_is_refused(
+    neo4j_empty: neo4j.Driver, name: str, value: Any
+) -> None:
+    store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
+    with pytest.raises(InvalidInput, match=f"node 'a1': property '{name}'"):
+        store.upsert([Node("fine"), Node("a1", (), "Ada", "text", {name: value})])
+    assert store.count() == (0, 0)
+
+
+def test_a_property_that_says_what_its_field_does_is_written(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (:P {sku: 1, title: 1910}), (:P {sku: 'a', title: ['x'], name: 'Ada'}), (:P {sku: date('2020-01-01')})"
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
+    known = all_of(store.nodes())
+    assert [(node.id, node.name) for node in known[::2]] == [("1", "1910"), ("a", "Ada")]
+    store.upsert([*known, Node("b", ("P",), "Bob", "text", {"sku": "b", "title": "Bob", "body": "text"})])
+    assert all_of(store.nodes())[:3] == known
+    found = neo4j_empty.execute_query("MATCH (n) RETURN n.title, n.name, toString(n.sku) AS id ORDER BY id").records
+    assert [r.values() for r in found] == [
+        [1910, None, "1"],
+        [None, None, "2020-01-01"],
+        [["x"], "Ada", "a"],
+        ["Bob", None, "b"],
+    ]
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_what_llama_index_wrote_is_seen_as_it_is(neo4j_empty: neo4j.Driver, mixed: bool) -> None:
     neo4j_empty.execute_query("CREATE CONSTRAINT FOR (n:__Node__) REQUIRE n.id IS UNIQUE")

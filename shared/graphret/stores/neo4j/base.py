@@ -45,7 +45,8 @@ class Connected(ABC):
         both: a node that is written gets the label, which is shown on nodes, in the schema and to filters as their
         other labels are. An id that several nodes have is refused in writes; others are not affected. No constraint
         or index is made on a label of others: a uniqueness constraint on label and id is quick, and keeps several
-        writers from making one node twice.
+        writers from making one node twice. A property that is called as one of these is read with the others; a node
+        on which it says something else than the id, the name or the text does is refused.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own.
     nested

@@ -252,6 +252,16 @@ def number_of(node_id: str) -> int | float | None:
     return None
 
 
+def is_id(value: object, node_id: str) -> bool:
+    """Whether a node with this value for its id may go by `node_id`; one that goes by its element id may have any."""
+    if isinstance(value, str):
+        known = value == node_id
+    else:
+        number = number_of(node_id)
+        known = number is not None and type(value) is type(number) and value == number
+    return known or _ELEMENT_ID.match(node_id) is not None
+
+
 def key_of(node_id: str) -> str:
     """Return what the index holds for an id: the id itself, or a digest of one that is too long."""
     if len(node_id.encode("utf-8", "surrogatepass")) <= _ID_BYTES and not _DIGEST.search(node_id):

@@ -147,13 +147,14 @@ def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[s
     return Node(
         node_id,
         layout.labels(labels, values.get("graphret_labels")),
-        _first(values, layout.name),
-        _first(values, layout.text),
+        field_of(values, layout.name),
+        field_of(values, layout.text),
         loaded(values, layout.property),
     )
 
 
-def _first(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
+def field_of(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
+    """Return the name or the text of a node with these values: the first of them that is a string or an integer."""
     for name in candidates:
         value = values.get(name)
         if isinstance(value, (str, int)) and not isinstance(value, bool):

@@ -10,10 +10,21 @@ from typing import Any, TypeAlias
 
 from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, LABELS, LONG_ID, MARKER, RESERVED, ROWS, Layout, number_of
+from graphret.stores.neo4j.layout import (
+    CONSTRAINT,
+    INDEXED,
+    LABELS,
+    LONG_ID,
+    MARKER,
+    RESERVED,
+    ROWS,
+    Layout,
+    is_id,
+    number_of,
+)
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.statements import Plan, Statement
-from graphret.stores.neo4j.values import NESTED, edge_key, stored
+from graphret.stores.neo4j.values import NESTED, edge_key, field_of, stored
 from graphret.types import Edge, Node, require_id
 
 #: Nodes or edges in one statement.
@@ -104,10 +115,17 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
         raise InvalidInput(f"{what}: the labels must be a tuple of strings")
     require_properties(node.properties, what)
     values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless)
-    for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
-        if value:
+    for candidates, value, named in ((layout.name, node.name, "name"), (layout.text, node.text, "text")):
+        if not value:
+            continue
+        if _has(layout, node, candidates[0]):
+            if field_of(values, candidates) != value:
+                raise _lost(what, candidates[0], named)
+        else:
             values[candidates[0]] = value
     assert layout.id is not None
+    if _has(layout, node, layout.id) and not is_id(node.properties[layout.id], node.id):
+        raise _lost(what, layout.id, "id")
     values[layout.id] = layout.id_key(node.id)
     if values[layout.id] != node.id:
         values[LONG_ID] = node.id
@@ -123,6 +141,17 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
     if layout.entity_label and (node.name or not node.text):
         labels = (*labels, layout.entity_label)
     return tuple(sorted(labels)), values
+
+
+def _has(layout: Layout, node: Node, field: str) -> bool:
+    """Whether the node has a property that is stored where a field is, under its own name."""
+    return field in node.properties and layout.key(field) == field
+
+
+def _lost(what: str, name: str, field: str) -> InvalidInput:
+    return InvalidInput(
+        f"{what}: property {name!r} is where nodes have their {field} here, and says something else; one would be lost"
+    )
 
 
 def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
