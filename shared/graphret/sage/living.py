@@ -50,6 +50,8 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them and
     the graph's included. Properties that not every store holds, such as the rows of a table, are written as one JSON
     object, ``sage_json``; conditions on them work on the graph that is read back, not in the store.
+    In a Neo4j database whose layout something else made, nodes are read back with the label and the properties that it
+    gives them as well, and so every node is written again each time.
     Blocks are transactions: a write that was interrupted is completed by another one.
 
     Parameters

@@ -48,7 +48,9 @@ class Connected(ABC):
         writers from making one node twice. A property that is called as one of these is read with the others; a node
         on which it says something else than the id, the name or the text does is refused.
     hidden
-        Properties of nodes that are never read, such as embeddings under a name of one's own.
+        Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
+        in a graph that something else wrote). A property that is written under such a name, as the embeddings of a
+        `SageGraph` are, is stored behind ``properties.``, and what is hidden stays as it is.
     nested
         What happens to values that Neo4j cannot hold, maps and lists of lists or of several types: ``refuse``, or
         ``json``: stored as JSON text, read back as they were.

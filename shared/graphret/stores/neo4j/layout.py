@@ -3,7 +3,8 @@
 What graphret writes itself (`OWN`): a node has its labels and ``__Graphret__``, which has a unique constraint on ``id``
 for looking up; the properties ``id``, ``name`` and ``text`` where they are not empty, and its own beside them. An edge
 has ``weight`` where it is not 1, ``source_row`` and ``target_row``. A property whose name is one of these is stored
-behind ``properties.``. Names that begin with ``graphret_`` are for graphret's own use, and never read as properties:
+behind ``properties.``, as is one in a graph of others whose name is hidden there. Names that begin with ``graphret_``
+are for graphret's own use, and never read as properties:
 
 ===================== ==================================================================================
 ``graphret_id``       an id that is too long for an index; ``id`` then has a digest of it
@@ -177,16 +178,17 @@ class Layout:
         """Where the property of this name is stored; `None` where a node cannot have such a property."""
         if self.lossless:
             return escaped(name, self._fields)
-        return None if self.property(name) is None else name
+        return None if self._is_field(name) else escaped(name, self.hidden)
 
     def property(self, key: str) -> str | None:
         """The name of the property that is stored there; `None` where it is no property."""
         if self.lossless:
             return unescaped(key, self._fields)
-        if key.startswith(RESERVED) or key in self.hidden:
-            return None
-        fields = ("id", self.id), ("name", self.name[:1]), ("text", self.text[:1])
-        return None if any(key == field and own and field in own for field, own in fields) else key
+        return None if self._is_field(key) else unescaped(key, self.hidden)
+
+    def _is_field(self, name: str) -> bool:
+        """Whether a field has this very name; there is no place for a property beside it in a layout of others."""
+        return name == self.id == "id" or name == self.name[0] == "name" or name == self.text[0] == "text"
 
     def labels(self, found: Iterable[str], ordered: object = None) -> tuple[str, ...]:
         """The labels of a node as they are read: in the order it was given, else by the alphabet, ``_`` last."""
