@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from graphret.cypher import check
 from graphret.cypher.allowed import disallowed
 from graphret.cypher.allowed.lists import ALLOWED
 from graphret.cypher.parsing import Parsed, parse
@@ -215,6 +216,31 @@ def test_accepted_on_ladybug(query: str) -> None:
 def test_a_character_that_servers_read_differently_is_refused_outside_strings(character: str) -> None:
     assert refused(f"RETURN {character}1")
     assert refused(f"RETURN '{character}1'") == []
+
+
+@pytest.mark.parametrize(
+    "character", ["\x01", "\x0b", "\x1b", "\x85", "\xa0", "\u200b", "\u2028", "\ufeff", "\uffff", "😀"]
+)
+def test_any_character_is_one_of_the_text_between_quotes_and_backticks(character: str) -> None:
+    for odd in ("n:`a@`", "n {`a@`: 1}", "n {a: $`a@`}", "n {a: 'a@'}", 'n {a: "a@"}'):
+        quoted = odd.replace("@", character)
+        assert refused(f"MATCH ({quoted}) RETURN n") == []
+        assert check(f"MATCH ({quoted}) RETURN n").ok
+        assert refused(f"MATCH ({quoted}) DELETE n") != []
+        for escape in ("\\u0060", "\\u0027", "\\u0022", "\\u005c"):  # a server that translates them sees an end
+            assert refused(f"MATCH ({odd.replace('@', character + escape)}) RETURN n") != []
+
+
+@pytest.mark.parametrize("escape", ["\\u00a0", "\\u200b", "\\u2028", "\\ufeff", "\\uffff"])
+def test_an_escape_in_a_string_may_stand_for_any_character_that_ends_none(escape: str) -> None:
+    assert refused(f"RETURN 'a{escape}'") == []
+    for place in (f"RETURN n.`a{escape}`", f"RETURN $`a{escape}`", f"RETURN{escape}1", f"RETURN 1 // {escape}"):
+        assert refused(place) != []
+
+
+@pytest.mark.parametrize("character", ["\0", "\ud800"])
+def test_a_character_that_no_server_has_in_a_name_is_refused_there(character: str) -> None:
+    assert refused(f"MATCH (n:`a{character}`) RETURN n") != []
 
 
 def test_a_line_comment_ends_where_all_servers_end_it() -> None:

@@ -52,6 +52,15 @@ def test_parameters(store: Any) -> None:
     assert [row[0].id for row in rows.rows] == ["bob"]
 
 
+@pytest.mark.parametrize("character", ["\xa0", "\u200b", "\u2028", "\x0b", "\x1b", "\ufeff"], ids=ascii)
+def test_names_and_texts_hold_any_character(store: Any, character: str) -> None:
+    name = f"odd{character}one"
+    store.upsert([Node("odd", (name,), name, properties={name: name})], [Edge("odd", name + "r", "odd")])
+    query = f"MATCH (n:`{name}` {{`{name}`: '{name}'}})-[:`{name}r`]->(m) RETURN n.id AS `{name}` LIMIT 1"
+    rows = run_checked(store, query, schema=store.schema())
+    assert (rows.columns, rows.rows) == ([name], [("odd",)])
+
+
 def test_a_cap_on_rows(store: Any) -> None:
     rows = run_checked(store, "UNWIND range(1, 50) AS x RETURN x", max_rows=20)
     assert (len(rows), rows.truncated) == (20, True)

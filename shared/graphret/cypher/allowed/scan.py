@@ -2,7 +2,8 @@ r"""A second, stricter reading of a query's text, for the list of what may run.
 
 It shares nothing with `graphret.cypher.tokens`, so that a mistake in one is not a mistake in both. What a server might
 cut otherwise is refused rather than read: ``\uXXXX`` anywhere but in a plain string, or where it would end one; a
-character that is no letter, digit, space or symbol of Cypher; a line end that only some servers take for one.
+character that is no letter, digit, space or symbol of Cypher; a line end that only some servers take for one. Between
+quotes or backticks every character is one of the text for the servers, but for the quote or backtick and the backslash.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def _require_plain(kind: str, text: str, start: int) -> None:
     if kind == STRING:
         for escape in _ESCAPE.finditer(text):
             character = chr(int(escape["hex"], 16)) if escape["hex"] else ""
-            if escape["other"] == "u" or character in _ENDS_A_STRING or not (character.isprintable() or not character):
+            control = bool(character) and unicodedata.category(character) in ("Cc", "Cs")
+            if escape["other"] == "u" or character in _ENDS_A_STRING or control:
                 place = start + escape.start()
                 raise Unreadable(f"the escape {escape.group()} may not stand in a string", place, place + 2)
         return
@@ -104,7 +106,9 @@ def _require_plain(kind: str, text: str, start: int) -> None:
         raise Unreadable("an escape \\uXXXX may stand only within a string", place, place + 2)
     for odd in _ODD.finditer(text):
         character = odd.group()
-        if kind in (WORD, PARAMETER):
+        if kind == QUOTED or text.startswith("$`"):
+            plain = character != "\0" and unicodedata.category(character) != "Cs"
+        elif kind in (WORD, PARAMETER):
             plain = unicodedata.category(character)[0] in "LNM"
         else:
             plain = character.isprintable() or (kind == "space" and character in _SPACES)
