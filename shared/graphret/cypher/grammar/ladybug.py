@@ -15,14 +15,37 @@ _WALKS = ("SHORTEST", "WSHORTEST", "ALL", "TRAIL", "ACYCLIC", "WALK")
 
 
 class LadybugClauses(Clauses):
-    """Variables in any case, ``*SHORTEST 1..3 (r, n | …)``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``."""
+    """Variables in any case, ``*SHORTEST 1..3 (r, n | …)``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``.
+
+    And ``RETURN n.*``.
+    """
 
     label_predicates = False
+    _returning = False
 
     def parse_variable(self) -> ast.Identifier:
         start = self._i
         token = self._need_name("a variable")
         return self._mark(ast.Identifier(this=token.token.value.lower()), start)
+
+    def parse_return(self) -> ast.Return:
+        before, self._returning = self._returning, True
+        try:
+            return super().parse_return()
+        finally:
+            self._returning = before
+
+    def _item(self, first: bool = False) -> AstNode:
+        """An item of ``WITH`` or ``RETURN``, and in ``RETURN`` also ``n.*``, which uses no name but the variable's."""
+        all_of = self._attempt(self._all_of) if self._returning else None
+        return super()._item(first) if all_of is None else all_of
+
+    def _all_of(self) -> ast.Identifier:
+        start = self._i
+        variable = self.parse_variable()
+        self._need(".")
+        self._need("*")
+        return self._mark(variable, start)
 
     def _label_expression(self) -> AstNode:
         """Any number of tables, of which a node is in one: ``:A:B`` means what ``:A|B`` does."""
@@ -55,6 +78,10 @@ class LadybugClauses(Clauses):
         # A shortest path stops by itself.
         bound = most if most is not None or not shortest else 0
         return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": bound}
+
+    def _integer(self) -> int | None:
+        """How often, in digits alone."""
+        return super()._integer() if self._now().token.text.isdigit() else None
 
     def _filter_of_path(self) -> None:
         """``(r, n | WHERE r.weight > 1 | {r.weight}, {n.name})``: its variables are seen nowhere else."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cypherast import ast
 from cypherast.ast import AstNode, Direction
 
@@ -23,6 +25,8 @@ _LACKS: dict[type[AstNode], str] = {
     Finish: "FINISH; a query ends with RETURN",
     Page: "LIMIT, SKIP or ORDER BY outside WITH and RETURN",
 }
+#: What Ladybug reads as a number: neither digits of another base nor ``_`` among them, and no ``+`` in an exponent.
+_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]-?\d+)?")
 
 
 def check_ladybug(tree: AstNode, facts: Facts) -> None:
@@ -66,6 +70,8 @@ def _part_lacking(node: AstNode, facts: Facts) -> str:
         return "comparison of three values; write a < b AND b < c"
     if isinstance(node, ast.With) and node.order is not None and node.skip is None and node.limit is None:
         return "ORDER BY in WITH without SKIP or LIMIT"
+    if isinstance(node, ast.Integer | ast.Float) and not _NUMBER.fullmatch(facts.text(node)):
+        return f"number {facts.text(node)}; write it in decimal digits alone"
     if isinstance(node, ast.Skip) and facts.text(node)[:6].upper() == "OFFSET":
         return "OFFSET; write SKIP"
     if isinstance(node, ast.RelationshipPattern) and node.variable_length and 0 < (node.max_hops or 0) < node.min_hops:
