@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -79,42 +78,6 @@ def test_a_query_with_too_many_relationships_is_refused(monkeypatch: pytest.Monk
     for query in (f"MATCH {'-->'.join(['()'] * 22)} RETURN 1", f"MATCH {', '.join(['()--()'] * 21)} RETURN 1"):
         (finding,) = check(query, SCHEMA).errors
         assert (finding.kind, "21 relationships" in finding.message) == (kinds.TOO_LONG, True)
-
-
-def _star(n: int) -> str:
-    return ", ".join(f"(a:L1)-[:R]->(b{i}:L1)" for i in range(n))
-
-
-@pytest.mark.parametrize(
-    ("query", "most"),
-    [
-        (lambda n: f"RETURN {'CASE WHEN true THEN ' * n}1{' END' * n} AS x", 12),
-        (lambda n: f"RETURN {'+'.join('1' * n)} AS x", 400),
-        (lambda n: f"MATCH {_star(n)} RETURN a.name AS x LIMIT 1", 10),
-        (lambda n: f"MATCH {_star(n - 1)} MATCH (a)-[:R]->(c) RETURN a.name AS x LIMIT 1", 10),
-        (lambda n: f"RETURN 1 AS x UNION ALL MATCH {_star(n)} RETURN a.name AS x LIMIT 1", 10),
-    ],
-    ids=["CASE", "sum", "star", "two clauses", "part of a union"],
-)
-def test_what_ladybug_would_plan_for_long_is_refused_there_only(query: Callable[[int], str], most: int) -> None:
-    assert check(query(most), dialect="ladybug").ok
-    (finding,) = check(query(most + 1), dialect="ladybug").errors
-    assert (finding.kind, str(most + 1) in finding.message) == (kinds.TOO_LONG, True)
-    assert check(query(most + 1)).ok
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"RETURN {'CASE WHEN true THEN 1 ELSE ' * 40}1{' END' * 40} AS x",
-        f"MATCH (n:L1) WHERE {' OR '.join(['n.name = $a'] * 1000)} RETURN n LIMIT 1",
-        f"MATCH {_star(10)} WITH a LIMIT 1 MATCH {_star(10)} RETURN a LIMIT 1",
-        f"RETURN [{', '.join('1' * 5000)}] AS x",
-    ],
-    ids=["ELSE", "OR", "WITH between", "list"],
-)
-def test_what_is_long_but_soon_planned_passes(query: str) -> None:
-    assert check(query, dialect="ladybug").ok
 
 
 @pytest.mark.parametrize(

@@ -21,20 +21,29 @@ NAMES = "MATCH (p:Person) RETURN p.name AS name ORDER BY p.age LIMIT 10"
 NEO4J = pytest.param("neo4j", marks=pytest.mark.neo4j)
 
 
+@pytest.fixture(scope="module")
+def ladybug(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from graphret.stores.ladybug import LadybugStore
+
+    with LadybugStore(tmp_path_factory.mktemp("running") / "graph.lbug") as opened:
+        yield opened
+
+
 @pytest.fixture(params=[NEO4J, "ladybug"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+def store(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "neo4j":
         from graphret.stores.neo4j import Neo4jStore
 
         request.getfixturevalue("neo4j_empty")
-        opened: Any = Neo4jStore(request.getfixturevalue("neo4j_uri"), auth=request.getfixturevalue("neo4j_auth"))
+        uri, auth = request.getfixturevalue("neo4j_uri"), request.getfixturevalue("neo4j_auth")
+        with Neo4jStore(uri, auth=auth) as opened:
+            opened.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
+            yield opened
     else:
-        from graphret.stores.ladybug import LadybugStore
-
-        opened = LadybugStore(tmp_path / "graph.lbug")
-    with opened:
-        opened.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
-        yield opened
+        kept = request.getfixturevalue("ladybug")
+        kept.delete([node.id for block in kept.nodes() for node in block])
+        kept.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
+        yield kept
 
 
 def test_rows_of_a_query(store: Any) -> None:
@@ -187,18 +196,21 @@ async def test_checking_planning_and_running_share_one_time_out(
     running_check = running.check
     monkeypatch.setattr(running, "check", check)
 
-    class Planned(LadybugStore):
+    class Planned:
+        def __init__(self, store: LadybugStore) -> None:
+            self.store, self.dialect = store, store.dialect
+
         def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
             given.append(timeout)
             clock[0] += planned
-            return super().explain(cypher, timeout=timeout)
+            return self.store.explain(cypher, timeout=timeout)
 
         def query(self, cypher: str, *args: Any, timeout: float | None = None, **options: Any) -> Any:
             given.append(timeout)
-            return super().query(cypher, *args, timeout=timeout, **options)
+            return self.store.query(cypher, *args, timeout=timeout, **options)
 
     class Awaited:
-        def __init__(self, store: LadybugStore) -> None:
+        def __init__(self, store: Planned) -> None:
             self.store, self.dialect = store, store.dialect
 
         async def explain(self, *args: Any, **options: Any) -> Any:
@@ -207,7 +219,8 @@ async def test_checking_planning_and_running_share_one_time_out(
         async def query(self, *args: Any, **options: Any) -> Any:
             return self.store.query(*args, **options)
 
-    with Planned(tmp_path / "graph.lbug") as store:
+    with LadybugStore(tmp_path / "graph.lbug") as opened:
+        store: Any = Planned(opened)
         if left is not None:
             assert run_checked(store, "RETURN 1 AS one", timeout=2.0).rows == [(1,)]
             assert (await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)).rows == [(1,)]
@@ -218,3 +231,13 @@ async def test_checking_planning_and_running_share_one_time_out(
             with pytest.raises(QueryTimeout, match="2 s"):
                 await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)
             assert given == ([2.0, 2.0] if planned else [])
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["RETURN size(range(1, 2000000000)) AS x", f"WITH 'ab' AS a {'WITH concat(a, a) AS a ' * 40}RETURN size(a) AS x"],
+)
+def test_what_ladybug_cannot_stop_ends_with_its_time_out(ladybug: Any, query: str) -> None:
+    with pytest.raises(QueryTimeout, match="killed"):
+        run_checked(ladybug, query, timeout=0.3)
+    assert run_checked(ladybug, "RETURN 1 AS x").rows == [(1,)]

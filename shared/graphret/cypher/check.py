@@ -81,13 +81,11 @@ def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
     from graphret.cypher.meaning.clauses import walk_query
     from graphret.cypher.meaning.facts import Facts
     from graphret.cypher.meaning.ladybug import check_ladybug
-    from graphret.cypher.meaning.ladybug_limits import check_limits
     from graphret.cypher.names import check_names
 
     facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
     if parsed.dialect == "ladybug":
         check_ladybug(parsed.tree, facts)
-        check_limits(parsed.tree, facts)
     if len(facts.steps) > MOST_RELATIONSHIPS:
         message = f"the query has {len(facts.steps):,} relationships, and at most {MOST_RELATIONSHIPS:,} are checked"
         facts.error(TOO_LONG, message, parsed.tree)

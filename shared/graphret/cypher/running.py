@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Protocol
@@ -58,7 +58,8 @@ def run_checked(
     schema
         What its labels, relations and properties are held against; without one only its form is checked.
     timeout
-        Seconds for checking the query, planning it and running it together; the database gives up after what is left.
+        Seconds for checking the query, planning it and running it together; the database gives up after what is left,
+        and a second later its connection is closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
     max_rows
         At most this many rows are read; `Rows.truncated` says whether there were more.
     functions, procedures
@@ -77,6 +78,10 @@ def run_checked(
     require_direct(store)
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
+    apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
+    if apart is not None:
+        return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
     with _plan_of(report):
         kind = store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)

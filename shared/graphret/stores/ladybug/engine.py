@@ -44,17 +44,22 @@ class Gate:
         self._owner: int | None = None
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """Stay inside with other readers; the thread that is inside alone may read too."""
+    def together(self, timeout: float | None = None) -> Iterator[bool]:
+        """Stay inside with other readers; the thread that is inside alone may read too.
+
+        Yields whether one was let in within so many seconds; `None` waits as long as it takes.
+        """
         if self._owner == threading.get_ident():
-            yield
+            yield True
             return
         with self._condition:
-            while self._alone or self._waiting:
-                self._condition.wait()
-            self._readers += 1
+            let_in = self._condition.wait_for(lambda: not (self._alone or self._waiting), timeout)
+            self._readers += let_in
+        if not let_in:
+            yield False
+            return
         try:
-            yield
+            yield True
         finally:
             with self._condition:
                 self._readers -= 1
@@ -198,6 +203,8 @@ class Engine:
         self.path = Path(path)
         self.read_only = read_only
         self.gate = Gate()
+        #: For what reads the file from another process: nothing is written while somebody is inside.
+        self.apart = Gate()
         self.writing = threading.RLock()
         self._changes = 0
         self._changing = False
@@ -293,7 +300,7 @@ class Engine:
             Writes it at the path that it is given, beside this one's, and closes it.
         """
         part = self.path.with_name(f".{self.path.name}.loading")
-        with self.writing, self.gate.alone(), self.changing():
+        with self.writing, self.apart.alone(), self.gate.alone(), self.changing():
             if self.database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
             self.forget_plans()
@@ -308,7 +315,7 @@ class Engine:
 
     def close(self) -> None:
         """Close the database; a temporary one is gone."""
-        with self.writing, self.gate.alone():
+        with self.writing, self.apart.alone(), self.gate.alone():
             if self.database is None:
                 return
             self.forget_plans()
@@ -336,7 +343,7 @@ def refused(error: Exception, timeout: float | None) -> Exception:
     text = _first_line(error)
     if "Interrupted" in text:
         return QueryTimeout(
-            f"the query took longer than {timeout:g} s" if timeout else f"the query was stopped: {text}"
+            f"the query took longer than {timeout:.3g} s" if timeout else f"the query was stopped: {text}"
         )
     return QueryRefused(f"Ladybug refuses the query: {text}")
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
+from graphret.errors import InvalidInput, QueryTimeout, StoreError
 from graphret.stores.base import Rows, require_ids, require_limit, require_seconds
 from graphret.stores.following import Following
 from graphret.stores.ladybug import writing
+from graphret.stores.ladybug.apart import Apart
 from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
 from graphret.stores.ladybug.columns import require_nested
 from graphret.stores.ladybug.engine import Engine, Session, failed, refused
@@ -20,10 +21,11 @@ from graphret.stores.ladybug.loading import is_heavy, load_graph
 from graphret.stores.ladybug.reading import Reader
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.results import Values, plain
+from graphret.stores.ladybug.view import LadybugView
 from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_edges, delete_nodes, require_ends
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike, both
+from graphret.where import Where, WhereLike
 
 _DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 
@@ -98,6 +100,14 @@ class LadybugStore(Reader, Following):
         self.nested = require_nested(nested)
         self._layout = Layout(id_property, name_property, text_property)
         self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
+        self._apart = Apart(
+            self._engine,
+            id_property=id_property,
+            name_property=name_property,
+            text_property=text_property,
+            buffer_pool_size=buffer_pool_size,
+            threads=threads,
+        )
         try:
             with self._engine.reading() as session:
                 self._catalog = Catalog.read(session, self._layout)
@@ -156,7 +166,8 @@ class LadybugStore(Reader, Following):
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
 
-        Ladybug's planner cannot be stopped: a plan that took longer than `timeout` is refused once it is there.
+        Ladybug's planner cannot be stopped: a plan that took longer than `timeout` is refused once it is there. What
+        nobody vouches for is for `query_apart`.
 
         Raises
         ------
@@ -175,6 +186,31 @@ class LadybugStore(Reader, Following):
             if timeout is not None and time.monotonic() - started > timeout:
                 raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
         return None
+
+    def query_apart(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+        max_rows: int | None = None,
+    ) -> Rows:
+        """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
+
+        In this one nothing stops a query that the database still plans, or a function that makes a huge value, and
+        some queries crash it. A write waits until such queries have ended. The first one waits for its process to
+        start, about a second, which does not count; up to four run at a time, each with a buffer pool of its own.
+
+        Raises
+        ------
+        QueryRefused
+            When the database refuses the query, or breaks down on it.
+        QueryTimeout
+            When it took longer than `timeout` seconds, with what it waited for a write or for other queries.
+        """
+        require_limit(max_rows)
+        require_seconds("timeout", timeout)
+        return self._apart.query(cypher, parameters, timeout=timeout, max_rows=max_rows)
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
@@ -328,7 +364,7 @@ class LadybugStore(Reader, Following):
         """Run a write in a transaction; of one that fails nothing stays."""
         engine = self._engine
         session = engine.session()
-        with engine.gate.alone() if alone else nullcontext(), engine.changing():
+        with engine.apart.alone(), engine.gate.alone() if alone else nullcontext(), engine.changing():
             try:
                 session.do("BEGIN TRANSACTION")
                 action(session)
@@ -355,6 +391,7 @@ class LadybugStore(Reader, Following):
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""
+        self._apart.close()
         self._engine.close()
 
     def __enter__(self) -> Self:
@@ -364,37 +401,3 @@ class LadybugStore(Reader, Following):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class LadybugView(Reader, Following):
-    """The part of a `LadybugStore` that a condition leaves, for reading."""
-
-    dialect = "ladybug"
-    _is_view = True
-
-    def view(self, where: WhereLike) -> LadybugView:
-        """Return the view as far as nodes satisfy `where` too."""
-        return LadybugView(self._opened, both(self.restriction, Where.parse(where)), self.state)
-
-    def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        max_rows: int | None = None,
-    ) -> Rows:
-        """Refuse: a query could read past the view."""
-        raise QueryRefused("a view answers no free Cypher, which could read past it")
-
-    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Refuse, as `query` does."""
-        raise QueryRefused("a view answers no free Cypher, which could read past it")
-
-    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Refuse."""
-        raise StoreError("a view of a store cannot be written to; write to the store itself")
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Refuse."""
-        raise StoreError("a view of a store cannot be written to; write to the store itself")
