@@ -19,6 +19,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.failing import as_chat_error
+from langchain_graphret._arguments import tool_calls, unreadable_calls, written
 from langchain_graphret._endings import Endings
 
 T = TypeVar("T")
@@ -57,6 +58,9 @@ class LangChainChat:
     behind in its thread. Tools win over `json_schema` where both are given. Calls made within a chain or a graph are
     traced there. A reply without the reason of its end, as a stream that broke off quietly leaves it, is a `ChatError`:
     of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before.
+
+    A call's arguments that are JSON but no object keep LangChain from making a message of a reply that is not streamed.
+    They come back as a call without a name, since its error has them alone: what else the reply said is lost.
 
     Examples
     --------
@@ -103,6 +107,8 @@ class LangChainChat:
         try:
             answer = _within(timeout, lambda: runnable.invoke(given, **options))
         except Exception as error:
+            if calls := unreadable_calls(error):
+                return self._of_calls(calls, structured=json_schema is not None and not tools)
             raise self._failure(error, tools, timeout) from error
         return self._reply(answer)
 
@@ -123,6 +129,8 @@ class LangChainChat:
             async with asyncio.timeout(timeout):
                 answer = await runnable.ainvoke(given, **options)
         except Exception as error:
+            if calls := unreadable_calls(error):
+                return self._of_calls(calls, structured=json_schema is not None and not tools)
             raise self._failure(error, tools, timeout) from error
         return self._reply(answer)
 
@@ -176,17 +184,23 @@ class LangChainChat:
         native = (message.native or {}).get(self._origin)
         return to_message(message) if native is None else AIMessage(**native)
 
+    def _of_calls(self, calls: tuple[ToolCall, ...], structured: bool) -> Reply:
+        """What is left of a reply that LangChain could make no message of."""
+        if structured:
+            return Reply(calls[0].arguments, model=self.name)
+        return Reply(tool_calls=calls, finish_reason="tool_calls", model=self.name)
+
     def _reply(self, answer: Any) -> Reply:
         structured = isinstance(answer, Mapping)
         message = answer.get("raw") if structured else answer
         if not isinstance(message, AIMessage):
             kind = type(message).__name__
             raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
-        text, calls = str(message.text), tuple(_tool_calls(message))
+        text, calls = str(message.text), tool_calls(message)
         if structured:  # given as the call of a tool that stands for the schema, by most models
             parsed = answer.get("parsed")
             if isinstance(parsed, Mapping):
-                text = json.dumps(dict(parsed), ensure_ascii=False, default=str)
+                text = written(dict(parsed))
             elif calls and not text.strip():
                 text = calls[0].arguments
             calls = ()
@@ -276,22 +290,12 @@ def from_message(message: BaseMessage) -> Message:
     text = str(message.text)
     if isinstance(message, AIMessage):
         native = message.additional_kwargs.get(NATIVE)
-        return Message("assistant", text, tuple(_tool_calls(message)), name=message.name, native=native)
+        return Message("assistant", text, tool_calls(message), name=message.name, native=native)
     if isinstance(message, ToolMessage):
         return Message("tool", text, tool_call_id=message.tool_call_id, name=message.name)
     if isinstance(message, (SystemMessage, HumanMessage)):
         return Message("system" if isinstance(message, SystemMessage) else "user", text, name=message.name)
     raise InvalidInput(f"messages: a {type(message).__name__} cannot be handed to a graphret chat model")
-
-
-def _tool_calls(message: AIMessage) -> list[ToolCall]:
-    calls = [
-        ToolCall(call["id"] or f"call_{i}", call["name"], json.dumps(call["args"], ensure_ascii=False, default=str))
-        for i, call in enumerate(message.tool_calls)
-    ]
-    for i, broken in enumerate(message.invalid_tool_calls, start=len(calls)):
-        calls.append(ToolCall(broken["id"] or f"call_{i}", broken["name"] or "", broken["args"] or ""))
-    return calls
 
 
 def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:

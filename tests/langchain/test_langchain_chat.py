@@ -13,13 +13,17 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers.openai_tools import parse_tool_calls
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
+from pydantic import ValidationError
+from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, ChatModel, Message, Tool, aask_json, ask_json
 from graphret.llm.chat import ToolCall, Usage
 from langchain_graphret import LangChainChat
+from langchain_graphret.chat import from_message
 
 SEARCH = Tool("search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}})
 ASK = [Message.user("Who wrote Emma?")]
@@ -162,6 +166,58 @@ async def test_tools_are_offered_and_calls_come_back() -> None:
         assert (second.id, second.parsed) == ("call_1", None)
         assert reply.finish_reason == "tool_calls"
     assert inner.heard[0][2]["tools"] == [SEARCH.to_dict()]
+
+
+class Parsed(Scripted):
+    """Makes its message of calls as providers write them, as LangChain's packages do: it may be none."""
+
+    def _generate(self, messages: Any, *given: Any, **kwargs: Any) -> ChatResult:
+        raw = [
+            {"id": f"c{i}", "type": "function", "function": {"name": "search", "arguments": arguments}}
+            for i, arguments in enumerate(self.answers.pop(0))
+        ]
+        message = AIMessage("", tool_calls=parse_tool_calls(raw))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+async def test_arguments_that_are_no_object_come_back_as_a_call_that_says_so() -> None:
+    """LangChain cannot make a message of them, and tells no more than what they were."""
+    replies = ['{"query": "x"}', "[1]", "{}", '"ionic"'], ["5"], ["true"]
+    model = LangChainChat(Parsed(*replies, *replies).with_config(tags=["t"]))
+    for awaited in (False, True):
+        for broken in (["[1]", '"ionic"'], ["5"], ["true"]):
+            reply = await model.achat(ASK, tools=[SEARCH]) if awaited else model.chat(ASK, tools=[SEARCH])
+            assert [call.arguments for call in reply.tool_calls] == broken
+            assert all("not a JSON object" in str(call.error) for call in reply.tool_calls)
+            assert reply.finish_reason == "tool_calls"
+    with pytest.raises(ChatError, match="server: ValidationError"):  # what else is no message stays an error
+        LangChainChat(Scripted(wrong_name())).chat(ASK, tools=[SEARCH])
+
+
+def wrong_name() -> ValidationError:
+    with pytest.raises(ValidationError) as raised:
+        AIMessage("", tool_calls=[{"name": 1, "args": [1], "id": "c"}])  # type: ignore[list-item]
+    return raised.value
+
+
+def test_an_answer_of_a_schema_that_is_no_object_is_repaired() -> None:
+    class Author(TypedDict):
+        author: str
+
+    model = LangChainChat(Parsed(['["Jane"]'], ['{"author": "Jane"}']))
+    assert ask_json(model, ASK, Author) == ({"author": "Jane"}, Usage(), 2)
+
+
+def test_arguments_nested_too_deeply_to_be_written_come_back_as_a_call_that_says_so() -> None:
+    """What could be read may be too deep to be written where the stack is deeper."""
+    value: Any = "x"
+    for _ in range(5000):
+        value = [value]
+    message = AIMessage("", tool_calls=[])
+    message.tool_calls = [{"type": "tool_call", "name": "search", "args": {"query": value}, "id": "c"}]
+    [found] = from_message(message).tool_calls
+    assert (found.id, found.name) == ("c", "search")
+    assert "nested more than 64 levels deep" in str(found.error)
 
 
 def test_a_whole_conversation_is_handed_over() -> None:
