@@ -99,7 +99,7 @@ def test_a_first_reply_that_is_cut_is_no_answer(client: str) -> None:
         require_ranked(found)
         [step] = steps(found)
         assert "connection: " in step.details["error"]
-        assert client != "langchain" or "the stream broke off before its end" in step.details["error"]
+        assert client != "langchain_streaming" or "the stream broke off before its end" in step.details["error"]
         assert (step.details["calls"], agent(found)["stop"]) == ([], "failed")
         with pytest.raises(RetrievalFailed) as raised:
             ark_of(model, on_failure="raise").retrieve(QUESTION, 5)

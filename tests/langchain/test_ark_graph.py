@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from ark_support import Follows, call, selecting, turns
-from chat_clients import StreamingLangChain
+from chat_clients import langchain_openai
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -422,8 +422,7 @@ def test_over_http_through_a_langchain_model() -> None:
     look = tool_calls(("global_search", {"query": "Bob Bell"}), ("no_such_tool", {}), ("explore_neighborhood", "{oops"))
     play = [status(429, retry_after=0.01), look, tool_calls(("select", {"nodes": ["p1", "zz"]}), ("finish", {}))]
     with OpenAIServer(play) as server:
-        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 1, "timeout": 5.0}
-        found = graph(StreamingLangChain(model="gpt-4o", options=options), n_agents=1).invoke(ASK)
+        found = graph(langchain_openai(server.base_url), n_agents=1).invoke(ASK)
     assert stops(found) == ["finished"]
     assert ids(found)[0] == "p1"
     said = [message["content"] for message in found["agents"][0]["messages"] if message["role"] == "tool"]
