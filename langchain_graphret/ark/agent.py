@@ -18,6 +18,7 @@ from langgraph.types import Command
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Board, Toolbox
 from graphret.ark.observation import failure
+from graphret.ark.retriever import nothing_selected
 from graphret.ark.run import now
 from graphret.ark.running import UNAWAITED, as_store_error, ask, ask_blocking, reason_of, run_calls, run_calls_blocking
 from graphret.ark.session import Outcome
@@ -66,8 +67,9 @@ def create_ark_agent(
 
     The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote. To do so yourself,
     say how many there are and send each its number: ``Send("agent", {"question": question, "agent": 1})``. Your state
-    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``. That an agent finishes with
-    nothing selected raises nothing here, with ``on_failure="raise"`` neither: others may have, and ``selection`` tells.
+    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``. With ``on_failure="raise"`` an
+    agent that is the only one raises `RetrievalFailed` where it ends with nothing selected; one of several does not:
+    others may have, and ``selection`` tells.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def create_ark_agent(
         text=text,
         on_failure=on_failure,
     )
-    return Agent(ark, approve).compile(checkpointer)
+    return Agent(ark, approve, joined=False).compile(checkpointer)
 
 
 class Agent:
@@ -102,10 +104,13 @@ class Agent:
         Models, tools, prompt and settings.
     approve
         See `create_ark_graph`.
+    joined
+        Whether a vote follows, which ends the run and says whether anything was selected.
     """
 
-    def __init__(self, ark: Ark, approve: Approve | None = None) -> None:
+    def __init__(self, ark: Ark, approve: Approve | None, *, joined: bool) -> None:
         self.ark = ark
+        self.joined = joined
         self.asks = asks_for(approve)
         self.runs = LiveRuns()
         self.nodes_a_step = 1 if self.asks is None else 2
@@ -307,7 +312,13 @@ class Agent:
             session.end("failed", str(error))
             failed = RetrievalFailed(f"ark failed: {error}")
             live.fail(failed)
+            self._forget(live)
             raise failed from error
+
+    def _forget(self, live: Live) -> None:
+        """Let a run that has failed go on from its checkpoint as one that is new here, unless others are to know."""
+        if not self.joined and len(live.sessions) == 1:
+            self.runs.end(live.run["id"])
 
     def _receive(self, session: ArkSession, live: Live, reply: Reply | None, started: float) -> None:
         if reply is None:
@@ -332,7 +343,14 @@ class Agent:
         if session.stop is None:
             return Command(update=update, goto="approve" if self._to_approve(session) else "step")
         _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
+        if not self.joined and self.ark.settings.n_agents == 1:
+            self._require_selection(session, live)
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
+
+    def _require_selection(self, session: ArkSession, live: Live) -> None:
+        if self.ark.on_failure == "raise" and not session.selection:
+            self._forget(live)
+            raise nothing_selected([session])
 
 
 def _watch(live: Live) -> None:

@@ -149,7 +149,7 @@ def create_ark_graph(
         on_failure=on_failure,
         on_run=on_run,
     )
-    joined = _Joined(ark, Agent(ark, approve), require_k(k))
+    joined = _Joined(ark, Agent(ark, approve, joined=True), require_k(k))
     builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
     builder.add_node("agent", joined.agent.compile())
     builder.add_node("vote", Node(joined.vote, joined.avote))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from ark_support import Follows, call, turns
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send
 from langgraph_parts import ASK, FULL, INDEX, QUESTION, STORE, asked, graph, ids, models, stops, thread
 
 from graphret.ark import Run
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import Message
 from langchain_graphret import create_ark_agent
+from langchain_graphret.ark.state import by_agent
 
 SEARCH = [call("global_search", query="Bob Bell")]
 MISSPELT = [call("global_search", "a", query="Dark Red"), call("explore_neighborhood", "b", node="Bob Bel")]
@@ -131,3 +133,89 @@ def test_where_it_raises_a_recursion_limit_must_leave_room_to_finish(limit: int)
         create_ark_agent(models()[0], STORE, INDEX, on_failure="raise").invoke(
             {"question": QUESTION}, {"recursion_limit": limit}
         )
+
+
+NOTHING = r"^ark failed: no agent selected a node \(agent 1 finished\)"
+
+
+class Own(TypedDict):
+    question: str
+    selection: list[str]
+
+
+class Several(TypedDict):
+    question: str
+    agents: Annotated[list[Any], by_agent]
+
+
+@pytest.mark.parametrize("form", ["blocking", "awaited", "streamed"])
+@pytest.mark.parametrize("saver", [None, InMemorySaver()])
+async def test_an_agent_that_is_alone_must_select_something(form: str, saver: Any) -> None:
+    async def answer(**options: Any) -> Any:
+        builder = StateGraph(Own)
+        builder.add_node("explore", create_ark_agent(Follows(turns(SEARCH)), STORE, INDEX, **options))
+        builder.add_edge(START, "explore")
+        one = builder.compile(checkpointer=saver)
+        given: Any = {"question": QUESTION}, thread(f"{form} {options}")
+        if form == "blocking":
+            return await asyncio.to_thread(one.invoke, *given)
+        return await one.ainvoke(*given) if form == "awaited" else list(one.stream(*given))[-1]["explore"]
+
+    assert (await answer())["selection"] == []
+    with pytest.raises(RetrievalFailed, match=NOTHING):
+        await answer(on_failure="raise")
+
+
+def test_an_agent_that_is_one_of_several_may_select_nothing() -> None:
+    builder = StateGraph(Several)
+    agents = [*models()[:2], Follows(turns(SEARCH))]
+    builder.add_node("explore", create_ark_agent(agents, STORE, INDEX, n_agents=3, settings=FULL, on_failure="raise"))
+    builder.add_conditional_edges(
+        START, lambda state: [Send("explore", {**state, "agent": number}) for number in range(3)], ["explore"]
+    )
+    found = builder.compile().invoke({"question": QUESTION, "agents": []})
+    assert [one["selection"] for one in found["agents"]] == [["f1", "f4"], ["f4", "f1"], []]
+
+
+@pytest.mark.parametrize(("budget", "why"), [({"max_seconds": 1e-9}, "seconds"), ({"max_tokens": 1}, "tokens")])
+def test_an_agent_that_is_alone_must_select_something_within_its_budgets(budget: Any, why: str) -> None:
+    settings = replace(FULL, **budget)
+    agent = create_ark_agent(Follows(turns(SEARCH)), STORE, INDEX, settings=settings, on_failure="raise")
+    with pytest.raises(RetrievalFailed, match=rf"no agent selected a node \(agent 1 {why}"):
+        agent.invoke({"question": QUESTION})
+
+
+@pytest.mark.parametrize("approve", [None, True])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_agent_that_selected_nothing_is_asked_for_its_end_again(approve: Any, elsewhere: bool) -> None:
+    """In the process that it failed in, and in another."""
+    saver, ends = InMemorySaver(), [[call("finish")], END]
+
+    def policy(messages: Sequence[Message]) -> Any:
+        return ends.pop(0) if len(messages) > 3 else SEARCH
+
+    def made() -> Any:
+        return create_ark_agent(
+            Follows(policy), STORE, INDEX, approve=approve, on_failure="raise", checkpointer=saver, settings=FULL
+        )
+
+    agent = made()
+    given: Any = {"question": QUESTION}
+    if approve:
+        assert "__interrupt__" in agent.invoke(given, thread())
+        given = Command(resume=True)
+    with pytest.raises(RetrievalFailed, match=NOTHING):
+        agent.invoke(given, thread())
+    found = (made() if elsewhere else agent).invoke(None, thread())
+    assert (found["selection"], found["agents"][0]["stop"], ends) == (["p1"], "finished", [])
+    assert len(found["agents"][0]["steps"]) == 2
+
+
+def test_an_agent_that_failed_alone_goes_on_where_it_failed() -> None:
+    replies = [SEARCH, [call("select", nodes=["f0"])], END]
+    agent = create_ark_agent(
+        Follows(lambda _: replies.pop(0)), STORE, INDEX, on_failure="raise", checkpointer=InMemorySaver()
+    )
+    with pytest.raises(RetrievalFailed, match="agent 1, step 2, select"):
+        agent.invoke({"question": QUESTION}, thread())
+    assert agent.invoke(None, thread())["selection"] == ["p1"]

@@ -254,7 +254,7 @@ class Explored(Retriever):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
             if run is not None and not run.votes and self.ark.on_failure == "raise":
-                raise RetrievalFailed(f"ark failed: no agent selected a node ({_ends(run)})")
+                raise nothing_selected(run.sessions)
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
         if isinstance(result, Exception) and hits:
@@ -280,10 +280,10 @@ class Explored(Retriever):
         return hits[:k]
 
 
-def _ends(run: Run) -> str:
-    """How each agent ended, in words."""
-    said = (f": {one.error}" if one.error else "" for one in run.sessions)
-    return ", ".join(f"agent {one.agent + 1} {one.stop}{why}" for one, why in zip(run.sessions, said, strict=True))
+def nothing_selected(sessions: Sequence[ArkSession]) -> RetrievalFailed:
+    """What is raised of agents that have stopped, none of them with a node, where that is an error: how each ended."""
+    ends = (f"agent {one.agent + 1} {one.stop}" + (f": {one.error}" if one.error else "") for one in sessions)
+    return RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
 
 
 def _require_temperature(given: object) -> None:
