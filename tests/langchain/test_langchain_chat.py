@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from chat_clients import langchain_openai
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -22,6 +23,7 @@ from typing_extensions import TypedDict
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, ChatModel, Message, Tool, aask_json, ask_json
 from graphret.llm.chat import ToolCall, Usage
+from graphret.testing.openai_server import OpenAIServer
 from langchain_graphret import LangChainChat
 from langchain_graphret.chat import from_message
 
@@ -297,6 +299,16 @@ async def test_failures_are_chat_errors(error: Exception, reason: str, status: i
             await model.achat(ASK) if awaited else model.chat(ASK)
         assert (caught.value.model, caught.value.reason, caught.value.status) == ("m", reason, status)
         assert "sk-abcdef" not in str(caught.value)
+
+
+def test_connections_of_an_event_loop_that_has_ended_are_named() -> None:
+    """LangChain's model of OpenAI keeps them from one ``asyncio.run`` to the next, and fails over them."""
+    with OpenAIServer(default="hello") as server:
+        model = LangChainChat(langchain_openai(server.base_url, retries=0))
+        assert asyncio.run(model.achat(ASK)).text == "hello"
+        with pytest.raises(ChatError, match=r"connection: .* \(its connections are of an event loop that has ended"):
+            asyncio.run(model.achat(ASK))
+        assert model.chat(ASK).text == "hello"
 
 
 def test_an_exhausted_model_is_a_chat_error() -> None:

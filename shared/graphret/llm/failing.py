@@ -13,6 +13,8 @@ _REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 40
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
 # Parts of the names that httpx, httpcore, aiohttp and the providers' clients give to the errors of a lost connection.
 _CONNECTION = ("Connect", "Protocol", "ReadError", "WriteError", "Disconnected", "PayloadError")
+# What a client's "Connection error" does not tell.
+_ENDED = "its connections are of an event loop that has ended; ask within one loop, or give each a client of its own"
 
 
 def as_chat_error(error: Exception, model: str, *, timeout: float | None = None) -> Exception:
@@ -41,7 +43,17 @@ def as_chat_error(error: Exception, model: str, *, timeout: float | None = None)
         reason = "connection"
     else:
         reason = "invalid_reply" if "Pars" in kind else "server"
-    return ChatError(f"{kind}: {redacted(str(error), ())}", model=model, reason=reason, status=status)
+    said = f"{kind}: {redacted(str(error), ())}" + (f" ({_ENDED})" if _of_an_ended_loop(error) else "")
+    return ChatError(said, model=model, reason=reason, status=status)
+
+
+def _of_an_ended_loop(error: BaseException | None) -> bool:
+    """Whether an asynchronous client failed over a connection that the event loop of an earlier call has left it."""
+    while error is not None:
+        if isinstance(error, RuntimeError) and "loop is closed" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def usage_of(error: object) -> Usage:
