@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from chat_clients import chat_model
+from chat_clients import chat_model, llama_index_openai
 from llama_index.core.agent.workflow import (
     AgentStream,
     AgentWorkflow,
@@ -244,6 +244,27 @@ async def test_an_agent_with_a_model_behind_http() -> None:
     assert any("There is no node" in one for one in outputs)
     assert any("malformed" in one for one in outputs)
     assert '"m0"' in outputs[-1]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool) -> None:
+    """LlamaIndex's package runs a call whose arguments it could not read with what it made of them, or with none."""
+    script = [
+        tool_calls(("global_search", {"query": "Tom Hanks"}), ("explore_neighborhood", {"node": "nobody"})),
+        tool_calls(*(("explore_neighborhood", raw) for raw in ('{"node": ', '["p1"]', "{}{}", "5"))),
+        tool_call("explore_neighborhood", {"node": "p1"}),
+        text("Big, Cast Away and Splash."),
+    ]
+    with OpenAIServer(script) as server:
+        said, results, streamed = await answer(llama_index_openai(server.base_url, retries=0), streaming)
+        assert [bool(request.body.get("stream")) for request in server.requests] == [streaming] * 4
+        told = [message["content"] for message in server.requests[-1].messages if message["role"] == "tool"]
+    assert said == "Big, Cast Away and Splash."
+    assert streamed == (said if streaming else "")
+    assert sorted(told) == sorted(one.tool_output.content for one in results)  # each reply's come as they are done
+    assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
+    assert all("needs node: the id of a node" in one for one in told[2:6])
+    assert '"m0"' in told[6]
 
 
 async def test_a_graph_that_fails_is_told_to_the_agent_s_model() -> None:
