@@ -21,6 +21,7 @@ from graphret.llm.chat import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.failing import as_chat_error
 from langchain_graphret._arguments import tool_calls, unreadable_calls, written
 from langchain_graphret._endings import Endings
+from langchain_graphret._streamed import Streamed, streamed
 
 T = TypeVar("T")
 
@@ -60,7 +61,8 @@ class LangChainChat:
     of every model that speaks OpenAI's protocol, and of any other whose provider has given a reason before.
 
     A call's arguments that are JSON but no object keep LangChain from making a message of a reply that is not streamed.
-    They come back as a call without a name, since its error has them alone: what else the reply said is lost.
+    They come back as a call without a name, since its error has them alone: what else the reply said is lost. Those of
+    a streamed reply are read as they were written; LangChain itself completes what breaks off.
 
     Examples
     --------
@@ -105,12 +107,13 @@ class LangChainChat:
         runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
         given = [self._message(message) for message in messages]
         try:
-            answer = _within(timeout, lambda: runnable.invoke(given, **options))
+            with streamed() as taken:
+                answer = _within(timeout, lambda: runnable.invoke(given, **options))
         except Exception as error:
             if calls := unreadable_calls(error):
                 return self._of_calls(calls, structured=json_schema is not None and not tools)
             raise self._failure(error, tools, timeout) from error
-        return self._reply(answer)
+        return self._reply(answer, taken)
 
     async def achat(
         self,
@@ -126,13 +129,14 @@ class LangChainChat:
         runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
         given = [self._message(message) for message in messages]
         try:
-            async with asyncio.timeout(timeout):
-                answer = await runnable.ainvoke(given, **options)
+            with streamed() as taken:
+                async with asyncio.timeout(timeout):
+                    answer = await runnable.ainvoke(given, **options)
         except Exception as error:
             if calls := unreadable_calls(error):
                 return self._of_calls(calls, structured=json_schema is not None and not tools)
             raise self._failure(error, tools, timeout) from error
-        return self._reply(answer)
+        return self._reply(answer, taken)
 
     def _runnable(
         self,
@@ -190,13 +194,13 @@ class LangChainChat:
             return Reply(calls[0].arguments, model=self.name)
         return Reply(tool_calls=calls, finish_reason="tool_calls", model=self.name)
 
-    def _reply(self, answer: Any) -> Reply:
+    def _reply(self, answer: Any, taken: Streamed) -> Reply:
         structured = isinstance(answer, Mapping)
         message = answer.get("raw") if structured else answer
         if not isinstance(message, AIMessage):
             kind = type(message).__name__
             raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
-        text, calls = str(message.text), tool_calls(message)
+        text, calls = str(message.text), taken.calls(message) or tool_calls(message)
         if structured:  # given as the call of a tool that stands for the schema, by most models
             parsed = answer.get("parsed")
             if isinstance(parsed, Mapping):

@@ -42,14 +42,14 @@ def chat_model(
 def langchain_openai(
     base_url: str, model: str = "gpt-4o", *, retries: int = 1, timeout: float = 5.0, streaming: bool = False
 ) -> ChatOpenAI:
-    """LangChain's own model."""
+    """LangChain's own model; one that is not told to stream does where a graph does."""
     return ChatOpenAI(
         model=model,
         base_url=base_url,
         api_key=SecretStr("none"),
         max_retries=retries,
         timeout=timeout,
-        streaming=streaming,
+        **({"streaming": True} if streaming else {}),
         stream_usage=True,
         http_client=DefaultHttpxClient(verify=False),
         http_async_client=DefaultAsyncHttpxClient(verify=False),

@@ -44,7 +44,16 @@ def explore(**arguments: Any) -> Behaviour:
 NONSENSE = {
     "empty reply": (empty(), "Call a tool", ": the reply is empty"),
     "talk": (text("I think it was Big."), "Call a tool", None),
-    "not JSON": (tool_call("global_search", '{"query": '), None, ", global_search .*: .*"),
+    "not JSON": (
+        tool_call("global_search", '{"query": "Tom Hanks", "k": 1'),
+        "not valid JSON",
+        ', global_search "{.*": the arguments of global_search are not valid JSON: .*',
+    ),
+    "two objects": (
+        tool_calls(("global_search", "{}{}"), ("finish", '{}{"nodes": []}')),
+        "not valid JSON",
+        ', global_search "{}{}": the arguments of global_search are not valid JSON: .*',
+    ),
     "null": (tool_call("global_search", "null"), "needs a query", ", global_search {}: global_search needs a query.*"),
     "a list": (  # of LangChain's message of a reply that is no stream nothing is left but the arguments
         tool_call("global_search", '["Tom Hanks"]'),

@@ -418,11 +418,16 @@ def test_a_store_that_fails_is_told_to_the_model_or_raised(monkeypatch: pytest.M
         graph(on_failure="raise").invoke(ASK)
 
 
-def test_over_http_through_a_langchain_model() -> None:
-    look = tool_calls(("global_search", {"query": "Bob Bell"}), ("no_such_tool", {}), ("explore_neighborhood", "{oops"))
+@pytest.mark.parametrize("streamed", [False, True])
+def test_over_http_through_a_langchain_model(streamed: bool) -> None:
+    broken = '{"node": "p1"'  # LangChain would complete what was streamed
+    look = tool_calls(("global_search", {"query": "Bob Bell"}), ("no_such_tool", {}), ("explore_neighborhood", broken))
     play = [status(429, retry_after=0.01), look, tool_calls(("select", {"nodes": ["p1", "zz"]}), ("finish", {}))]
     with OpenAIServer(play) as server:
-        found = graph(langchain_openai(server.base_url), n_agents=1).invoke(ASK)
+        compiled = graph(langchain_openai(server.base_url), n_agents=1)
+        parts = list(compiled.stream(ASK, stream_mode=["messages", "values"] if streamed else ["values"]))
+        assert [bool(request.body.get("stream")) for request in server.requests] == [streamed] * 3
+    found: Any = parts[-1][1]
     assert stops(found) == ["finished"]
     assert ids(found)[0] == "p1"
     said = [message["content"] for message in found["agents"][0]["messages"] if message["role"] == "tool"]
