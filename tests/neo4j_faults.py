@@ -1,4 +1,4 @@
-"""What lies between a driver and its server, and misbehaves: a proxy that cuts, and a server that is too old."""
+"""What lies between a driver and its server, and misbehaves: a proxy that cuts, and servers that know too little."""
 
 from __future__ import annotations
 
@@ -41,18 +41,23 @@ class _Listener:
 
 
 class CuttingProxy(_Listener):
-    """Passes everything on to a server until `budget` bytes were sent to it, then cuts every connection."""
+    """Passes everything on to a server until `budget` bytes were sent to it, then cuts every connection.
+
+    What the server was sent is kept in `sent`.
+    """
 
     def __init__(self, uri: str) -> None:
         self.target = ("127.0.0.1", int(uri.rpartition(":")[2]))
         self.budget: int | None = None
         self.cuts = 0
+        self.sent = bytearray()
         super().__init__()
 
     def serve(self, client: socket.socket) -> None:
         with socket.create_connection(self.target) as server:
             threading.Thread(target=self._back, args=(server, client), daemon=True).start()
             while data := client.recv(65_536):
+                self.sent += data
                 if self.budget is not None:
                     self.budget -= len(data)
                     if self.budget < 0:
@@ -76,6 +81,14 @@ class SilentServer(_Listener):
     def serve(self, client: socket.socket) -> None:
         while client.recv(65_536):
             pass
+
+
+class PlainServer(_Listener):
+    """Answers whatever it is sent in plain text, as one does that knows no TLS."""
+
+    def serve(self, client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 class OldServer(_Listener):

@@ -108,11 +108,6 @@ def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: 
     with Neo4jStore(uri, auth=neo4j_auth, database="neo4j", pool_size=2, user_agent="test/1", timeout=30.0) as store:
         assert store.query("RETURN 1 AS one").to_dicts() == [{"one": 1}]
         assert store.driver.encrypted is False
-    for secured in ("+s", "+ssc"):  # the server of the tests has no certificate: TLS is tried, and fails
-        with Neo4jStore(uri.replace("://", f"{secured}://"), auth=neo4j_auth, retry_time=0.1) as store:
-            assert store.driver.encrypted is True
-            with pytest.raises(StoreUnavailable):
-                store.count()
 
 
 def test_nobody_is_impersonated_without_the_right_to(neo4j_uri: str, neo4j_auth: Auth) -> None:

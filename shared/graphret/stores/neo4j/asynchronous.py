@@ -130,11 +130,22 @@ class AsyncNeo4jStore(Connected):
         options = self.options
         if options.settled and options.layout is not None:
             return options.layout
-        with translated(options.uri):
-            agent = (await self.driver.get_server_info()).agent
+        agent = await self._agent()
         require_version(agent)
         found = await self._run(calls.detect()) if options.layout is None else (options.layout, True)
         return options.settle(found, agent)
+
+    async def _agent(self) -> str:
+        from neo4j.exceptions import ServiceUnavailable
+
+        with translated(self.options.uri):
+            try:
+                return str((await self.driver.get_server_info()).agent)
+            except ServiceUnavailable:
+                if self._unrouted is not None:
+                    async with self._connect(*self._unrouted) as driver:
+                        await driver.verify_connectivity()
+                raise
 
     async def _write(self, works: Iterator[Work[None]]) -> None:
         """Run writes; what is computed for them, embeddings above all, is computed in a thread."""

@@ -10,7 +10,7 @@ from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.stores.following import Follower, require_whole
-from graphret.stores.neo4j.connection import Options, driver_options
+from graphret.stores.neo4j.connection import Options, direct, driver_options
 from graphret.stores.neo4j.failures import require_driver, sending, translated
 from graphret.stores.neo4j.following import InDatabase
 from graphret.stores.neo4j.layout import Layout
@@ -30,7 +30,8 @@ class Connected(ABC):
     Parameters
     ----------
     uri
-        ``neo4j://`` or ``bolt://``, with ``+s`` for TLS, ``+ssc`` for TLS with any certificate.
+        ``neo4j://`` or ``bolt://``, with ``+s`` for TLS with a certificate that the system trusts (the authorities in
+        the file SSL_CERT_FILE, where that is set), ``+ssc`` for TLS with any certificate.
     auth
         User and password, or what the driver takes: bearer tokens, an auth manager.
     database
@@ -66,7 +67,9 @@ class Connected(ABC):
         Connections at most; seconds to wait for one; seconds in which transient errors are tried again; what the store
         calls itself.
     options
-        Further settings of the driver.
+        Further settings of the driver. Where an authority that the system does not know signed the server's
+        certificate: ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``, with ``neo4j://``
+        or ``bolt://``.
 
     Raises
     ------
@@ -78,6 +81,7 @@ class Connected(ABC):
 
     dialect = "neo4j"
     driver: Any
+    _unrouted: tuple[str, dict[str, Any]] | None = None
 
     def __init__(
         self,
@@ -128,6 +132,8 @@ class Connected(ABC):
             )
             self.driver = self._connect(uri, settings)
         self._own_driver = True
+        if self.driver.encrypted and direct(uri) != uri:
+            self._unrouted = direct(uri), settings
         self._begin(None)
 
     @classmethod
@@ -199,5 +205,6 @@ class Connected(ABC):
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher."""
         view = type(self).__new__(type(self))
         view.options, view.driver, view._own_driver = self.options, self.driver, False
+        view._unrouted = self._unrouted
         view._begin(both(self._scope, Where.parse(where)))
         return view

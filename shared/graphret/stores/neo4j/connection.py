@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -132,6 +133,7 @@ def driver_options(
         raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
     require_seconds("connect_timeout", connect_timeout)
     require_seconds("retry_time", retry_time, zero=True)
+    _require_trust(driver_options or {})
     options = {
         "auth": auth,
         "max_connection_pool_size": pool_size,
@@ -140,6 +142,28 @@ def driver_options(
         "user_agent": user_agent or _user_agent(),
     }
     return {name: value for name, value in options.items() if value is not None} | (driver_options or {})
+
+
+def _require_trust(settings: dict[str, Any]) -> None:
+    """Raise an `InvalidInput` if authorities are to be trusted that cannot be read, or where nothing is encrypted."""
+    import neo4j
+
+    trusted = settings.get("trusted_certificates")
+    if not isinstance(trusted, neo4j.TrustCustomCAs):
+        return
+    if not settings.get("encrypted"):
+        raise InvalidInput("options: trusted_certificates without encrypted=True, so that nothing would be encrypted")
+    for file in trusted.certs:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+        except OSError as error:  # the driver would say it at the first call, and not of which file
+            raise InvalidInput(f"options: trusted_certificates: {file} holds no certificate: {error}") from error
+
+
+def direct(uri: str) -> str:
+    """The address of the same server without routing."""
+    scheme, rest = uri.split("://", 1)
+    return f"{scheme.replace('neo4j', 'bolt')}://{rest}"
 
 
 def _user_agent() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -73,9 +74,25 @@ def sending() -> Iterator[None]:
         raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
 
 
+def _unsecured(error: BaseException | None, uri: str) -> GraphretError | None:
+    """What is wrong with TLS, which the driver says in a cause of its error; `None` where nothing is."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return StoreUnavailable(
+                f"{uri}: the server's certificate is not trusted: {error.verify_message}; name the file of the "
+                "authority that signed it in SSL_CERT_FILE, or hand it to the driver (options=)"
+            )
+        if isinstance(error, ssl.SSLError):
+            return StoreUnavailable(f"{uri}: the connection cannot be encrypted: {error}")
+        error = error.__cause__
+    return None
+
+
 def _translate(error: Exception, uri: str) -> GraphretError:
     import neo4j.exceptions as driver
 
+    if (unsecured := _unsecured(error, uri)) is not None:
+        return unsecured
     code = getattr(error, "code", None) or ""
     # the message of a `DriverError` is one of GQL's that says nothing, and warns that it is a preview
     said = (isinstance(error, driver.Neo4jError) and error.message) or " ".join(str(error).split())

@@ -183,11 +183,23 @@ class Neo4jStore(Connected):
         options = self.options
         if options.settled and options.layout is not None:
             return options.layout
-        with translated(options.uri):
-            agent = self.driver.get_server_info().agent
+        agent = self._agent()
         require_version(agent)
         found = self.run(calls.detect()) if options.layout is None else (options.layout, True)
         return options.settle(found, agent)
+
+    def _agent(self) -> str:
+        """Return the name that the server gives itself."""
+        from neo4j.exceptions import ServiceUnavailable
+
+        with translated(self.options.uri):
+            try:
+                return str(self.driver.get_server_info().agent)
+            except ServiceUnavailable:
+                if self._unrouted is not None:  # a driver that finds no route keeps to itself what TLS said
+                    with self._connect(*self._unrouted) as driver:
+                        driver.verify_connectivity()
+                raise
 
     def run(self, work: Work[T]) -> T:
         """Run work in a transaction, again where it fails for a passing reason.

@@ -127,6 +127,16 @@ def neo4j_auth(neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
     return auth
 
 
+@pytest.fixture
+def neo4j_certificate(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Path:
+    """The file of the certificate of the server for tests, which nothing trusts; skips where it has none."""
+    given = os.environ.get(URI)
+    file = None if given else request.config.stash[_shared].local().certificate
+    if file is None:
+        pytest.skip("the server for tests is not one that made a certificate of its own")
+    return file
+
+
 def _emptied(request: pytest.FixtureRequest, driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
     shared = request.config.stash[_shared]
     with shared.in_use:

@@ -25,11 +25,14 @@ _READY = ("ready on bolt://", "Started.")  # our launcher's line, and that of th
 
 # For a server that lives for minutes: compiled soon rather than well, and nothing twice for want of room.
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+#: For our launcher, which makes a certificate.
+_KEYTOOL = ("--add-exports", "java.base/sun.security.tools.keytool=ALL-UNNAMED")
 
 
 class Neo4jServer:
     """A Neo4j 5 community server on the loopback address, with APOC, run by Java or else by Docker.
 
+    Run by Java it speaks TLS too, to who asks for it, with a certificate that it makes when it is first started.
     Another process can take up a running one with the same `home`: ``Neo4jServer(home).running``.
 
     Parameters
@@ -65,6 +68,12 @@ class Neo4jServer:
     def uri(self) -> str:
         """Where it listens, or did when it last ran."""
         return f"bolt://127.0.0.1:{self._state()['port']}"
+
+    @property
+    def certificate(self) -> Path | None:
+        """The file of the certificate with which it speaks TLS, self-signed; `None` where it does not, as by Docker."""
+        file = self.home / "certificates" / "public.crt"
+        return file if file.exists() else None
 
     @property
     def running(self) -> bool:
@@ -152,7 +161,7 @@ class Neo4jServer:
             except CannotStart as error:
                 reasons.append(str(error))
             else:
-                options = [f"-Xmx{self.heap}", *(() if self.lasting else _JAVA), "-cp", str(jars / "*")]
+                options = [f"-Xmx{self.heap}", *(() if self.lasting else _JAVA), *_KEYTOOL, "-cp", str(jars / "*")]
                 wanted = [str(self.home), str(port), str(plugins), str(self.password).lower(), str(self.owner)]
                 return [java, *options, str(HERE / "Neo4jServer.java"), *wanted]
         else:
