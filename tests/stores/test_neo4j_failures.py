@@ -17,10 +17,10 @@ from graphret.errors import (
     InvalidInput,
     QueryRefused,
     QueryTimeout,
-    StoreError,
     StoreMismatch,
     StoreUnavailable,
 )
+from graphret.search import Neo4jTextIndex
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
 from graphret.testing.neo4j_server import Neo4jServer
 from graphret.types import Edge, Node
@@ -110,9 +110,52 @@ def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: 
         assert store.driver.encrypted is False
 
 
-def test_nobody_is_impersonated_without_the_right_to(neo4j_uri: str, neo4j_auth: Auth) -> None:
-    with Neo4jStore(neo4j_uri, auth=neo4j_auth, impersonated_user="somebody") as store, pytest.raises(StoreError):
-        store.count()
+def test_a_community_server_impersonates_nobody(neo4j_spare: Neo4jServer) -> None:
+    for user in ("neo4j", "somebody"):
+        with (
+            Neo4jStore(neo4j_spare.uri, auth=neo4j_spare.auth, impersonated_user=user) as store,
+            pytest.raises(AccessDenied, match="Impersonation is not supported in community edition"),
+        ):
+            store.count()
+
+
+async def test_everything_runs_as_the_user_who_is_impersonated(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth
+) -> None:
+    """A server without users, as a community one, refuses that: that it does in each call is what can be seen."""
+    Neo4jTextIndex.create(Neo4jStore.from_driver(neo4j_empty))
+    options: dict[str, Any] = {"layout": "graphret", "impersonated_user": "neo4j"}
+    refused = "[Ii]mpersonat"
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth, **options) as store:
+        index = Neo4jTextIndex(store)
+        for call in (
+            lambda: store.get(["a"]),
+            lambda: list(store.nodes()),
+            store.schema,
+            lambda: store.query("RETURN 1"),
+            lambda: store.explain("RETURN 1"),
+            lambda: store.upsert([Node("a")]),
+            lambda: store.delete(["a"]),
+            lambda: Neo4jTextIndex.create(store),
+            lambda: index.search("a", 1),
+            lambda: index.view({"a": 1}).search("a", 1),
+        ):
+            with pytest.raises(AccessDenied, match=refused):
+                call()
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth, **options) as other:
+        awaited = (
+            other.get(["a"]),
+            anext(other.nodes()),
+            other.schema(),
+            other.query("RETURN 1"),
+            other.explain("RETURN 1"),
+            other.upsert([Node("a")]),
+            other.delete(["a"]),
+        )
+        for one in awaited:
+            with pytest.raises(AccessDenied, match=refused):
+                await one
+    assert Neo4jStore.from_driver(neo4j_empty).count() == (0, 0)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ class Connected(ABC):
     timeout
         Seconds after which the server gives up on a call.
     impersonated_user
-        As whom everything runs.
+        As whom everything runs; a community server refuses that, as one without users does.
     pool_size, connect_timeout, retry_time, user_agent
         Connections at most; seconds to wait for one; seconds in which transient errors are tried again; what the store
         calls itself.

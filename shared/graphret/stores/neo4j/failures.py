@@ -98,7 +98,8 @@ def _translate(error: Exception, uri: str) -> GraphretError:
     said = (isinstance(error, driver.Neo4jError) and error.message) or " ".join(str(error).split())
     if isinstance(error, driver.Forbidden) and code.endswith(".AccessMode"):
         return QueryRefused(f"the query would write: {said}")
-    if isinstance(error, (driver.AuthError, driver.Forbidden)) or ".Security." in code:
+    impersonation = code.endswith(".ArgumentError") and said.startswith("Impersonation is not supported")
+    if impersonation or isinstance(error, (driver.AuthError, driver.Forbidden)) or ".Security." in code:
         return AccessDenied(f"{uri} refuses access: {said}")
     if "TransactionTimedOut" in code:
         return QueryTimeout(f"the query took longer than it was given: {said}")
