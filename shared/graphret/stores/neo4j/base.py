@@ -159,7 +159,9 @@ class Connected(ABC):
     def attach(self, index: Any) -> None:
         """Keep an index in step with what this store writes, in the same transaction; see `Following.attach`.
 
-        A `Neo4jTextIndex` lives in the database, any other in this process. What others write does not reach it.
+        A `Neo4jTextIndex` lives in the database, any other in this process. What others write does not reach it. One
+        that was made with another store must be of the same database, whatever the address: the first write finds out,
+        and writes are refused with an `InvalidInput` while one of another database is attached.
 
         Raises
         ------
@@ -172,6 +174,8 @@ class Connected(ABC):
         if not any(known is index for known in self.options.followers):
             if isinstance(index, Follower):
                 index.bind(self)
+            elif index.store.options is not self.options:
+                self.options.strangers.append(index)
             self.options.followers.append(index)
 
     def require_attachable(self, index: Any) -> None:
@@ -199,7 +203,8 @@ class Connected(ABC):
 
     def detach(self, index: Any) -> None:
         """Let an index go; one that is not attached is ignored."""
-        self.options.followers[:] = [known for known in self.options.followers if known is not index]
+        for known in (self.options.followers, self.options.strangers):
+            known[:] = [one for one in known if one is not index]
 
     def view(self, where: WhereLike) -> Self:
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher."""

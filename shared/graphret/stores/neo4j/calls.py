@@ -13,7 +13,7 @@ from graphret.stores.incidence import Incidence
 from graphret.stores.neo4j import incidence as incident
 from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
-from graphret.stores.neo4j.following import Step
+from graphret.stores.neo4j.following import Step, require_same_database
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, MARKER, OWN, Layout
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.reads import Graph
@@ -75,6 +75,7 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
     """Write nodes and edges, behind the constraint that finds graphret's by id, and what indexes make of them."""
     nodes, edges = list(nodes), list(edges)
     change = writes.prepared(layout, nodes, edges, options.nested, options.writers)
+    yield from _at_home(options)
     if layout.lossless and not options.constrained:  # a label of others is theirs to constrain
         yield Work(lambda: writes.constrained(layout), writes=True)
         options.constrained = True
@@ -89,6 +90,7 @@ def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[
     writes.require_writable(graph.layout)
     gone = require_ids(ids)
     step = Step(graph, options.followers, deletes=gone)
+    yield from _at_home(options)
     yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True, computes=bool(step.followers))
     step.adopt()
 
@@ -98,8 +100,16 @@ def delete_edges(options: Options, graph: Graph, edges: Iterable[Edge]) -> Itera
     gone = list(edges)
     keys = writes.edge_keys(graph.layout, gone)
     step = Step(graph, options.followers, edges=gone)
+    yield from _at_home(options)
     yield Work(lambda: step.plan(writes.delete_edges(graph.layout, keys)), writes=True, computes=bool(step.followers))
     step.adopt()
+
+
+def _at_home(options: Options) -> Iterator[Work[None]]:
+    """Find out whether indexes that were made with other stores lie in this database, once."""
+    if unknown := list(options.strangers):
+        yield Work(lambda: require_same_database(options.uri, unknown), computes=True)
+        options.strangers[:] = [one for one in options.strangers if one not in unknown]
 
 
 def query(

@@ -38,6 +38,8 @@ class Options:
         What else is written with nodes.
     followers
         Indexes that are kept in step.
+    strangers
+        Those of them that were made with another store, and may be found to lie in another database.
     turn
         Held by the one write at a time that such indexes can follow.
     """
@@ -50,6 +52,7 @@ class Options:
     layout: Layout | None = None
     writers: list[Writer] = field(default_factory=list)
     followers: list[Any] = field(default_factory=list)
+    strangers: list[Any] = field(default_factory=list)
     turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     settled: bool = False
     constrained: bool = False

@@ -6,15 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from graphret.errors import InvalidInput
 from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j.reads import Graph
-from graphret.stores.neo4j.statements import Plan
+from graphret.stores.neo4j.statements import Plan, Statement, Work
 from graphret.types import Edge, Node
+
+_WHERE = Statement("CALL dbms.info() YIELD id AS server CALL db.info() YIELD id, name RETURN server, id, name")
 
 
 @runtime_checkable
 class InDatabase(Protocol):
     """An index that lives in the database beside the nodes."""
+
+    store: Any
+    """The `Neo4jStore` that it was made with."""
 
     @property
     def reads_neighbors(self) -> bool:
@@ -28,6 +34,30 @@ class InDatabase(Protocol):
     def written(self, graph: Graph, nodes: Sequence[Node], source: Any) -> Plan[None]:
         """Write what it holds of nodes that are in the database now; `source` has them and their neighbours."""
         ...
+
+
+def require_same_database(uri: str, indexes: Sequence[InDatabase]) -> Plan[None]:
+    """Raise an `InvalidInput` that names both if an index lies in another database than the one that is asked.
+
+    A name or an address would not tell: a server has several, and most databases are called ``neo4j``.
+
+    Parameters
+    ----------
+    uri
+        Where the database that is asked is, for messages.
+    """
+    ((*here, name),) = yield _WHERE
+    for index in indexes:
+        ((*there, other),) = index.store.run(Work(_asked))
+        if there != here:
+            raise InvalidInput(
+                f"index: the store writes to the database {name!r} of {uri} ({here[-1][:8]}…), and the index lies in "
+                f"{other!r} of {index.store.options.uri} ({there[-1][:8]}…), which it would not follow; detach it"
+            )
+
+
+def _asked() -> Plan[list[list[Any]]]:
+    return (yield _WHERE)
 
 
 @dataclass(slots=True)
