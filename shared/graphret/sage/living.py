@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from graphret.sage.graph import SageGraph, SageView
 
 #: The properties that a node has in a store besides its own: the graph that it belongs to, those of its properties that
-#: not every store holds, as JSON, its embedding, and the encoder that this is from.
-MARK, AS_JSON, EMBEDDING, ENCODER = "sage_graph", "sage_json", "embedding", "embedding_model"
+#: not every store holds, as JSON, its embedding, the encoder that this is from, and, where others keep things on its
+#: nodes, which of the labels, fields and properties are the graph's, as JSON.
+MARK, AS_JSON, EMBEDDING, ENCODER, OWN = "sage_graph", "sage_json", "embedding", "embedding_model", "sage_own"
 
-_OURS = (MARK, AS_JSON, EMBEDDING, ENCODER)
+_OURS = (MARK, AS_JSON, EMBEDDING, ENCODER, OWN)
+_FIELDS = ("name", "text")
 _NODES, _EDGES = 2_000, 10_000
 
 
@@ -50,8 +52,9 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them and
     the graph's included. Properties that not every store holds, such as the rows of a table, are written as one JSON
     object, ``sage_json``; conditions on them work on the graph that is read back, not in the store.
-    In a Neo4j database whose layout something else made, nodes are read back with the label and the properties that it
-    gives them as well, and so every node is written again each time.
+    In a Neo4j database whose layout something else made, others may keep labels and properties on the same nodes; these
+    stay as they are (an embedding of theirs while the texts do), and are not read back. What is the graph's is said in
+    the property ``sage_own`` there.
     Blocks are transactions: a write that was interrupted is completed by another one.
 
     Parameters
@@ -68,7 +71,8 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
         of the names above.
     """
     require_direct(store)
-    fresh = dict(_outgoing(graph, name, embeddings))
+    shared = bool(getattr(store, "shares_nodes", False))
+    fresh = dict(_outgoing(graph, name, embeddings, shared))
     held = _held(store, name)
     _require_ours(store, fresh.keys() - held.keys())
     gone = held.keys() - fresh.keys()
@@ -78,10 +82,14 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     wanted = {identity(edge): edge for edge in map(_edge_out, graph.edges.edges(graph.nodes.ids))}
     stale = [edge for key, edge in known.items() if key not in wanted]
     delete_edges(store, stale)
-    changed = [node for node_id, node in fresh.items() if held.get(node_id) != node]
+    same = _is_there if shared else Node.__eq__
+    changed = [node for node_id, node in fresh.items() if node_id not in held or not same(node, held[node_id])]
     links = [edge for key, edge in wanted.items() if known.get(key) != edge]
     for block in _blocks(changed, _NODES):
-        store.upsert(block)
+        if shared:
+            store.amend([(_before(held.get(node.id), node), node) for node in block])  # type: ignore[attr-defined]
+        else:
+            store.upsert(block)
     for links_block in _blocks(links, _EDGES):
         store.upsert(edges=links_block)
     return Written(len(changed), len(links), len(gone), len(stale))
@@ -155,7 +163,7 @@ def _dense(table: NodeTable, vectors: Sequence[Any], model: Encoder, settings: S
 # -- nodes and edges as they are in a store
 
 
-def _outgoing(graph: SageGraph, name: str, embeddings: bool) -> Iterator[tuple[str, Node]]:
+def _outgoing(graph: SageGraph, name: str, embeddings: bool, shared: bool) -> Iterator[tuple[str, Node]]:
     dense = graph.index.dense if embeddings else None
     for place, node in enumerate(graph.nodes):
         taken = next((key for key in _OURS if key in node.properties), None)
@@ -166,10 +174,38 @@ def _outgoing(graph: SageGraph, name: str, embeddings: bool) -> Iterator[tuple[s
             own[EMBEDDING] = dense.vectors[place].tolist()
             if dense.encoder is not None:
                 own[ENCODER] = dense.encoder.name
-        yield node.id, replace(node, properties={**_flat(node.properties), **own})
+        sent = _flat(node.properties)
+        if shared:
+            fields = [field for field in _FIELDS if getattr(node, field)]
+            own[OWN] = json.dumps([node.labels, fields, list(sent)], ensure_ascii=False)
+        yield node.id, replace(node, properties={**sent, **own})
+
+
+def _own(node: Node) -> Node:
+    """Return of a node in a store what is the graph's, as far as it says."""
+    if OWN not in node.properties:
+        return node
+    labels, fields, names = json.loads(node.properties[OWN])
+    return replace(
+        node,
+        labels=tuple(labels),
+        properties={key: value for key, value in node.properties.items() if key in _OURS or key in names},
+        **{field: "" for field in _FIELDS if field not in fields},
+    )
+
+
+def _before(held: Node | None, node: Node) -> Node:
+    """Return what was written of a node before, the node itself where nothing says what that was."""
+    return node if held is None or OWN not in held.properties else _own(held)
+
+
+def _is_there(node: Node, held: Node) -> bool:
+    """Whether a store holds a node, besides what others keep on it."""
+    return _own(held) == node and set(node.labels) <= set(held.labels)
 
 
 def _node_in(node: Node) -> Node:
+    node = _own(node)
     own = {key: value for key, value in _unflat(node.properties).items() if key not in _OURS}
     return replace(node, properties=own)
 

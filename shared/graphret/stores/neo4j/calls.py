@@ -10,8 +10,8 @@ from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.incidence import Incidence
+from graphret.stores.neo4j import amending, writes
 from graphret.stores.neo4j import incidence as incident
-from graphret.stores.neo4j import writes
 from graphret.stores.neo4j.connection import Options
 from graphret.stores.neo4j.following import Step, require_same_database
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, MARKER, OWN, Layout
@@ -82,6 +82,25 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
     step = Step(Graph(layout), options.followers, nodes, edges)
     yield Work(lambda: step.plan(writes.upsert(layout, change)), writes=True, computes=bool(step.followers))
     options.layout, options.settled = layout, True
+    step.adopt()
+
+
+def amend(options: Options, layout: Layout, changes: Iterable[tuple[Node, Node]]) -> Iterator[Work[None]]:
+    """Write nodes in place of what was written of them before."""
+    changes = list(changes)
+    if layout.lossless:
+        yield from upsert(options, layout, [after for _, after in changes], ())
+        return
+    amended = amending.prepared(layout, changes, options.nested, options.writers)
+    yield from _at_home(options)
+    step = Step(Graph(layout), options.followers)
+
+    def plan() -> Plan[None]:
+        if step.followers:
+            step.nodes = yield from amending.as_they_will_be(step.graph, changes)
+        yield from step.plan(amending.amend(layout, amended))
+
+    yield Work(plan, writes=True, computes=bool(step.followers))
     step.adopt()
 
 

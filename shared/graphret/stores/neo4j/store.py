@@ -127,6 +127,30 @@ class Neo4jStore(Connected):
         calls.refuse_on_view(self._scope, "upsert")
         self._write(calls.upsert(self.options, self._layout(), nodes, edges))
 
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether others keep labels and properties on nodes, which `upsert` replaces and `amend` leaves alone."""
+        return not self._layout().lossless
+
+    def amend(self, changes: Iterable[tuple[Node, Node]]) -> None:
+        """Write nodes in place of what was written of them before, in one transaction; what others keep on them stays.
+
+        An embedding that others keep there, or another hidden property, stays while the name and the text do. In a
+        graph that graphret wrote, which is nobody else's, nodes are replaced as by `upsert`.
+
+        Parameters
+        ----------
+        changes
+            Of each node what was written of it before, and what is now.
+
+        Raises
+        ------
+        InvalidInput
+            As from `upsert`.
+        """
+        calls.refuse_on_view(self._scope, "upsert")
+        self._write(calls.amend(self.options, self._layout(), changes))
+
     def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Raise what `upsert` would of nodes and edges that can be told of each alone, and write nothing.
 

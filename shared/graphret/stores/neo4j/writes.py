@@ -195,7 +195,7 @@ def constrained(layout: Layout) -> Plan[None]:
 
 def upsert(layout: Layout, change: Change) -> Plan[None]:
     """Write nodes, then edges."""
-    change = yield from _renumbered(layout, change)
+    change = yield from renumbered(layout, change)
     for labels, rows in change.nodes.items():
         for start in range(0, len(rows), BATCH):
             yield from _merge(layout, labels, rows[start : start + BATCH])
@@ -215,7 +215,7 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
                 yield from _refuse_dangling(layout, batch)
 
 
-def _renumbered(layout: Layout, change: Change) -> Plan[Change]:
+def renumbered(layout: Layout, change: Change) -> Plan[Change]:
     """Return the change with the ids of nodes that something else wrote as they lie there, which may be numbers."""
     rows = [row for of_kind in change.nodes.values() for row in of_kind]
     ends = [end for of_kind in change.edges.values() for row in of_kind for end in row[:2]]

@@ -1,0 +1,73 @@
+"""Nodes that others keep things on: what was written of a node is replaced by what is now, and all else stays."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from graphret.stores.neo4j import writes
+from graphret.stores.neo4j.layout import INDEXED, JSON, LABELS, NULLS, Layout
+from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.types import Node
+
+
+@dataclass(slots=True)
+class Amended:
+    """Nodes ready to be amended: rows of id and properties by labels, those that go being null, by labels that go."""
+
+    groups: dict[tuple[str, ...], writes.Change] = field(default_factory=lambda: defaultdict(writes.Change))
+
+
+def prepared(
+    layout: Layout, changes: Iterable[tuple[Node, Node]], nested: str, writers: Sequence[writes.Writer]
+) -> Amended:
+    """Check nodes as they were and are, and lay out the difference; raises as `writes.prepared` does."""
+    pairs = {after.id: (before, after) for before, after in changes}
+    fresh = writes.prepared(layout, [after for _, after in pairs.values()], (), nested, writers)
+    amended = Amended()
+    rows = {row[0]: (labels, row[1]) for labels, of_kind in fresh.nodes.items() for row in of_kind}
+    for before, after in pairs.values():
+        labels, values = rows[layout.id_key(after.id)]
+        stale = {LABELS, NULLS, JSON, *INDEXED, *filter(None, map(layout.key, before.properties))}
+        fields = (layout.name, before.name), (layout.text, before.text)
+        stale.update(candidates[0] for candidates, said in fields if said)
+        if (before.name, before.text) != (after.name, after.text):
+            stale.update(layout.hidden)  # others' embeddings are of the texts that were
+        gone = tuple(label for label in before.labels if label not in labels)
+        row = [layout.id_key(after.id), {**dict.fromkeys(sorted(stale)), **values}]
+        amended.groups[gone].nodes[labels].append(row)
+    return amended
+
+
+def amend(layout: Layout, amended: Amended) -> Plan[None]:
+    """Write what `prepared` laid out."""
+    node = f"(n:{quote(layout.label or '')} {{{quote(layout.id or '')}: row[0]}})"
+    for gone, laid_out in amended.groups.items():
+        removed = "".join(f":{label}" for label in quotable(list(gone)))
+        for labels, rows in (yield from writes.renumbered(layout, laid_out)).nodes.items():
+            borne = "".join(f":{quote(label)}" for label in labels)
+            text = (
+                f"UNWIND $rows AS row MERGE {node} SET n += row[1]{f' SET n{borne}' if borne else ''}"
+                f"{f' REMOVE n{removed}' if removed else ''}"
+            )
+            for start in range(0, len(rows), writes.BATCH):
+                yield Statement(text, {"rows": rows[start : start + writes.BATCH]})
+
+
+def as_they_will_be(graph: Graph, changes: Sequence[tuple[Node, Node]]) -> Plan[list[Node]]:
+    """Read nodes that will be amended, and return them as they then are, for indexes that follow."""
+    held = yield from graph.get([after.id for _, after in changes])
+    return [_amended(node, *change) for node, change in zip(held, changes, strict=True)]
+
+
+def _amended(held: Node | None, before: Node, after: Node) -> Node:
+    if held is None:
+        return after
+    others = {name: value for name, value in held.properties.items() if name not in before.properties}
+    labels = [label for label in held.labels if label not in before.labels]
+    return replace(
+        after, labels=tuple(dict.fromkeys((*after.labels, *labels))), properties={**others, **after.properties}
+    )
