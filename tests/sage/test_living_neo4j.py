@@ -98,6 +98,9 @@ def test_a_second_write_among_the_properties_of_others(
         "MATCH (n:Product) WHERE n.sage_graph IS NOT NULL SET n:Featured, n.price = 5, n.seen = date('2020-02-02'), "
         "n.at = point({x: 1.0, y: 2.0}), n.embedding = [0.25]"
     )
+    neo4j_empty.execute_query(
+        "MATCH (a:Featured), (b:Featured) WHERE a.sku < b.sku WITH a, b LIMIT 3 CREATE (a)-[:BOUGHT_WITH {n: 1}]->(b)"
+    )
     theirs = others(neo4j_empty)
     assert len(theirs) == len(graph.nodes)
     counted = Counted(monkeypatch)
@@ -105,6 +108,7 @@ def test_a_second_write_among_the_properties_of_others(
     assert counted.taken() == {}
     read = again(store, graph)
     assert list(read.nodes) == list(graph.nodes)
+    assert list(read.edges.edges(read.nodes.ids)) == list(graph.edges.edges(graph.nodes.ids))
     assert hits(read) == hits(graph)
 
     neo4j_empty.execute_query("MATCH (n:Product) WHERE n.sku STARTS WITH 'pilots' SET n.body = 'altered'")
@@ -123,7 +127,7 @@ def test_a_second_write_among_the_properties_of_others(
     neo4j_empty.execute_query("MATCH (n:Product) REMOVE n.sage_own")  # as an earlier graphret wrote them
     assert graph.write_to(store) == Written(len(graph.nodes))
     assert others(neo4j_empty) == kept
-    assert store.count()[0] == len(graph.nodes) + 1
+    assert store.count() == (len(graph.nodes) + 1, len(graph.edges) + 3)
     assert store.get(["mine"]) == [Node("mine", ("Product",), properties={"sku": "mine", "price": 1})]
 
 

@@ -52,9 +52,9 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them and
     the graph's included. Properties that not every store holds, such as the rows of a table, are written as one JSON
     object, ``sage_json``; conditions on them work on the graph that is read back, not in the store.
-    In a Neo4j database whose layout something else made, others may keep labels and properties on the same nodes; these
-    stay as they are (an embedding of theirs while the texts do), and are not read back. What is the graph's is said in
-    the property ``sage_own`` there.
+    In a Neo4j database whose layout something else made, others may keep labels and properties on the same nodes, and
+    edges between them; these stay as they are (an embedding of theirs while the texts do), and are not read back. What
+    is the graph's is said in the property ``sage_own`` there, and by ``sage_graph`` on its edges.
     Blocks are transactions: a write that was interrupted is completed by another one.
 
     Parameters
@@ -78,8 +78,9 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     gone = held.keys() - fresh.keys()
     if gone:
         store.delete(sorted(gone))
-    known = {identity(edge): edge for block in _edges(store, name) for edge in block}
-    wanted = {identity(edge): edge for edge in map(_edge_out, graph.edges.edges(graph.nodes.ids))}
+    mark = {MARK: name} if shared else {}
+    known = {identity(edge): edge for edge in _edges(store, name, shared)}
+    wanted = {identity(edge): edge for edge in (_edge_out(edge, mark) for edge in graph.edges.edges(graph.nodes.ids))}
     stale = [edge for key, edge in known.items() if key not in wanted]
     delete_edges(store, stale)
     same = _is_there if shared else Node.__eq__
@@ -128,7 +129,8 @@ def from_store(
     if model is not None and made_by is not None and model.name != made_by:
         raise InvalidInput(f"encoder: the graph was built with {made_by!r}, not with {model.name!r}")
     table = NodeTable.of(_node_in(node) for node in held.values())
-    edges = EdgeTable.of(table, (_edge_in(edge) for block in _edges(store, name) for edge in block))
+    marked = any(OWN in node.properties for node in held.values())
+    edges = EdgeTable.of(table, (_edge_in(edge, marked) for edge in _edges(store, name, marked)))
     lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
     dense = None
     if model is not None:
@@ -210,12 +212,17 @@ def _node_in(node: Node) -> Node:
     return replace(node, properties=own)
 
 
-def _edge_out(edge: Edge) -> Edge:
-    return replace(edge, properties=_flat(edge.properties))
+def _edge_out(edge: Edge, mark: Mapping[str, str]) -> Edge:
+    if mark and MARK in edge.properties:
+        raise InvalidInput(
+            f"edge {edge.source!r} to {edge.target!r}: the property {MARK!r} is one that a graph needs itself here"
+        )
+    return replace(edge, properties={**_flat(edge.properties), **mark})
 
 
-def _edge_in(edge: Edge) -> Edge:
-    return replace(edge, properties=_unflat(edge.properties))
+def _edge_in(edge: Edge, marked: bool) -> Edge:
+    own = {key: value for key, value in edge.properties.items() if not (marked and key == MARK)}
+    return replace(edge, properties=_unflat(own))
 
 
 def _flat(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,8 +253,10 @@ def _held(store: GraphStore, name: str) -> dict[str, Node]:
     return {node.id: node for block in store.nodes(where={MARK: name}) for node in block}
 
 
-def _edges(store: GraphStore, name: str) -> Iterator[list[Edge]]:
-    return store.view({MARK: name}).edges()
+def _edges(store: GraphStore, name: str, marked: bool) -> Iterator[Edge]:
+    """Go through the edges of a graph, where others have edges between its nodes by the mark that is on its own."""
+    for block in store.view({MARK: name}).edges():
+        yield from (edge for edge in block if not marked or edge.properties.get(MARK) == name)
 
 
 def _require_ours(store: GraphStore, ids: Iterable[str]) -> None:
