@@ -16,15 +16,14 @@ from graphret.ark.elsewhere import scores_elsewhere
 from graphret.ark.grouped import Around, Grouped
 from graphret.ark.hubs import KEPT
 from graphret.ark.neighborhood import CAP, Asked, Neighborhood
+from graphret.ark.places import Places
 from graphret.edges import EdgeTable
-from graphret.nodes import NodeTable
 from graphret.search.dense import DenseIndex
 from graphret.search.index import ArrayIndex, TextIndex, top_k
 from graphret.stores.incidence import Incidence
 from graphret.stores.memory import Graph
 from graphret.types import Node
 
-_FEW = 2_000
 _BLOCK = 1_024
 _SHARE = 3
 
@@ -47,8 +46,8 @@ class Chosen:
 class Columns:
     """Looks at neighbourhoods by integer position; what `graphret.ark.neighborhood.explore` returns, for large ones.
 
-    Where nodes are in the index is found out once for each state of the two tables, the edges of a hub are gathered
-    once for each state of the graph, and an index scores its nodes once a query.
+    Where nodes are in the index is found out once, and after a write of those that came or went; the edges of a hub are
+    gathered once for each state of the graph, and an index scores its nodes once a query.
 
     Parameters
     ----------
@@ -58,19 +57,20 @@ class Columns:
 
     def __init__(self, together: bool = False) -> None:
         self._together = together
-        self._places: WeakKeyDictionary[NodeTable, tuple[NodeTable, NDArray[np.int64]]] = WeakKeyDictionary()
+        self._places = Places()
         self._hubs: WeakKeyDictionary[EdgeTable, dict[str, Around]] = WeakKeyDictionary()
 
     def place(self, graph: Graph, index: ArrayIndex) -> None:
         """Find out now where the nodes of a graph are in an index, and have its edges in order by target."""
         graph.edges.entering(np.arange(0))
         if len(graph.nodes.ids):
-            self._placed(graph.nodes, copy(index).table, np.arange(len(graph.nodes.ids)))
+            self._places.of(graph.nodes, copy(index).table, np.arange(len(graph.nodes)))
 
-    def place_hub(self, links: Incidence, index: TextIndex) -> None:
+    def place_hub(self, around: Around, index: TextIndex) -> None:
         """Find out now where the neighbours of a hub are in an index."""
         if isinstance(index, ArrayIndex):
-            self._placed(links.nodes, copy(index).table, np.arange(len(links.nodes)))
+            nodes = around.links.nodes
+            around.places.of(nodes, copy(index).table, np.arange(len(nodes)))
 
     def explore(self, graph: Graph, index: TextIndex, asked: Asked) -> Neighborhood:
         """Look at the neighbourhood of a node, which the graph holds."""
@@ -92,7 +92,7 @@ class Columns:
         others = np.concatenate([edges.target[leaving], edges.source[entering]])
         outgoing = np.arange(len(found)) < len(leaving)
         links = Incidence(nodes, others, edges.relation[found], outgoing, edges.weight[found], edges.relations)
-        around = Around(links)
+        around = Around(links, self._places)
         if CAP < len(links) <= KEPT:
             kept, total = {node: around}, len(links)
             for other, one in known.items():
@@ -118,7 +118,7 @@ class Columns:
             known = around.matches if self._together else {}
             return _ranked(scores_elsewhere(index, asked.query, asked.k, near, known), weights, asked.k)
         state = copy(index)
-        places = self._placed(nodes, state.table, distinct)
+        places = around.places.of(nodes, state.table, distinct)
         if (places >= 0).all():
             scores = _scored(state, asked.query, places)
         else:
@@ -126,20 +126,6 @@ class Columns:
             scores = np.full(len(distinct), -np.inf, dtype=np.float32)
             scores[held] = _scored(state, asked.query, places[held])
         return _ranked(scores, weights, asked.k)
-
-    def _placed(self, nodes: NodeTable, table: NodeTable, distinct: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where nodes of the graph are in the index, -1 for those that are not."""
-        if nodes.ids is table.ids:
-            return distinct
-        known = self._places.get(nodes)
-        if known is not None and known[0] is table:
-            return known[1][distinct]
-        if len(distinct) <= _FEW:
-            return table.find(nodes.ids.take(distinct))
-        same = nodes.ids.equals(table.ids)  # as they are where the index was made of the store
-        places = np.arange(len(nodes.ids)) if same else table.find(nodes.ids.tolist())
-        self._places[nodes] = table, places  # one assignment: other threads see all of it or nothing
-        return places[distinct]
 
 
 def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray[np.float32]:

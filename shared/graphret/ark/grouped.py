@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.ark.neighborhood import Asked
+from graphret.ark.places import Places
 from graphret.search.index import Matches
 from graphret.stores.incidence import Incidence
 
@@ -45,11 +46,13 @@ class Grouped:
 class Around:
     """The edges of a node, and what follows from them, found out when it is first asked for and kept.
 
+    `places` knows where the neighbours are in an index, and may be that of the same node's edges before a write.
     `matches` is for what an index was found to say, as long as that depends on nothing but the state of the graph.
     """
 
-    def __init__(self, links: Incidence) -> None:
+    def __init__(self, links: Incidence, places: Places | None = None) -> None:
         self.links = links
+        self.places = places or Places()
         self.matches: dict[tuple[str, int], Matches] = {}
         self._passing: dict[_Filters, Grouped] = {}
 

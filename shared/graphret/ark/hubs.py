@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 from graphret.ark.grouped import Around
 from graphret.ark.neighborhood import CAP
 from graphret.stores.base import GraphStore
-from graphret.stores.incidence import Incidence, Incident
+from graphret.stores.incidence import Incident
 from graphret.types import Node
 
 #: A node with more edges is read through the calls of the contract, the heaviest of them alone.
@@ -53,7 +53,7 @@ class Hubs:
         self._shown: OrderedDict[str, tuple[Hashable, Node]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def prepare(self, store: GraphStore, then: Callable[[Incidence], None]) -> None:
+    def prepare(self, store: GraphStore, then: Callable[[Around], None]) -> None:
         """Read the largest hubs now, where the store can tell them at once and is no view, and hand them to `then`."""
         if not isinstance(store, Incident) or not isinstance(store, _Finding):
             return
@@ -65,7 +65,7 @@ class Hubs:
                 left -= edges
                 found = self._edges(store, node)
                 if found is not None:
-                    then(found.links)
+                    then(found)
 
     def known(self, store: GraphStore, node: str) -> Kept | None:
         """Return what is kept of a hub, of the state that the store was last seen in."""

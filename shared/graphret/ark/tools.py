@@ -107,7 +107,7 @@ class Toolbox:
             if isinstance(index, ArrayIndex):
                 self._columns.place(store.graph, index)
         else:
-            self._hubs.prepare(store, lambda links: self._columns.place_hub(links, index))
+            self._hubs.prepare(store, lambda around: self._columns.place_hub(around, index))
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""

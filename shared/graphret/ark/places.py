@@ -1,0 +1,112 @@
+"""Where the nodes of one table are in another, found out anew only of the nodes that came or went."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.nodes import NodeTable
+from graphret.strings import Strings
+
+#: Fewer nodes are looked up each time.
+_FEW = 2_000
+#: So many ids of either table may be in it alone, or all are looked up.
+_ALONE = 64
+_STEP = 1_024
+
+
+class Places:
+    """Where the nodes of a graph, or the neighbours of a hub, are in an index, as it was last asked for."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Strings, Strings, NDArray[np.int64]] | None = None
+
+    def of(self, nodes: NodeTable, table: NodeTable, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where nodes are in a table, -1 for those that are not there.
+
+        Parameters
+        ----------
+        nodes
+            The nodes of a graph or some of them.
+        table
+            The nodes of the index.
+        wanted
+            Which of `nodes` are asked for, by position.
+        """
+        if nodes.ids is table.ids:
+            return wanted
+        known = self._known
+        if known is None or known[0] is not nodes.ids or known[1] is not table.ids:
+            if len(wanted) <= _FEW:
+                return table.find(nodes.ids.take(wanted))
+            places = _moved(nodes, table, *known) if known is not None else None
+            if places is None:
+                same = nodes.ids.equals(table.ids)  # as they are where the index was made of the store
+                places = np.arange(len(nodes)) if same else table.find(nodes.ids.tolist())
+            self._known = known = nodes.ids, table.ids, places  # one assignment: other threads see all of it or nothing
+        return known[2][wanted]
+
+
+def _moved(
+    nodes: NodeTable, table: NodeTable, before: Strings, within: Strings, places: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Return where nodes are in a table, given where those of `before` were in `within`; `None` if much is new."""
+    was, now = aligned(nodes.ids, before), aligned(within, table.ids)
+    if was is None or now is None:
+        return None
+    found = np.append(now, -1)[np.append(places, -1)[was]]  # -1 leads to the -1 behind the last
+    fresh = np.flatnonzero(was < 0)
+    found[fresh] = table.find(nodes.ids.take(fresh))
+    came = np.ones(len(table), dtype=bool)
+    came[now[now >= 0]] = False
+    came_at = np.flatnonzero(came)
+    at = nodes.find(table.ids.take(came_at))
+    found[at[at >= 0]] = came_at[at >= 0]
+    return found
+
+
+def aligned(ids: Strings, others: Strings) -> NDArray[np.int64] | None:
+    """Return where each string is among others, -1 if it is not; `None` where many are in one of both alone.
+
+    Both are sorted and without repetition, and are compared as bytes, stretch by stretch.
+    """
+    n, m = len(ids), len(others)
+    found = np.full(n, -1, dtype=np.int64)
+    if ids is others:
+        return np.arange(n)
+    i = j = alone = 0
+    while i < n and j < m:
+        same = _alike(ids, i, others, j)
+        found[i : i + same] = np.arange(j, j + same)
+        i, j = i + same, j + same
+        if i < n and j < m:
+            alone += 1
+            if alone > _ALONE:
+                return None
+            if _at(ids, i) < _at(others, j):  # utf-8 sorts as the strings do
+                i += 1
+            else:
+                j += 1
+    return found
+
+
+def _alike(ids: Strings, i: int, others: Strings, j: int) -> int:
+    """How many strings from place `i` on are those of another column from place `j` on."""
+    total, step = 0, _STEP
+    while (n := min(step, len(ids) - i, len(others) - j)) > 0:
+        here, there = ids.offsets[i : i + n + 1] - ids.offsets[i], others.offsets[j : j + n + 1] - others.offsets[j]
+        long = here == there
+        rows = n if long.all() else int(np.argmin(long)) - 1
+        end, stop = ids.offsets[i + rows], others.offsets[j + rows]
+        same = ids.blob[ids.offsets[i] : end] == others.blob[others.offsets[j] : stop]
+        if not same.all():
+            rows = int(np.searchsorted(here, np.argmin(same), side="right")) - 1
+        total, i, j = total + rows, i + rows, j + rows
+        if rows < n:
+            break
+        step *= 4
+    return total
+
+
+def _at(ids: Strings, place: int) -> bytes:
+    return ids.blob[ids.offsets[place] : ids.offsets[place + 1]].tobytes()
