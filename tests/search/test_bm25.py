@@ -144,6 +144,24 @@ def test_a_changed_index_is_the_index_of_what_is_left(
     np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
 
 
+@given(st.lists(st.tuples(FRUIT, FRUIT), min_size=1, max_size=12), FRUIT, FRUIT)
+def test_searches_soon_after_a_write_score_to_the_last_bit_as_later_ones(
+    texts: list[tuple[str, str]], written: str, query: str
+) -> None:
+    nodes = [Node(f"n{i:02d}", name=name, text=text) for i, (name, text) in enumerate(texts)]
+    changed = BM25Index.build(nodes)
+    changed.upsert([Node("n00", name=written, text="kiwi")])
+    soon = changed.scores(query)
+    assert not changed._known_weights
+    later = BM25Index.build([*nodes[1:], Node("n00", name=written, text="kiwi")])
+    np.testing.assert_array_equal(soon, later.scores(query))
+    for n in range(20):
+        changed.scores("kiwi " * n)
+    assert changed._known_weights
+    changed.forget()
+    np.testing.assert_array_equal(soon, changed.scores(query))
+
+
 @given(TEXTS, st.sampled_from(WORDS))
 def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], query: str) -> None:
     nodes = [Node(n.id, n.labels, n.name, n.text, {"tenant": i % 2}) for i, n in enumerate(documents(texts))]

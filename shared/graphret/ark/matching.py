@@ -31,9 +31,7 @@ def matching(index: TextIndex, query: str, k: int) -> list[str]:
 def make_ready(index: TextIndex) -> None:
     """Have an index in this process make now what it would make when it is first searched by words."""
     for one in _word_indexes(index):
-        known = next((term for term in one.counts.vocabulary.positions if len(one.term_ids(term))), None)
-        if known is not None:
-            one.scores(known)
+        one.make_ready()
 
 
 def _word_indexes(index: TextIndex) -> list[BM25Index]:

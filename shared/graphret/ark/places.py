@@ -54,7 +54,7 @@ def _moved(
     was, now = aligned(nodes.ids, before), aligned(within, table.ids)
     if was is None or now is None:
         return None
-    found = np.append(now, -1)[np.append(places, -1)[was]]  # -1 leads to the -1 behind the last
+    found: NDArray[np.int64] = np.append(now, -1)[np.append(places, -1)[was]]  # -1 leads to the -1 behind the last
     fresh = np.flatnonzero(was < 0)
     found[fresh] = table.find(nodes.ids.take(fresh))
     came = np.ones(len(table), dtype=bool)

@@ -20,6 +20,7 @@ from graphret.search.index import ArrayIndex, table_of
 from graphret.search.neighborhood import NodeSource
 from graphret.search.scorers import Bm25sScorer, RankBm25Scorer, Scorer
 from graphret.search.sparse_rows import sparse_rows
+from graphret.search.weighing import Scaled, rarity, scaled_counts, scores_of_counts, weighed
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -29,6 +30,8 @@ BACKENDS = ("bm25s", "rank_bm25")
 
 _FEW = 64
 _BLOCK = 10_000
+#: Searches after a write that take no weights: to make these takes as long as some more of them.
+_EARLY = 16
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class BM25Index(ArrayIndex):
         self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are weights and columns
         self._build_lock = threading.RLock()  # building the scorer builds the columns, and they the weights
         self._by_term: dict[bool, sp.csc_matrix] = {}
+        self._early: list[None] = []  # one for each search that is left before the weights are made
+        self._fields: list[list[Scaled]] = []
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
         self._local = threading.local()
 
@@ -170,40 +175,20 @@ class BM25Index(ArrayIndex):
         return self._known_weights[0]
 
     def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        idf = self.idf()
+        idf, k1 = self.idf(), self.settings.k1
+        by_node = weighed(self._scaled(False), idf, k1, self.counts.n_nodes)
+        return by_node, weighed(self._scaled(True), idf, k1, self.counts.n_parts)
 
-        def weigh(of_parts: bool) -> sp.csr_matrix:
-            total: sp.csr_matrix | None = None
-            for name in self.counts.fields:
-                counts = self.counts.matrix(name, of_parts=of_parts)
-                lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-                present = lengths > 0
-                if not present.any():
-                    continue
-                b = self.settings.field_b.get(name, self.settings.b)
-                norm = 1.0 - b + b * lengths / lengths[present].mean()
-                scale = np.zeros_like(norm)
-                np.divide(self.text.weights.get(name, 1.0), norm, out=scale, where=present & (norm > 0))
-                scaled = sp.csr_matrix(
-                    (counts.data * np.repeat(scale, np.diff(counts.indptr)), counts.indices, counts.indptr),
-                    shape=counts.shape,
-                )
-                total = scaled if total is None else total + scaled
-            n = self.counts.n_parts if of_parts else self.counts.n_nodes
-            if total is None:
-                return sp.csr_matrix((n, len(self.counts.vocabulary)), dtype=np.float32)
-            total = total.tocsr()
-            tf = total.data
-            weights = (idf[total.indices] * tf / (self.settings.k1 + tf)).astype(np.float32)
-            return sp.csr_matrix((weights, total.indices, total.indptr), shape=total.shape)
-
-        return weigh(False), weigh(True)
+    def _scaled(self, of_parts: bool) -> list[Scaled]:
+        fields, known = self.counts.fields, self.settings
+        b = {name: known.field_b.get(name, known.b) for name in fields}
+        counts = {name: self.counts.matrix(name, of_parts=of_parts) for name in fields}
+        return scaled_counts(counts, b, self.text.weights)
 
     def idf(self) -> NDArray[np.float64]:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
         if not self._known_idf:
-            df = self.counts.document_frequencies()
-            self._known_idf.append(np.log1p((self.counts.n_nodes - df + 0.5) / (df + 0.5)))
+            self._known_idf.append(rarity(self.counts.n_nodes, self.counts.document_frequencies()))
         return self._known_idf[0]
 
     def ceiling(self, query: str) -> float:
@@ -229,12 +214,30 @@ class BM25Index(ArrayIndex):
         terms = self.term_ids(query)
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
+        if self._searched_early(terms):
+            if not self._fields:
+                self._fields.append(self._scaled(False))
+            return scores_of_counts(self._fields[0], self.counts.n_nodes, terms, self.settings.k1)
+        return self._scorer()(terms)
+
+    def _searched_early(self, terms: NDArray[np.int64]) -> bool:
+        """Whether this is one of the first searches after a write, for which the weights need not be made."""
+        if not self._early or self._known_weights or len(terms) > _FEW:
+            return False
+        del self._early[-1:]
+        return True
+
+    def make_ready(self) -> None:
+        """Make what the first search makes, or after a write one of those that come soon."""
+        self._scorer()
+
+    def _scorer(self) -> Scorer:
         backend = self.settings.backend
         if backend not in self._scorers:
             with self._build_lock:
                 if backend not in self._scorers:
                     self._scorers[backend] = self._new_scorer()
-        return self._scorers[backend](terms)
+        return self._scorers[backend]
 
     def _new_scorer(self) -> Scorer:
         k1, b = self.settings.k1, self.settings.b
@@ -248,7 +251,11 @@ class BM25Index(ArrayIndex):
         They are the same to the last bit as in the scores of all: each adds up the same weights in the order of the
         query's terms, which no numbering of the vocabulary changes.
         """
-        if self.settings.backend != "bm25s" or self.remembers_scores(query):
+        if (
+            self.settings.backend != "bm25s"
+            or self.remembers_scores(query)
+            or (self._early and not self._known_weights)
+        ):
             return super().score_at(query, positions)
         weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
         first, last = weights.indptr[positions], weights.indptr[np.asarray(positions) + 1]
@@ -341,7 +348,11 @@ class BM25Index(ArrayIndex):
         """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
         old = table.places_in(self.table, fresh)
         new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
-        return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
+        counts = self.counts.changed(old, new, self.analyzer)
+        index = BM25Index(table, counts, self.text, self.analyzer, self.settings)
+        if self.settings.backend == "bm25s" and not counts.divided:
+            index._early = [None] * _EARLY
+        return index
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
         """Return the index of the nodes at `positions`, with the statistics of those nodes alone."""

@@ -83,21 +83,27 @@ class FieldCounts:
 
     def matrix(self, field: str, *, of_parts: bool = False) -> sp.csr_matrix:
         """Return the counts of a field by node, or by part, where a part has the whole fields of its node."""
-        shape = (self.n_parts if of_parts else self.n_nodes, len(self.vocabulary))
-        total = sp.csr_matrix(shape, dtype=np.float32)
+        found = []
         if field in self.whole:
-            total = total + (self.whole[field][self.owners()] if of_parts else self.whole[field])
+            found.append(self.whole[field][self.owners()] if of_parts else self.whole[field])
         if field in self.divided:
             parts = self.divided[field]
-            total = total + (parts if of_parts else _membership(self.part_indptr) @ parts)
-        return total.tocsr()
+            found.append(parts if of_parts else (_membership(self.part_indptr) @ parts).tocsr())
+        return self._summed(found, self.n_parts if of_parts else self.n_nodes)
 
     def document_frequencies(self) -> NDArray[np.int64]:
         """In how many nodes each term occurs, ``(terms,)``."""
-        seen = sp.csr_matrix((self.n_nodes, len(self.vocabulary)), dtype=np.float32)
-        for name in self.fields:
-            seen = seen + self.matrix(name)
-        return np.bincount(seen.tocsr().indices, minlength=len(self.vocabulary))
+        seen = self._summed([self.matrix(name) for name in self.fields], self.n_nodes)
+        return np.bincount(seen.indices, minlength=len(self.vocabulary))
+
+    def _summed(self, matrices: Sequence[sp.csr_matrix], height: int) -> sp.csr_matrix:
+        """The sum of matrices, itself the one where there is but one; all are as wide as the vocabulary."""
+        if not matrices:
+            return sp.csr_matrix((height, len(self.vocabulary)), dtype=np.float32)
+        total, *rest = matrices
+        for matrix in rest:
+            total = total + matrix
+        return total
 
     def take(self, positions: NDArray[np.int64]) -> FieldCounts:
         """Return the counts of the nodes at `positions`."""
