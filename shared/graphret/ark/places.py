@@ -39,10 +39,11 @@ class Places:
         if known is None or known[0] is not nodes.ids or known[1] is not table.ids:
             if len(wanted) <= _FEW:
                 return table.find(nodes.ids.take(wanted))
-            places = _moved(nodes, table, *known) if known is not None else None
-            if places is None:
-                same = nodes.ids.equals(table.ids)  # as they are where the index was made of the store
-                places = np.arange(len(nodes)) if same else table.find(nodes.ids.tolist())
+            if nodes.ids.equals(table.ids):  # as they are where the index was made of the store, or follows it
+                places = np.arange(len(nodes))
+            else:
+                moved = _moved(nodes, table, *known) if known is not None else None
+                places = table.find(nodes.ids.tolist()) if moved is None else moved
             self._known = known = nodes.ids, table.ids, places  # one assignment: other threads see all of it or nothing
         return known[2][wanted]
 

@@ -31,7 +31,7 @@ def scaled_counts(
 
 
 def _scale(counts: sp.csr_matrix, b: float, weight: float) -> NDArray[np.float64]:
-    lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    lengths = np.asarray(counts @ np.ones(counts.shape[1], dtype=counts.dtype), dtype=np.float64)  # quicker than sum
     present = lengths > 0
     norm = 1.0 - b + b * lengths / lengths[present].mean()
     scale: NDArray[np.float64] = np.zeros_like(norm)
@@ -67,29 +67,16 @@ def scores_of_counts(
 
     Counts are read once; nothing is made of those of other terms, which is what takes time after a write.
     """
-    found = [(*_entries(counts, terms), scale) for counts, scale in fields]
+    found = [(counts[:, terms].tocsc(), scale) for counts, scale in fields]
     total = np.zeros(n_nodes, dtype=np.float32)
     for i in range(len(terms)):
         tf, held = np.zeros(n_nodes), np.zeros(n_nodes, dtype=bool)
-        for rows, values, bounds, scale in found:
-            of_term = slice(bounds[i], bounds[i + 1])
-            at = rows[of_term]
-            tf[at] += values[of_term] * scale[at]
+        for counts, scale in found:
+            entries = slice(counts.indptr[i], counts.indptr[i + 1])
+            at = counts.indices[entries]
+            tf[at] += counts.data[entries] * scale[at]
             held[at] = True
         at = np.flatnonzero(held)
         idf = rarity(n_nodes, np.asarray(len(at)))
         total[at] += (idf * tf[at] / (k1 + tf[at])).astype(np.float32)
     return total
-
-
-def _entries(
-    counts: sp.csr_matrix, terms: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """Return the rows and the values of the entries of each term, and where those of each begin."""
-    asked, place = np.zeros(counts.shape[1], dtype=bool), np.empty(counts.shape[1], dtype=np.int16)
-    asked[terms], place[terms] = True, np.arange(len(terms))
-    hits = np.flatnonzero(asked.take(counts.indices))
-    of_term = place[counts.indices[hits]]
-    hits = hits[np.argsort(of_term, kind="stable")]
-    bounds = np.append(0, np.cumsum(np.bincount(of_term, minlength=len(terms))))
-    return np.searchsorted(counts.indptr, hits, side="right") - 1, counts.data[hits], bounds
