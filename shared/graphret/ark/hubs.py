@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 from graphret.ark.grouped import Around
 from graphret.ark.neighborhood import CAP
 from graphret.stores.base import GraphStore
-from graphret.stores.incidence import Incident
+from graphret.stores.changes import Recording
+from graphret.stores.incidence import Incident, rejoined
 from graphret.types import Node
 
 #: A node with more edges is read through the calls of the contract, the heaviest of them alone.
@@ -22,6 +23,8 @@ KEPT = 2_000_000
 PREPARED = 1_000_000
 #: and that a graph has in which hubs are looked for at all: a million takes about a second.
 SEARCHED = 2_000_000
+#: Nodes that were written, at most, where what is kept is brought up to date and not read again.
+WRITTEN = 1_000
 #: Neighbours that were shown and are kept at most, and how long their texts may be.
 NODES, LONG = 2_000, 10_000
 
@@ -74,10 +77,12 @@ class Hubs:
         state = store.state()
         with self._lock:
             known = self._kept.get(node)
-            if known is None or state is None or known.state != state:
-                return None
-            self._kept.move_to_end(node)
-            return known
+            if known is not None:
+                self._kept.move_to_end(node)
+        if known is None or state is None or known.state == state:
+            return None if state is None else known
+        around = self._renewed(store, node, known) if isinstance(store, Recording) else None
+        return self._keep(node, Kept(state, around)) if around is not None and store.state() == state else None
 
     def of(self, store: GraphStore, node: str) -> Around | None:
         """Return the edges of a hub; `None` of a node that is none, and where the store does not read in columns.
@@ -117,11 +122,30 @@ class Hubs:
         if links is None:
             return None
         found = Around(links)
-        if before is None or store.state() != before:
-            return found
-        with self._lock:
-            self._kept[node] = Kept(before, found)
-            self._kept.move_to_end(node)
-            while sum(len(kept.around.links) for kept in self._kept.values()) > KEPT:
-                self._kept.popitem(last=False)
+        if before is not None and store.state() == before:
+            self._keep(node, Kept(before, found))
         return found
+
+    def _renewed(self, store: Recording, node: str, known: Kept) -> Around | None:
+        """Return the edges of a hub after writes, of which those near what was written are read."""
+        written = store.written(known.state)
+        if written is None or node in written.anew:
+            return None
+        links, view = known.around.links, getattr(store, "restriction", None) is not None
+        if node in written.nodes and (view or links.nodes.find([node])[0] >= 0):
+            return None  # a view may have hidden it; a loop leads to a node of another label
+        others = sorted((written.nodes | written.ends) - {node})
+        if len(others) > WRITTEN:
+            return None
+        edges = store.neighbors(others, where={"id": node}) if others else []
+        ends = sorted({end for edge in edges for end in (edge.source, edge.target)} - {node})
+        nodes = [one for one in store.get(ends) if one is not None] if ends else []
+        return Around(rejoined(links, node, others, edges, nodes), known.around.places)
+
+    def _keep(self, node: str, kept: Kept) -> Kept:
+        with self._lock:
+            self._kept[node] = kept
+            self._kept.move_to_end(node)
+            while sum(len(one.around.links) for one in self._kept.values()) > KEPT:
+                self._kept.popitem(last=False)
+        return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphret.columns import no_records, no_strings
 from graphret.nodes import NodeTable
 from graphret.strings import Strings
+from graphret.types import Edge, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,41 @@ def assembled(parts: Sequence[Part]) -> Incidence | None:
     weight = np.concatenate([*(part.weights for part in parts), np.empty(0)])
     by_id = np.argsort(others, kind="stable")
     return Incidence(table, others, relation, outgoing, weight, relations).at(by_id)
+
+
+def rejoined(
+    links: Incidence, node: str, others: Collection[str], edges: Sequence[Edge], nodes: Sequence[Node]
+) -> Incidence:
+    """Return the edges of a node after those to some others, and these themselves, were written.
+
+    Parameters
+    ----------
+    links
+        The edges before.
+    others
+        The others; the node is none of them.
+    edges
+        The edges between the node and the others now.
+    nodes
+        Their ends.
+    """
+    there = NodeTable.of(Node(one.id, one.labels) for one in nodes)
+    was = links.nodes.find(list(others))
+    written = np.zeros(len(links.nodes), dtype=bool)
+    written[was[was >= 0]] = True
+    kept = links.at(~written[links.others])
+    table, moved = links.nodes.merged(there, set(others).difference(there.ids))
+    code = {name: i for i, name in enumerate(dict.fromkeys([*links.relations, *(edge.relation for edge in edges)]))}
+    ends = [edge.target if edge.source == node else edge.source for edge in edges]
+    joined = Incidence(
+        table,
+        np.concatenate([moved[kept.others], table.find(ends)]).astype(np.int32),
+        np.concatenate([kept.relation, np.asarray([code[edge.relation] for edge in edges], dtype=np.int16)]),
+        np.concatenate([kept.outgoing, np.asarray([edge.source == node for edge in edges], dtype=bool)]),
+        np.concatenate([kept.weight, np.asarray([edge.weight for edge in edges], dtype=np.float64)]),
+        list(code),
+    )
+    return joined.at(np.argsort(joined.others, kind="stable"))
 
 
 def _strings(column: Any) -> Strings:

@@ -68,7 +68,7 @@ class Apart:
                 if not let_in or left <= 0:
                     raise QueryTimeout(f"{timeout:g} s went by while the database was written")
                 with self._process() as process:
-                    process.open(self._engine.state)
+                    process.open(self._engine.changes.state)
                     return process.run(cypher, values, left, max_rows)
         finally:
             self._places.release()

@@ -20,6 +20,7 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
+from graphret.stores.changes import Changes
 
 _PLANS_KEPT = 500
 _IDLE_KEPT = 16
@@ -206,8 +207,7 @@ class Engine:
         #: For what reads the file from another process: nothing is written while somebody is inside.
         self.apart = Gate()
         self.writing = threading.RLock()
-        self._changes = 0
-        self._changing = False
+        self.changes = Changes()
         self._idle: list[Session] = []
         self._guard = threading.Lock()
         self._key = os.path.realpath(self.path)
@@ -240,21 +240,6 @@ class Engine:
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self.database is None
-
-    @property
-    def state(self) -> int | None:
-        """A number that stays the same until something is written; `None` while something is."""
-        return None if self._changing else self._changes
-
-    @contextlib.contextmanager
-    def changing(self) -> Iterator[None]:
-        """Change the state: what is read until the end may be from before or after."""
-        self._changing = True
-        self._changes += 1
-        try:
-            yield
-        finally:
-            self._changing = False
 
     def session(self) -> Session:
         """Return a fresh connection."""
@@ -300,7 +285,7 @@ class Engine:
             Writes it at the path that it is given, beside this one's, and closes it.
         """
         part = self.path.with_name(f".{self.path.name}.loading")
-        with self.writing, self.apart.alone(), self.gate.alone(), self.changing():
+        with self.writing, self.apart.alone(), self.gate.alone(), self.changes.writing():
             if self.database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
             self.forget_plans()

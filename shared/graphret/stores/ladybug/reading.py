@@ -8,6 +8,7 @@ from typing import Any
 
 from graphret.schema import GraphSchema
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
+from graphret.stores.changes import Changes, Written
 from graphret.stores.incidence import Incidence, assembled
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, RelationTable, node_groups, relation_groups
 from graphret.stores.ladybug.engine import Session
@@ -40,19 +41,19 @@ class Reader:
         Gives a session for the time of one call, and says what tables there are.
     restriction
         Nothing but nodes that satisfy this, and edges among them, is read.
-    state
-        Gives what stays the same until something is written, `None` where that is not known.
+    changes
+        Gives what the store has written; left out where that is not known.
     """
 
     def __init__(
         self,
         opened: Callable[[], AbstractContextManager[tuple[Session, Catalog]]],
         restriction: Where | None = None,
-        state: Callable[[], int | None] = lambda: None,
+        changes: Callable[[], Changes] | None = None,
     ) -> None:
         self._opened = opened
         self.restriction = restriction
-        self._state = state
+        self._changes = changes
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
@@ -135,7 +136,11 @@ class Reader:
 
     def state(self) -> int | None:
         """Return a number that stays the same until something is written; `None` while something is."""
-        return self._state()
+        return None if self._changes is None else self._changes().state
+
+    def written(self, since: int) -> Written | None:
+        """Return what was written since a state; `None` where that is not known."""
+        return None if self._changes is None else self._changes().since(since)
 
     def degree(self, node: str) -> int:
         """Return how many edges touch a node; see `Incident.degree`."""

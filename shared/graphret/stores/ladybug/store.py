@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from graphret.errors import InvalidInput, QueryTimeout, StoreError
 from graphret.stores.base import Rows, require_ids, require_limit, require_seconds
+from graphret.stores.changes import Written
 from graphret.stores.following import Following
 from graphret.stores.ladybug import writing
 from graphret.stores.ladybug.apart import Apart
@@ -96,7 +97,7 @@ class LadybugStore(Reader, Following):
         buffer_pool_size: int = 0,
         threads: int = 0,
     ) -> None:
-        super().__init__(self._reading, state=lambda: self._engine.state)
+        super().__init__(self._reading, changes=lambda: self._engine.changes)
         self.nested = require_nested(nested)
         self._layout = Layout(id_property, name_property, text_property)
         self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
@@ -214,7 +215,7 @@ class LadybugStore(Reader, Following):
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return LadybugView(self._opened, Where.parse(where), self.state)
+        return LadybugView(self._opened, Where.parse(where), self._changes)
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none.
@@ -236,7 +237,7 @@ class LadybugStore(Reader, Following):
         self._require_writable()
         with self._engine.writing, self.followed([*fresh.values()], [*linked.values()]) as stage:
             plan = self._planned(fresh, linked)
-            self._write(plan.run, plan.alone, stage)
+            self._write(plan.run, plan.alone, stage, Written.of(fresh, linked.values()))
 
     def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Raise what `upsert` would of nodes and edges, dangling ends left out, one by one, and write nothing."""
@@ -281,7 +282,7 @@ class LadybugStore(Reader, Following):
                 for table, nodes in tables.items():
                     delete_nodes(session, table, nodes)
 
-            self._write(run, False, stage)
+            self._write(run, False, stage, Written.of(deletes=wanted))
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
@@ -308,7 +309,7 @@ class LadybugStore(Reader, Following):
                 for pair, keys in gone.items():
                     delete_edges(session, pair, keys)
 
-            self._write(delete, False, stage)
+            self._write(delete, False, stage, Written.of(edges=linked.values()))
 
     def load(self, source: MemoryStore) -> None:
         """Fill this database, which must be empty, with the graph of a `MemoryStore`, by columns.
@@ -360,11 +361,18 @@ class LadybugStore(Reader, Following):
             raise
         return store
 
-    def _write(self, action: Callable[[Session], None], alone: bool, stage: Callable[[Any], None]) -> None:
+    def _write(
+        self,
+        action: Callable[[Session], None],
+        alone: bool,
+        stage: Callable[[Any], None],
+        written: Written | None = None,
+    ) -> None:
         """Run a write in a transaction; of one that fails nothing stays."""
         engine = self._engine
         session = engine.session()
-        with engine.apart.alone(), engine.gate.alone() if alone else nullcontext(), engine.changing():
+        beside = engine.gate.alone() if alone else nullcontext()
+        with engine.apart.alone(), beside, engine.changes.writing(written):
             try:
                 session.do("BEGIN TRANSACTION")
                 action(session)

@@ -21,7 +21,7 @@ class LadybugView(Reader, Following):
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the view as far as nodes satisfy `where` too."""
-        return LadybugView(self._opened, both(self.restriction, Where.parse(where)), self.state)
+        return LadybugView(self._opened, both(self.restriction, Where.parse(where)), self._changes)
 
     def query(
         self,
