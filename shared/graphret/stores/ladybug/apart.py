@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTime
 from graphret.stores.base import Rows
 
 if TYPE_CHECKING:
+    from graphret.stores.ladybug.catalog import Layout
     from graphret.stores.ladybug.engine import Engine
 
 #: Seconds beyond its time-out that the database has to stop a query by itself.
@@ -42,13 +44,14 @@ class Apart:
     ----------
     engine
         The database; its gate ``apart`` is open while nothing is written.
-    options
-        How `LadybugStore` opens it.
+    layout
+        How a node is read.
     """
 
-    def __init__(self, engine: Engine, **options: Any) -> None:
+    def __init__(self, engine: Engine, layout: Layout) -> None:
+        size, threads = engine.settings
         self._engine = engine
-        self._options = options
+        self._options = {**asdict(layout), "read_only": True, "buffer_pool_size": size, "threads": threads}
         self._places = threading.BoundedSemaphore(_AT_ONCE)
         self._idle: list[_Process] = []
         self._closed = False
@@ -119,7 +122,7 @@ class _Process:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
-        self._send((os.path.abspath(path), {**options, "read_only": True}))
+        self._send((os.path.abspath(path), dict(options)))
 
     @property
     def ended(self) -> bool:

@@ -101,14 +101,7 @@ class LadybugStore(Reader, Following):
         self.nested = require_nested(nested)
         self._layout = Layout(id_property, name_property, text_property)
         self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
-        self._apart = Apart(
-            self._engine,
-            id_property=id_property,
-            name_property=name_property,
-            text_property=text_property,
-            buffer_pool_size=buffer_pool_size,
-            threads=threads,
-        )
+        self._apart = Apart(self._engine, self._layout)
         try:
             with self._engine.reading() as session:
                 self._catalog = Catalog.read(session, self._layout)
@@ -198,9 +191,9 @@ class LadybugStore(Reader, Following):
     ) -> Rows:
         """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
 
-        In this one nothing stops a query that the database still plans, or a function that makes a huge value, and
-        some queries crash it. A write waits until such queries have ended. The first one waits for its process to
-        start, about a second, which does not count; up to four run at a time, each with a buffer pool of its own.
+        In this one nothing stops a query that is still planned or makes a huge value, and some crash it. The first
+        waits for the process to start, about a second, which does not count. Up to four run at a time, each with a
+        buffer pool of its own, and a write waits for them.
 
         Raises
         ------
