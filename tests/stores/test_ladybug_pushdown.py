@@ -351,6 +351,65 @@ def test_what_lies_in_maps_is_decided_before_a_limit_is(tmp_path: Path, read: li
             assert max(read) <= 9 + WORTH_A_QUERY + 1
 
 
+_UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "parts"),
+    [
+        ("INT64", ["8", "0"], ["8", "0"]),
+        ("DOUBLE", ["CAST('nan' AS DOUBLE)", "CAST('-nan' AS DOUBLE)"], ["nan", "0"]),
+        ("STRING", ["'a'", "''"], ["a", "", "None"]),
+        ("UUID", [f"CAST('{_UUID}' AS UUID)", f"CAST('{_UUID[:-1]}2' AS UUID)"], [_UUID]),
+        ("INTERVAL", ["interval('1 month')", "interval('0 days')"], ["30 days, 0:00:00", "0:00:00"]),
+    ],
+)
+def test_null_and_nan_among_the_keys_of_a_map_are_those_keys_only(
+    tmp_path: Path, kind: str, keys: list[str], parts: list[str]
+) -> None:
+    """Ladybug's function `map` lets them in; it finds nothing by NaN, and takes a null for whatever key it likes."""
+    import ladybug
+
+    first, second = keys
+    none = f"CAST(NULL AS {kind})"
+    maps = [
+        *("map([%s, {b}], [1, 5])", "map([%s, {b}], [NULL, 3])", "map([%s, {a}], [1, 2])", "map([{a}, %s], [2, 1])"),
+        *("map([{b}, %s, {a}], [3, 1, NULL])", "map([{b}, {a}, {b}], [3, 2, 1])", "map([%s, {b}, %s], [1, 3, NULL])"),
+    ]
+    maps = [one.replace("%s", none).format(a=first, b=second) for one in maps]
+    odd = f"CASE WHEN i % 3 = 0 THEN {none} ELSE {first} END"
+    path = tmp_path / "graph.lbug"
+    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
+        for table in "ABC":
+            columns = f"m MAP({kind}, INT64), s STRUCT(i INT64, u MAP(INT64, MAP({kind}, INT64)))"
+            connection.execute(f"CREATE NODE TABLE {table}(code INT64 PRIMARY KEY, {columns})")
+        for n, one in enumerate(maps * 2):
+            connection.execute(
+                f"CREATE (:{'AB'[n % 2]} {{code: {2 * n}, m: {one}, s: {{i: 8, u: map([8], [{one}])}}}})"
+            )
+            connection.execute(f"CREATE (:C {{code: {2 * n + 1}, m: map([{first}], [{n}])}})")
+        connection.execute(f"UNWIND range(100, 130) AS i CREATE (:A {{code: i, m: map([{second}, {odd}], [i, 2])}})")
+        connection.execute("UNWIND range(200, 210) AS i CREATE (:B {code: i})")
+        connection.execute("CREATE REL TABLE NEXT(FROM C TO A, FROM C TO B)")
+        for table in "AB":
+            connection.execute(f"MATCH (c:C {{code: 1}}), (n:{table}) WHERE n.code < 210 CREATE (c)-[:NEXT]->(n)")
+    with LadybugStore(path, read_only=True, id_property="code") as store:
+        near = {edge.target for edge in store.neighbors(["1"])}
+        nodes = [node for block in store.nodes() for node in block]
+        assert len({str(node.properties) for node in nodes}) > 20 < len(near)
+        for field in [f"{start}.{part}" for part in parts for start in ("m", "s.u.8")]:
+            for compared in ({"$exists": True}, {"$gte": 2}, {"$in": [None, 1]}):
+                where = Where.parse({field: compared})
+                assert where is not None
+                expected = [node.id for node in nodes if where.matches(node)]
+                found = [node.id for block in store.nodes(where=where) for node in block]
+                assert found == expected, (field, compared)
+                found = [edge.target for edge in store.neighbors(["1"], where=where)]
+                assert found == [i for i in expected if i in near], (field, compared)
+                other = store.view({"$not": {field: compared}}).get([node.id for node in nodes])
+                assert [node.id for node in other if node] == [n.id for n in nodes if n.id not in expected]
+
+
 @pytest.mark.parametrize(
     "kind", ["STRUCT(city STRING, no INT64)", "MAP(STRING, STRING)", "UNION(s STRUCT(city STRING))"]
 )

@@ -64,7 +64,8 @@ class NodeTable:
     id_column, name_column, text_column
         The columns of a node's own fields; `None` where there is none.
     facts
-        What was found out about its rows, until tables change or many rows are written. ``lined``: all JSON has lines.
+        What was found out about its rows, until tables change or many rows are written. ``lined``: all JSON has lines;
+        ``odd keys: …``: maps in a column, which something else wrote, have keys that the database does not find.
     """
 
     name: str

@@ -16,6 +16,7 @@ from graphret.stores.ladybug.hubs import Around
 from graphret.stores.ladybug.incidence import Spokes, hubs
 from graphret.stores.ladybug.keys import keys_of, match_by_key
 from graphret.stores.ladybug.names import OVERFLOW, quoted
+from graphret.stores.ladybug.reaching import odd_keys
 from graphret.stores.ladybug.records import (
     EdgeReader,
     NodeReader,
@@ -301,8 +302,20 @@ class Reader:
         def longest(query: str, parameters: dict[str, Any]) -> int:
             return session.rows(query, parameters)[0][0] or 0
 
+        def with_odd_keys(table: NodeTable, column: str, leaf: Where) -> list[int] | None:
+            if column not in table.columns:
+                return None
+            odd, fact = f"MATCH (n:{quoted(table.name)}) WHERE {odd_keys(f'n.{quoted(column)}')}", f"odd keys: {column}"
+            if fact not in table.facts:
+                table.facts[fact] = bool(session.rows(f"{odd} RETURN 1 LIMIT 1"))
+            if not table.facts[fact]:
+                return None
+            reader = NodeReader(table)
+            rows = session.rows(f"{odd} RETURN offset(id(n)), {reader.expressions('n')}")
+            return [offset for offset, *row in rows if leaf.matches(reader.node(row))]
+
         for group in node_groups(tables, fields(where)):
-            writer = LadybugWhere(variable, group, lined, longest, f"where_{variable}_")
+            writer = LadybugWhere(variable, group, lined, longest, with_odd_keys, f"where_{variable}_")
             yield Condition(group, writer.write(where), writer.parameters)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +12,11 @@ from graphret.stores.ladybug.names import literal
 from graphret.stores.ladybug.scalars import exact, scalar_texts
 from graphret.stores.ladybug.values import KINDS
 
-_DAY = 86_400_000_000
 #: The characters of bytes that the database writes as such.
 _PRINTED = [chr(code) for code in range(32, 127) if chr(code) not in "\"'\\"]
 #: Types of whole numbers that no parameter can be.
 _WHOLE = ("UINT64", "INT128")
+_SPAN = re.compile(r"(?:(-?\d{1,9}) days?, )?(\d\d?):(\d\d):(\d\d)(?:\.(\d{6}))?", re.ASCII)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:(?!\.0{6})\.(\d{6}))?(\+00:00)?")
 
 
@@ -45,19 +46,42 @@ def own_text(value: str, kind: str) -> str:
 
 
 def _interval(value: str) -> str:
-    """The text of Python's `timedelta`, of which a year has 365 days and another month 30."""
+    """The text of Python's `timedelta`, of which a year has 365 days and another month 30.
+
+    No parentheses but those of functions: in others the database looks for patterns, and takes long to parse.
+    """
 
     def part(name: str) -> str:
         return f"date_part('{name}', {value})"
 
-    micros = f"({part('hour')} * 3600000000 + {part('minute')} * 60000000 + {part('microsecond')})"
-    rest = f"(({micros} % {_DAY} + {_DAY}) % {_DAY})"
-    days = f"({part('year')} * 365 + {part('month')} * 30 + {part('day')} + ({micros} - {rest}) / {_DAY})"
-    time = text_expression(f"(timestamp('2000-01-01 00:00:00') + to_microseconds({rest}))", "TIMESTAMP")
+    rest = f"{part('hour')} % 24 * 3600000000 + {part('minute')} * 60000000 + {part('microsecond')}"
+    time = f"timestamp('2000-01-02') + to_microseconds({rest})"  # of the day before, where the rest is negative
+    days = f"{_days(value)} + {part('hour')} / 24 + date_part('day', {time}) - 2"
     counted = f"regexp_replace(concat(CAST({days} AS STRING), ' days, '), '^0 days, ', '')"
     for one in ("1", "-1"):
         counted = f"regexp_replace({counted}, '^{one} days', '{one} day')"
-    return f"concat({counted}, regexp_replace(substring({time}, 12, 15), '^0', ''))"
+    digits = f"regexp_replace(rpad(CAST({time} AS STRING), 26, '0'), '0000000$', '')"  # six decimals or none
+    return f"concat({counted}, regexp_replace(substring({digits}, 12, 15), '^0', ''))"
+
+
+def _days(value: str) -> str:
+    return f"date_part('year', {value}) * 365 + date_part('month', {value}) * 30 + date_part('day', {value})"
+
+
+def interval_length(value: str) -> str:
+    """Return the Cypher of the microseconds of an interval, as an INT128: intervals of one length have one text."""
+    hours, minutes, rest = (f"date_part('{name}', {value})" for name in ("hour", "minute", "microsecond"))
+    days = f"CAST({_days(value)} AS INT128)"
+    return f"{days} * 86400000000 + {hours} * 3600000000 + {minutes} * 60000000 + {rest}"
+
+
+def length_of(text: str) -> int | None:
+    """Return the microseconds of the interval of which `json_value` makes a text; `None` if there can be none."""
+    if (found := _SPAN.fullmatch(text)) is None:
+        return None
+    days, hours, minutes, seconds, micros = (int(part or 0) for part in found.groups())
+    span = datetime.timedelta(days, seconds, micros, minutes=minutes, hours=hours)
+    return span // datetime.timedelta(microseconds=1) if str(span) == text else None
 
 
 def _hexadecimal(text: str) -> str:

@@ -12,7 +12,7 @@ from graphret.stores.cypher_where import WhereCypher
 from graphret.stores.ladybug.catalog import NodeGroup, NodeTable
 from graphret.stores.ladybug.json_where import JsonValue
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
-from graphret.stores.ladybug.reaching import Found, item, named, reached
+from graphret.stores.ladybug.reaching import Found, item, named, odd_keys, reached
 from graphret.stores.ladybug.scalars import (
     SIGNS,
     bound_of_doubles,
@@ -22,7 +22,17 @@ from graphret.stores.ladybug.scalars import (
     of_absent,
 )
 from graphret.stores.ladybug.structures import element, is_mapping
-from graphret.stores.ladybug.texts import as_double, cast_list, is_whole, own_text, stored, text_expression, whole_texts
+from graphret.stores.ladybug.texts import (
+    as_double,
+    cast_list,
+    interval_length,
+    is_whole,
+    length_of,
+    own_text,
+    stored,
+    text_expression,
+    whole_texts,
+)
 from graphret.stores.ladybug.values import KEPT, KINDS
 from graphret.where import Where
 
@@ -45,6 +55,9 @@ class LadybugWhere(WhereCypher):
         Says whether all JSON of a table has lines.
     longest
         Gives the number that a query returns, if it returns one: so many items of a list may have to be compared.
+    with_odd_keys
+        Gives the offsets of the nodes of a table that satisfy a condition on a field that leads into a column, of those
+        in which this has `odd_keys`; `None` if it has them in no node.
     """
 
     def __init__(
@@ -53,12 +66,14 @@ class LadybugWhere(WhereCypher):
         group: NodeGroup,
         lined: Callable[[NodeTable], bool],
         longest: Callable[[str, dict[str, Any]], int],
+        with_odd_keys: Callable[[NodeTable, str, Where], list[int] | None],
         prefix: str = "where",
     ) -> None:
         super().__init__(variable, prefix)
         self.group = group
         self.lined = lined
         self.longest = longest
+        self.with_odd_keys = with_odd_keys
 
     def leaf(self, where: Where) -> str:
         """Write a condition on one field."""
@@ -81,7 +96,26 @@ class LadybugWhere(WhereCypher):
         own = where.field.removeprefix(_PROPERTIES)
         if own != where.field and (columns := self.group.columns_of(own)):
             sources += self._null(where) + self._in_columns(where, columns)
-        return self._chosen(where, sources)
+        return self._unless_odd(where, self._chosen(where, sources))
+
+    def _unless_odd(self, where: Where, leaf: str) -> str:
+        """The leaf, but for nodes where the field leads into maps with keys that the database cannot find."""
+        head, *path = where.field.split(".")
+        for column, kind in self.group.columns_of(head) if path else ():
+            if "MAP(" not in kind:
+                continue
+            found = {table.name: self.with_odd_keys(table, column, where) for table in self.group.tables}
+            if all(offsets is None for offsets in found.values()):
+                continue
+            odd = odd_keys(f"{self.variable}.{quoted(column)}")
+            right = (
+                f"(label({self.variable}) = {self.parameter(table)} AND "
+                f"list_contains({self.parameter(offsets)}, offset(id({self.variable}))))"
+                for table, offsets in found.items()
+                if offsets
+            )
+            leaf = f"(({odd} AND ({' OR '.join(right) or 'false'})) OR (NOT {odd} AND {leaf}))"
+        return leaf
 
     def _null(self, where: Where) -> list[tuple[str, str]]:
         """Whether what the field leads to inside of a column is there and null, and the leaf over that."""
@@ -165,14 +199,14 @@ class LadybugWhere(WhereCypher):
             return self._compared_list(where, value, kind)
         if kind in KINDS:
             return self._decided(where, value, kind)
-        if kind == "BLOB" and where.operator in ("$eq", "$ne", "$in", "$nin"):
+        if where.operator in ("$eq", "$ne", "$in", "$nin") and kind in ("BLOB", "INTERVAL"):
             operands = [where.value] if where.operator in ("$eq", "$ne") else where.value
+            same = "$in" if where.operator in ("$eq", "$in") else "$nin"
+            if kind == "INTERVAL":  # shorter than as text
+                lengths = (length_of(one) for one in operands if isinstance(one, str))
+                return self._whole(Where(same, "", tuple(n for n in lengths if n is not None)), interval_length(value))
             texts = tuple(text for one in operands if one is not None for text in stored(one, kind))
-            return self._decided(
-                Where("$in" if where.operator in ("$eq", "$in") else "$nin", "", texts),
-                f"CAST({value} AS STRING)",
-                "STRING",
-            )
+            return self._decided(Where(same, "", texts), f"CAST({value} AS STRING)", "STRING")
         text = text_expression(value, kind)
         return self._decided(where, *((as_double(value), "DOUBLE") if text is None else (text, "STRING")))
 
