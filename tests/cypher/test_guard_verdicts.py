@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +60,20 @@ def test_the_recorded_verdicts_are_those_of_a_server(neo4j_driver: object) -> No
             if now != accepted:
                 differs.append(query)
     assert not differs
+
+
+def test_white_space_is_that_of_the_server(neo4j_driver: object) -> None:
+    """No character is white space to the guard that is none to the server, and the other way round."""
+    neo4j = pytest.importorskip("neo4j")
+    assert isinstance(neo4j_driver, neo4j.Driver)
+    kinds = ("Cc", "Cf", "Zl", "Zp", "Zs")
+    candidates = [chr(n) for n in range(1, 0x10000) if unicodedata.category(chr(n)) in kinds]
+    with neo4j_driver.session(default_access_mode="READ") as session:
+        for character in candidates:
+            query = f"RETURN{character}1"
+            try:
+                session.run(f"EXPLAIN {query}").consume()
+                accepted = True
+            except neo4j.exceptions.Neo4jError:
+                accepted = False
+            assert check(query).ok == accepted, hex(ord(character))

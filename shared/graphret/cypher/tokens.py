@@ -48,6 +48,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})?|.)", re.DOTALL)
 _NUMBER = re.compile(
     rf"0[xX][0-9a-fA-F]+(?:_[0-9a-fA-F]+)*|0o[0-7]+(?:_[0-7]+)*|(?:{_DIGITS})?(?:\.{_DIGITS})?(?:{_EXPONENT})?"
+    r"|(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)[dDfF]"  # as Java's doubles, without _
 )
 _STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -170,7 +171,7 @@ def _token(kind: str, text: str, start: int) -> Token:
         value = name[1:-1].replace("``", "`") if name.startswith("`") else name
     elif kind == "number":
         wrong = _wrong_number(text)
-        kind, value = (BAD, wrong) if wrong else (NUMBER, text.replace("_", ""))
+        kind, value = (BAD, wrong) if wrong else (NUMBER, _plain_number(text))
     elif kind == "operator" and not text.isascii():
         value = "<" if text in _LEFT_HEADS else ">" if text in _RIGHT_HEADS else "-"
     elif kind == "open":
@@ -206,13 +207,18 @@ def _continues_name(character: str) -> bool:
     return ord(character) < 0x10000 and unicodedata.category(character) in _PART
 
 
+def _plain_number(text: str) -> str:
+    """The number without ``_``, and without the letter that may end a decimal number and changes nothing."""
+    return text.replace("_", "") if text[:2] in ("0x", "0X") else text.replace("_", "").rstrip("dDfF")
+
+
 def _wrong_number(text: str) -> str:
     """Why the text is no number, or an empty string."""
     if len(text) > 1 and text[0] == "0" and text.isdigit():
         return f"octal numbers are written 0o{text[1:]}"
     if not _NUMBER.fullmatch(text):
         return "not a number"
-    digits = text.replace("_", "").lower()
+    digits = _plain_number(text).lower()
     if digits.isdigit() or digits.startswith(("0x", "0o")):
         too_large = len(digits) > _MOST_DIGITS or int(digits, 0) > _LARGEST_INTEGER
         return "the integer is too large" if too_large else ""

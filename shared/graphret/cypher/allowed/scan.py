@@ -20,15 +20,19 @@ PARAMETER = "parameter"
 SYMBOL = "symbol"
 END = "end"
 
-_SPACES = " \t\n\r\xa0\u2002\u2003\u2009\u202f\u3000"
+#: What Neo4j 5.26 and Ladybug 0.22 both take for white space.
+_SPACES = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+_SPACES += "".join(map(chr, range(0x2000, 0x200B)))
+#: What Unicode takes for the end of a line; Neo4j ends a comment at the first two, Ladybug at the first.
+_LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _SYMBOLS = ("<>", "<=", ">=", "=~", "..", "::", "||", *"()[]{},.:;|=<>+-*/%^&!$")
 _PIECE = re.compile(
     rf"""
-    (?P<space>(?:[{_SPACES}]|//[^\n\r]*(?=\r?\n|\Z)|/\*(?:(?!/\*|\*/).)*\*/)+)
+    (?P<space>(?:[{_SPACES}]|//[^{_LINE_ENDS}]*(?=\r?\n|\Z)|/\*(?:(?!/\*|\*/).)*\*/)+)
   | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
   | (?P<quoted>`(?:[^`]|``)*`)
-  | (?P<number>(?>0[xX][0-9a-fA-F_]+|0o[0-7_]+|(?:[0-9][0-9_]*)?\.[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?
-              |[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?)(?![\w$]))
+  | (?P<number>(?>0[xX][0-9a-fA-F_]+|0o[0-7_]+|(?:[0-9][0-9_]*)?\.[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?[dDfF]?
+              |[0-9][0-9_]*(?:[eE][+-]?[0-9]+[dDfF]?)?)(?![\w$]))
   | (?P<parameter>\$(?:\w+|`(?:[^`]|``)*`))
   | (?P<word>[^\W\d]\w*)
   | (?P<symbol>(?!/[/*])(?:{"|".join(re.escape(symbol) for symbol in _SYMBOLS)}))

@@ -208,12 +208,22 @@ class Words(Suffixes):
             self._named(piece)
         elif piece.kind in (STRING, NUMBER, PARAMETER):
             self._go(State.OPERATOR)
+        elif self._neo4j and piece.is_symbol("$") and (self._next().name or self._next().text.isdigit()):
+            self._spaced_parameter()
         elif piece.is_symbol("("):
             self._open(Frame(")", Kind.OTHER), State.OPERAND)
         elif piece.is_symbol("."):
             self._not_here(piece)
         else:
             self._symbol(piece)
+
+    def _spaced_parameter(self) -> None:
+        """``$ x``, which on Neo4j is ``$x``."""
+        self._at += 1
+        if self._piece.name:
+            self._a_name()
+        else:
+            self._go(State.OPERATOR)
 
     def _named(self, piece: Piece) -> None:
         """A name, or a word that stands before an operand."""
@@ -242,7 +252,7 @@ class Words(Suffixes):
         if word in ("NOT", "DISTINCT"):
             return begins
         if word == "CASE":
-            if not begins or following.keyword in _JOINERS:
+            if not begins or (following.keyword in _JOINERS and not self._is_of_case(following)):
                 return False
             self._frame.cases += 1
             return True
@@ -254,6 +264,11 @@ class Words(Suffixes):
             return self._frame.function == "trim" and begins
         return False
 
+    def _is_of_case(self, following: Piece) -> bool:
+        """Whether ``is`` is the variable of ``CASE is WHEN``, and not what is asked of a variable ``case``."""
+        behind = self._next(2)
+        return following.keyword == "IS" and (behind.keyword == "WHEN" or behind.is_symbol(".", "["))
+
     def _begins_a_condition(self) -> bool:
         """Whether what stands here begins a condition of ``CASE x WHEN …, … THEN``."""
         before = self._next(-1)
@@ -262,7 +277,8 @@ class Words(Suffixes):
     def _begins_a_pattern(self, following: Piece) -> bool:
         """Whether ``(IS Label`` or ``[WHERE condition`` stands here; no function has either name."""
         begins = following.kind != END and not (following.kind == SYMBOL and following.text in (*_AFTER_A_NAME, "{"))
-        return begins and following.keyword not in _JOINERS and self._next(-1).is_symbol("(", "[")
+        labelled = following.keyword == "IS" and self._next(2).is_symbol(")", "]", "{", "|", "&", "*")  # ``(IS IS)``
+        return begins and (following.keyword not in _JOINERS or labelled) and self._next(-1).is_symbol("(", "[")
 
     def _function(self, piece: Piece) -> bool:
         """Read a name with dots and the bracket behind it, if there is one."""

@@ -142,7 +142,7 @@ class Expressions(Primaries, TypeNames):
         subject = None if self._is_word("WHEN") else self.parse_expression()
         branches: list[tuple[AstNode, AstNode]] = []
         while self._take_word("WHEN"):
-            conditions = self._list(self._condition) if subject is not None else [self.parse_expression()]
+            conditions = self._conditions() if subject is not None else [self.parse_expression()]
             self._need_word("THEN")
             result = self.parse_expression()
             branches.extend((condition, result) for condition in conditions)
@@ -151,6 +151,10 @@ class Expressions(Primaries, TypeNames):
         default = self.parse_expression() if self._take_word("ELSE") else None
         self._need_word("END")
         return self._mark(ast.Case(this=subject, ifs=branches, default=default), start)
+
+    def _conditions(self) -> list[AstNode]:
+        """What may stand after ``WHEN`` where the case has a subject."""
+        return self._list(self._condition)
 
     def _condition(self) -> AstNode:
         """What stands after ``WHEN`` where the case has a subject: a value, or an operator and its right side."""

@@ -100,6 +100,10 @@ class LadybugClauses(Clauses):
             self._list(self.parse_expression)
         self._need("}")
 
+    def _conditions(self) -> list[AstNode]:
+        """One value."""
+        return [self.parse_expression()]
+
     def parse_argument(self) -> AstNode:
         """An argument: ``x -> x + 1`` and ``(x, y) -> x + y`` besides expressions."""
         return self._attempt(self._lambda) or self.parse_expression()
