@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from cypherast import ast
@@ -11,6 +12,8 @@ from cypherast.lexer import TokenKind
 from graphret.cypher.grammar.expressions import Expressions
 from graphret.cypher.tree import Finish, Hint, Page
 
+#: What the server's own reader of options takes before the version: of white space less than the lexer does.
+_PLAINLY_SPACED = re.compile(r"(?>[ \t\n\r]|//[^\n\r]*|/\*.*?\*/|[A-Za-z])*+", re.DOTALL)
 _WRITES = frozenset("CREATE INSERT MERGE SET DELETE DETACH NODETACH REMOVE FOREACH LOAD".split())
 
 
@@ -35,6 +38,8 @@ class Clauses(Expressions):
         if self._now().kind in (TokenKind.INTEGER, TokenKind.FLOAT):
             if self._now().text != "5":
                 raise self._err("only version 5 of Cypher may be asked for", code="CG1102")
+            if not _PLAINLY_SPACED.fullmatch(self.source, 0, self._now().start):
+                raise self._err("no white space but that of ASCII may stand before the version", code="CG1102")
             self._i += 1
         while self._now().named and self._is("=", 1):
             self._i += 3
