@@ -211,6 +211,26 @@ def test_what_two_nodes_may_be_is_not_written_to(neo4j_empty: neo4j.Driver) -> N
     assert store.count() == (2, 1)
 
 
+async def test_what_two_nodes_may_be_is_not_read_as_one(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth
+) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (:P {sku: 5, x: 1}), (:P {sku: '5', x: 2}), (:P {sku: 'b'}), (:P {sku: 'b'}), (:P {sku: 6})"
+    )
+    options: dict[str, Any] = {"id_property": "sku", "label": "P"}
+    store = Neo4jStore.from_driver(neo4j_empty, **options)
+    for node_id, both in (("5", "'5' and 5"), ("b", "'b' and 'b'")):
+        with pytest.raises(InvalidInput, match=rf"node '{node_id}': 2 nodes have this id: sku is {both}"):
+            store.get(["6", node_id])
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth, **options) as other:
+        with pytest.raises(InvalidInput, match="node '5': 2 nodes have this id"):
+            await other.get(["5"])
+    assert [node and node.properties for node in store.get(["6", "5.0", "c"])] == [{"sku": 6}, None, None]
+    (seen,) = store.view({"x": 2}).get(["5"])  # of which a view shows one
+    assert seen is not None
+    assert seen.properties == {"sku": "5", "x": 2}
+
+
 def test_an_id_of_two_nodes_blocks_no_other_and_no_constraint_is_made(neo4j_empty: neo4j.Driver) -> None:
     neo4j_empty.execute_query("CREATE (:Q {sku: 'b'})-[:R]->(:Q {sku: 'b'}), (:Q {sku: 'b'}), (:Q {sku: 'c'})")
     store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="Q")

@@ -44,10 +44,10 @@ class Connected(ABC):
         that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes).
         Give `label` and an index on it and the id where there is an id, or each lookup reads every node. Writing takes
         both: a node that is written gets the label, which is shown on nodes, in the schema and to filters as their
-        other labels are. An id that several nodes have is refused in writes; others are not affected. No constraint
-        or index is made on a label of others: a uniqueness constraint on label and id is quick, and keeps several
-        writers from making one node twice. A property that is called as one of these is read with the others; a node
-        on which it says something else than the id, the name or the text does is refused.
+        other labels are. An id that several nodes have, as 5 and "5" do, is refused in writes and by `get`; others
+        are not affected. No constraint or index is made on a label of others: a uniqueness constraint on label and id
+        is quick, and keeps several writers from making one node twice. A property that is called as one of these is
+        read with the others; a node on which it says something else than the id, the name or the text does is refused.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
         in a graph that something else wrote). A property that is written under such a name, as the embeddings of a

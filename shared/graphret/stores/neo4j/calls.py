@@ -34,7 +34,7 @@ def schema(graph: Graph) -> Work[GraphSchema]:
 def get(graph: Graph, ids: Sequence[str]) -> Work[list[Node | None]]:
     """Read nodes by id."""
     wanted = require_ids(ids)
-    return Work(lambda: graph.get(wanted))
+    return Work(lambda: graph.get(wanted, unique=not graph.layout.own))
 
 
 def neighbors(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import ROWS, Layout
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import edge_from, node_from
@@ -37,8 +39,16 @@ class Graph:
 
     # nodes
 
-    def get(self, ids: Sequence[str]) -> Plan[list[Node | None]]:
-        """Read nodes by id."""
+    def get(self, ids: Sequence[str], *, unique: bool = False) -> Plan[list[Node | None]]:
+        """Read nodes by id.
+
+        Parameters
+        ----------
+        unique
+            Whether an id of several nodes is refused, as there may be in a graph that something else wrote; otherwise
+            it is that of any of them.
+        """
+        stored: dict[str, list[Any]] = defaultdict(list)
         found: dict[str, Node] = {}
         distinct = list(dict.fromkeys(ids))
         for start in range(0, len(distinct), CHUNK):
@@ -50,6 +60,12 @@ class Graph:
             rows = yield Statement(f"MATCH {self.layout.node('n')}{clause} {returned}", parameters | more)
             for row in rows[0][0] if few else rows:
                 found.setdefault(row[0], node_from(self.layout, *row))
+                if unique and self.layout.id is not None:
+                    stored[row[0]].append(row[2].get(self.layout.id))
+        for node_id, values in sorted(stored.items()):
+            if len(values) > 1:
+                shown = " and ".join(sorted(map(repr, values[:2])))
+                raise InvalidInput(f"node {node_id!r}: {len(values)} nodes have this id: {self.layout.id} is {shown}")
         return [found.get(node_id) for node_id in ids]
 
     def nodes(self, labels: list[str] | None, where: Where | None) -> Statement:

@@ -75,7 +75,13 @@ class Neo4jStore(Connected):
         return self._schema
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here."""
+        """Return nodes by id, `None` for those that are not here.
+
+        Raises
+        ------
+        InvalidInput
+            When an id is that of several nodes, as 5 and "5" are in a graph that something else wrote; it names them.
+        """
         return self.run(calls.get(self.graph(), ids))
 
     def neighbors(
