@@ -22,6 +22,7 @@ from graphret.types import Edge
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
 _BLOCK = 1 << 14
+_SCANS = 16  # nodes whose entering edges are looked for among all before these are put in order: that takes as long
 
 
 class EdgeTable:
@@ -72,6 +73,7 @@ class EdgeTable:
         out, *incoming = adjacency or (row_starts(source, n_nodes),)
         self.out_indptr = out
         self._incoming: Sequence[NDArray[np.int64]] = incoming
+        self._scans = _SCANS
 
     @classmethod
     def empty(cls, n_nodes: int) -> EdgeTable:
@@ -179,8 +181,8 @@ class EdgeTable:
 
     def _entering(self) -> Sequence[NDArray[np.int64]]:
         if not self._incoming:  # when it is first asked for: a write makes tables that nobody reads
-            n, m = self.n_nodes, len(self.source)
-            rows = sp.csr_array((np.arange(m), self.target, self.out_indptr), shape=(n, n))
+            shape = self.n_nodes, self.n_nodes
+            rows = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape)
             columns = rows.tocsc()  # a counting sort, stable
             self._incoming = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
         return self._incoming
@@ -202,6 +204,9 @@ class EdgeTable:
 
     def entering(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that enter each of the nodes in turn."""
+        if len(positions) == 1 and not self._incoming and self._scans:
+            self._scans -= 1
+            return np.flatnonzero(self.target == positions[0])
         return self.in_order[ranges(self.in_indptr, positions)]
 
     def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -370,15 +375,10 @@ class EdgeTable:
         array: Callable[[str], NDArray[Any]] = bundle.array
         return cls(
             bundle.meta["n_nodes"],
-            array("source"),
-            array("target"),
-            array("relation"),
-            bundle.meta["relations"],
-            array("weight"),
-            array("source_part"),
-            array("target_part"),
-            bundle.records("properties"),
+            relations=bundle.meta["relations"],
+            properties=bundle.records("properties"),
             adjacency=(array("out_indptr"), array("in_indptr"), array("in_order")),
+            **{name: array(name) for name in ("source", "target", "relation", "weight", "source_part", "target_part")},
         )
 
 

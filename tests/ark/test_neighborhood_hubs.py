@@ -181,6 +181,22 @@ def test_what_a_store_writes_is_seen_at_once(embedded: LadybugStore) -> None:
     require_kept_in_step(embedded)
 
 
+@pytest.mark.parametrize("attached", [False, True])
+def test_what_is_written_in_memory_is_seen_at_once(monkeypatch: pytest.MonkeyPatch, attached: bool) -> None:
+    monkeypatch.setattr("graphret.ark.places._FEW", 3)
+    filled(store := MemoryStore())
+    index = BM25Index.of_store(store)
+    if attached:
+        store.attach(index)
+    tools = Toolbox(store, index)
+    for write in WRITES:
+        write(store)
+        for call in ({}, {"query": "amber cedar"}, {"query": "name 7", "node_types": ["Short"]}):
+            assert tools.explore_neighborhood("hub", **call) == Toolbox(store, index).explore_neighborhood(
+                "hub", **call
+            )
+
+
 def test_of_a_hub_in_ladybug_no_more_is_read_after_a_write_than_was_written(
     embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
