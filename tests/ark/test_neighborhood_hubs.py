@@ -129,6 +129,11 @@ def test_ladybug_reads_in_columns_what_it_reads_one_by_one(embedded: LadybugStor
     assert dict(embedded.hubs(4)) == {node: n for node, n in degrees.items() if n > 4}
 
 
+def test_tools_are_made_of_a_database_that_is_not_there() -> None:
+    with Neo4jStore("bolt://localhost:1", connect_timeout=0.1, retry_time=0) as store:
+        Toolbox(store, BM25Index.build([]))
+
+
 def test_a_hub_of_a_view_is_seen_as_it_is_after_a_write(embedded: LadybugStore) -> None:
     filled(embedded, 40)
     embedded.delete_edges([Edge("hub", "SEEN", "hub")])
@@ -225,10 +230,17 @@ def test_a_hub_of_neo4j_is_read_again_when_something_was_written(neo4j_empty: ne
     require_kept_in_step(Neo4jStore.from_driver(neo4j_empty))
 
 
-def test_a_hub_of_neo4j_is_read_again_when_somebody_else_wrote(neo4j_empty: neo4j.Driver) -> None:
+def test_a_hub_of_neo4j_is_read_again_when_somebody_else_wrote(
+    neo4j_empty: neo4j.Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Neo4jStore.from_driver(neo4j_empty)
     filled(store, 40)
+    assert store.hubs(40)[0] == ("hub", store.degree("hub"))
+    assert {node for node, _ in store.hubs(4)} == {f"n{i}" for i in range(20) if store.degree(f"n{i}") > 4} | {"hub"}
     tools = Toolbox(store, BM25Index.of_store(store))
+    with monkeypatch.context() as watched:
+        watched.setattr(Neo4jStore, "incidence", None)  # it was read with the tools
+        assert not tools.explore_neighborhood("hub").failed
     before = tools.explore_neighborhood("hub")
     assert tools.explore_neighborhood("hub") == before
     with neo4j_empty.session() as session:

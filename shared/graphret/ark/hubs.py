@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from graphret.ark.grouped import Around
 from graphret.ark.neighborhood import CAP
+from graphret.errors import StoreError
 from graphret.stores.base import GraphStore
 from graphret.stores.changes import Recording
 from graphret.stores.incidence import Incident, rejoined
@@ -21,8 +24,8 @@ LARGEST = 1_000_000
 KEPT = 2_000_000
 #: that are read before anybody asks for them,
 PREPARED = 1_000_000
-#: and that a graph has in which hubs are looked for at all: a million takes about a second.
-SEARCHED = 2_000_000
+#: for about so many seconds, and nodes or edges of a graph in which hubs are looked for: a million takes about one.
+SECONDS, SEARCHED = 2.0, 2_000_000
 #: Nodes that were written, at most, where what is kept is brought up to date and not read again.
 WRITTEN = 1_000
 #: Neighbours that were shown and are kept at most, and how long their texts may be.
@@ -57,18 +60,23 @@ class Hubs:
         self._lock = threading.Lock()
 
     def prepare(self, store: GraphStore, then: Callable[[Around], None]) -> None:
-        """Read the largest hubs now, where the store can tell them at once and is no view, and hand them to `then`."""
-        if not isinstance(store, Incident) or not isinstance(store, _Finding):
+        """Read the largest hubs now, for a few seconds at most, and hand them to `then`.
+
+        Nothing is done for a view, nor of a store that cannot tell its hubs, or that was not asked anything before: a
+        server may not be there. What fails here is left to the call that needs it.
+        """
+        if not isinstance(store, Incident) or not isinstance(store, _Finding) or store.state() is None:
             return
-        if getattr(store, "restriction", None) is not None or store.count()[1] > SEARCHED:
+        if getattr(store, "restriction", None) is not None:
             return
-        left = PREPARED
-        for node, edges in store.hubs(CAP):
-            if edges <= left:
-                left -= edges
-                found = self._edges(store, node)
-                if found is not None:
-                    then(found)
+        begun, left = time.monotonic(), PREPARED
+        with suppress(StoreError):
+            for node, edges in store.hubs(CAP) if max(store.count()) <= SEARCHED else ():
+                if edges <= left and time.monotonic() - begun < SECONDS:
+                    left -= edges
+                    found = self._edges(store, node)
+                    if found is not None:
+                        then(found)
 
     def known(self, store: GraphStore, node: str) -> Kept | None:
         """Return what is kept of a hub, of the state that the store was last seen in."""

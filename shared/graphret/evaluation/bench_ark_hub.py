@@ -25,7 +25,7 @@ from graphret.schema.text import estimate_tokens
 from graphret.search import BM25Index, DenseIndex, Neo4jTextIndex, TextIndex
 from graphret.search.vectors import normalize
 from graphret.stores import CypherStore, GraphStore, MemoryStore
-from graphret.types import Node
+from graphret.types import Edge, Node
 
 N, DIMENSION = 100_000, 384
 LIMIT = 20.0
@@ -33,7 +33,8 @@ _HUB = "hub"
 _WORDS_A_NODE = 40
 _LABELS = [("Person",), ("Film",), ("Film", "Short")]
 _RELATIONS = ["acted_in", "directed", "liked", "seen"]
-_BEFORE, _ROUNDS, _WRITES = 150, 15, 3
+_TYPES = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
+_BEFORE, _ROUNDS, _WRITES = 150, 15, 5
 
 
 def hub(n: int, seed: int = 0) -> MemoryStore:
@@ -43,7 +44,7 @@ def hub(n: int, seed: int = 0) -> MemoryStore:
     ranks = np.minimum(rng.zipf(1.3, (n, _WORDS_A_NODE)), len(lexicon)) - 1
     texts = [" ".join(row) for row in lexicon[ranks].tolist()]
     names = [f"{a} {b}".title() for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()]
-    ids = [_HUB, *(f"n{i:07d}" for i in range(n))]
+    ids = [_HUB, *map(_spoke, range(n))]
     ends, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
     return MemoryStore.from_arrays(
         ids,
@@ -89,6 +90,8 @@ def memory(report: Report, n: int = N) -> None:
     report.figures["ark hub"] = Figure(what, 1000 * slowest, unit="ms", target=LIMIT)
     budget = float(ArkSettings().observation_tokens)
     report.figures["ark hub tokens"] = Figure("the same: what it returns, at most", longest, "tokens", target=budget)
+    store.attach(index := indexes["BM25"])
+    _after_writes(report, "memory", store, index)
 
 
 def databases(report: Report, n: int = N) -> None:
@@ -135,21 +138,49 @@ def _floor(report: Report, store: CypherStore) -> None:
 
 
 def _database(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
-    """Time the calls on a hub that was read, and the first call after a write, which reads it."""
+    """Time the calls on a hub that was read, and the first call after a write."""
     seconds, _ = _calls(store, index)
-    tools, first = Toolbox(store, index), []
-    for i in range(_WRITES):
-        store.upsert([Node(f"elsewhere {i}", ("Film",), "written")])
-        start = time.perf_counter()
-        assert tools.explore_neighborhood(_HUB).nodes
-        first.append(time.perf_counter() - start)
-    seconds["the first call after a write"] = statistics.median(first)
     report.seconds |= {f"ark hub/{name}, {kind}": value for kind, value in seconds.items()}
-    read = max(value for kind, value in seconds.items() if "write" not in kind)
     what = f"ARK: an exploration of the same node in {name}, read before, the slowest kind of call"
-    report.figures[f"ark hub {name}"] = Figure(what, 1000 * read, unit="ms", target=LIMIT)
-    what = f"the same in {name}: the first call after a write, which reads the node's edges"
-    report.figures[f"ark hub {name} first"] = Figure(what, 1000 * statistics.median(first), unit="ms")
+    report.figures[f"ark hub {name}"] = Figure(what, 1000 * max(seconds.values()), unit="ms", target=LIMIT)
+    _after_writes(report, name, store, index)
+
+
+def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
+    """Time the first call after each kind of small write, which has to find out what was written."""
+    lexicon = synthetic.words()
+    writes: dict[str, Callable[[int], Any]] = {
+        "a node elsewhere": lambda i: store.upsert([Node(f"elsewhere {i}", ("Film",), "written")]),
+        "an edge elsewhere": lambda i: store.upsert((), [Edge(_spoke(i), "seen", _spoke(i + 1))]),
+        "an edge of the node": lambda i: store.upsert((), [Edge(_HUB, "seen", _spoke(i), 0.5)]),
+        "a neighbour": lambda i: store.upsert([Node(_spoke(i), ("Film",), "renamed", "written")]),
+        "a neighbour that goes": lambda i: store.delete([_spoke(i)]),
+    }
+    calls: dict[str, Callable[[int], dict[str, Any]]] = {
+        "no query": lambda _: {},
+        "types": lambda _: _TYPES,
+        "a new query": lambda i: {"query": f"{lexicon[4 * i]} {lexicon[700 + i]}"},
+        "a new query, types, k = 100": lambda i: {"query": f"{lexicon[3 * i]} {lexicon[600 + i]}", "k": 100, **_TYPES},
+    }
+    tools, turn, slowest = Toolbox(store, index), 0, 0.0
+    assert tools.explore_neighborhood(_HUB, lexicon[500]).nodes
+    for written, write in writes.items():
+        for kind, make in calls.items():
+            taken = []
+            for _ in range(_WRITES):
+                turn += 1
+                write(turn)
+                start = time.perf_counter()
+                assert tools.run("explore_neighborhood", {"node": _HUB, **make(turn)}).nodes
+                taken.append(time.perf_counter() - start)
+            report.seconds[f"ark hub/{name}, after {written}, {kind}"] = statistics.median(taken)
+            slowest = max(slowest, statistics.median(taken))
+    what = f"the same in {name}: the first call after a small write, the slowest of {len(writes) * len(calls)} kinds"
+    report.figures[f"ark hub {name} first"] = Figure(what, 1000 * slowest, unit="ms")
+
+
+def _spoke(i: int) -> str:
+    return f"n{i:07d}"
 
 
 def _calls(store: GraphStore, index: TextIndex) -> tuple[dict[str, float], int]:
@@ -159,14 +190,13 @@ def _calls(store: GraphStore, index: TextIndex) -> tuple[dict[str, float], int]:
     """
     tools = Toolbox(store, index)
     lexicon = synthetic.words()
-    types = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
     kinds: dict[str, Callable[[int], dict[str, Any]]] = {
         "no query": lambda _: {},
-        "types": lambda _: types,
+        "types": lambda _: _TYPES,
         "a new query": lambda i: {"query": f"{lexicon[5 * i]} {lexicon[900 + i]} {lexicon[9000 + i]}"},
-        "a new query, types": lambda i: {"query": f"{lexicon[6 * i]} {lexicon[800 + i]}", **types},
+        "a new query, types": lambda i: {"query": f"{lexicon[6 * i]} {lexicon[800 + i]}", **_TYPES},
         "a new query, k = 100": lambda i: {"query": f"{lexicon[7 * i]} {lexicon[1000 + i]}", "k": 100},
-        "a new query, types, k = 100": lambda i: {"query": f"{lexicon[8 * i]} {lexicon[1100 + i]}", "k": 100, **types},
+        "a new query, types, k = 100": lambda i: {"query": f"{lexicon[8 * i]} {lexicon[1100 + i]}", "k": 100, **_TYPES},
         "the same query, k = 100": lambda _: {"query": f"{lexicon[7]} {lexicon[1000]}", "k": 100},
         "a query without a match": lambda i: {"query": f"qqq{i}"},
     }

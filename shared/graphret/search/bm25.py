@@ -104,7 +104,7 @@ class BM25Index(ArrayIndex):
         self._build_lock = threading.RLock()  # building the scorer builds the columns, and they the weights
         self._by_term: dict[bool, sp.csc_matrix] = {}
         self._early: list[None] = []  # one for each search that is left before the weights are made
-        self._fields: list[list[Scaled]] = []
+        self._fields: list[Scaled] = []
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
         self._local = threading.local()
 
@@ -215,9 +215,7 @@ class BM25Index(ArrayIndex):
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
         if self._searched_early(terms):
-            if not self._fields:
-                self._fields.append(self._scaled(False))
-            return scores_of_counts(self._fields[0], self.counts.n_nodes, terms, self.settings.k1)
+            return scores_of_counts(self._fields, self.counts.n_nodes, terms, self.settings.k1)
         return self._scorer()(terms)
 
     def _searched_early(self, terms: NDArray[np.int64]) -> bool:
@@ -351,7 +349,7 @@ class BM25Index(ArrayIndex):
         counts = self.counts.changed(old, new, self.analyzer)
         index = BM25Index(table, counts, self.text, self.analyzer, self.settings)
         if self.settings.backend == "bm25s" and not counts.divided:
-            index._early = [None] * _EARLY
+            index._early, index._fields = [None] * _EARLY, index._scaled(False)
         return index
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:

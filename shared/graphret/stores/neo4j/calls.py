@@ -66,6 +66,11 @@ def incidence(graph: Graph, node: str) -> Work[Incidence | None]:
     return Work(lambda: incident.incidence(graph, wanted))
 
 
+def hubs(graph: Graph, above: int) -> Work[list[tuple[str, int]]]:
+    """Find the nodes with very many edges."""
+    return Work(lambda: incident.hubs(graph, above))
+
+
 def count(graph: Graph) -> Work[tuple[int, int]]:
     """Count nodes and edges."""
     return Work(graph.count)

@@ -19,6 +19,14 @@ def degree(graph: Graph, node: str) -> Plan[int]:
     return int(edges)
 
 
+def hubs(graph: Graph, above: int) -> Plan[list[tuple[str, int]]]:
+    """Find the nodes with more edges than `above`, the most first; no edge is read for it."""
+    clause, parameters = graph.conditions("n", "COUNT { (n)--() } > $above")
+    text = f"MATCH {graph.layout.node('n')}{clause} RETURN {graph.layout.id_of('n')}, COUNT {{ (n)--() }}"
+    rows = yield Statement(text, parameters | {"above": above})
+    return sorted(((node, edges) for node, edges in rows), key=lambda one: (-one[1], one[0]))
+
+
 def incidence(graph: Graph, node: str) -> Plan[Incidence | None]:
     """Read the edges of a node, a row for each relation, direction and set of labels: rows are what takes time."""
     match, parameters = _anchor(graph, node)

@@ -109,6 +109,10 @@ class Neo4jStore(Connected):
         """Return the edges of a node in columns; `None` where several nodes have one id and other labels."""
         return self.run(calls.incidence(self.graph(), node))
 
+    def hubs(self, above: int) -> list[tuple[str, int]]:
+        """Return the nodes with more edges than `above`, the most first, and how many; a loop may count twice."""
+        return self.run(calls.hubs(self.graph(), above))
+
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
         return self.run(calls.count(self.graph()))
