@@ -1,4 +1,4 @@
-"""The edges of the hubs of a database, kept in columns for as long as nothing is written."""
+"""The edges of the hubs of a database, kept in columns, and brought up to date or read again after a write."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class Kept:
 class Hubs:
     """Reads the edges of hubs, and keeps them, and the neighbours that were shown.
 
-    What was kept counts for nothing once the store's state is another. A database elsewhere tells its state with each
-    answer, so `known` is a guess until `read` has asked it something.
+    What was kept counts for nothing once the store's state is another, but for the edges of hubs where the store is one
+    that knows what it wrote (`Recording`): these are read near what was written alone. A database elsewhere tells its
+    state with each answer, so `known` is a guess until `read` has asked it something.
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class Hubs:
                         then(found)
 
     def known(self, store: GraphStore, node: str) -> Kept | None:
-        """Return what is kept of a hub, of the state that the store was last seen in."""
+        """Return what is kept of a hub, brought to the state that the store was last seen in where that can be done."""
         if not isinstance(store, Incident):
             return None
         state = store.state()
@@ -129,7 +130,8 @@ class Hubs:
         links = store.incidence(node)
         if links is None:
             return None
-        found = Around(links)
+        known = self._kept.get(node)
+        found = Around(links, known.around.places if known else None)
         if before is not None and store.state() == before:
             self._keep(node, Kept(before, found))
         return found

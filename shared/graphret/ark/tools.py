@@ -50,7 +50,8 @@ class Toolbox:
     """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
 
     What an index in this process makes only when it is first searched by words is made here, and the nodes with most
-    edges of a Ladybug database are read, so that no call waits for either.
+    edges are read of a Ladybug database, and of Neo4j where the store was asked something before, so that no call waits
+    for either.
 
     `tools` are what an agent is offered, `operations` those of them that read the graph.
 
