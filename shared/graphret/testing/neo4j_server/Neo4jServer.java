@@ -39,6 +39,7 @@ public class Neo4jServer {
             .setConfig(GraphDatabaseSettings.pagecache_memory, 256L << 20)
             .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
             .setConfig(GraphDatabaseSettings.query_cache_size, 10_000)
+            .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofDays(1))
             .build();
     Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
     ProcessHandle.of(Long.parseLong(args[4])).ifPresent(owner -> owner.onExit().thenRun(() -> System.exit(0)));
