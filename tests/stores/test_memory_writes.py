@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from itertools import pairwise
 from typing import Any
@@ -199,21 +200,24 @@ def test_a_reader_sees_one_state() -> None:
             a, b = store.get(["a", "b"])
             if a is None or b is None or a.name != b.name:
                 torn.append((a, b))
-            view = store.view({"name": {"$in": [str(i) for i in range(60)]}})
+            view = store.view({"name": {"$in": [str(i) for i in range(200)]}})
             (edge,) = view.neighbors(["a"])
             if [node.name for node in view.get(["a", "b"]) if node] != [str(int(edge.weight))] * 2:
                 torn.append(edge)
 
     readers = [threading.Thread(target=read) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # more turns, and the writer waits less for each of its own
     for thread in readers:
         thread.start()
     try:
-        for i in range(60):
+        for i in range(200):
             store.upsert([Node("a", name=str(i)), Node("b", name=str(i))], [Edge("a", "R", "b", float(i))])
     finally:
         done.set()
         for thread in readers:
             thread.join()
+        sys.setswitchinterval(interval)
     assert not torn
 
 
