@@ -110,6 +110,7 @@ def test_without_the_package_it_goes_on_and_says_so(tmp_path: Path, monkeypatch:
     assert "pip install" in ran.stderr
 
 
+@pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
 @pytest.mark.timeout(400)
 def test_with_the_default_encoder(tmp_path: Path) -> None:
     ran = demo(tmp_path, "--json")

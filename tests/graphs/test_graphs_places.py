@@ -9,7 +9,6 @@ from typing import Any
 
 import ladybug
 import pytest
-import torch
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import (
@@ -107,6 +106,8 @@ def test_half_a_surrogate_pair_is_refused_by_the_reader(tmp_path: Path, line: st
 
 
 def write_stark(folder: Path, info: Any = None, label: str = "y", relation: str = "s") -> Path:
+    import torch
+
     folder.mkdir()
     for name, plain in (
         ("node_info", {i: {"name": f"n{i}"} for i in range(3)} | (info or {})),
@@ -120,6 +121,7 @@ def write_stark(folder: Path, info: Any = None, label: str = "y", relation: str 
     return folder
 
 
+@pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
 @pytest.mark.parametrize(
     ("changed", "at"),
     [

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.pickles import load_plain
 from graphret.graphs.stark import FILES, read_stark
 from graphret.types import Edge, Node
 
+pytestmark = pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
 INFO: dict[int, dict[str, Any]] = {
     0: {"id": "9796", "type": "gene/protein", "name": "PHYHIP", "source": "NCBI", "details": {"aliases": ["DYRK1AP3"]}},
     1: {"id": "7918", "type": "gene/protein", "name": "GPANK1", "source": "NCBI"},
@@ -36,18 +36,20 @@ RELATIONS = {0: "ppi", 1: "associated with"}
 
 def write(folder: Path, **changed: Any) -> Path:
     """Write a knowledge base as STaRK does, with some files of other content."""
+    import torch
+
     content: dict[str, Any] = {
         "node_info.pkl": INFO,
-        "edge_index.pt": torch.tensor([[0, 1, 0], [1, 0, 2]]),
-        "edge_types.pt": torch.tensor([0, 0, 1]),
-        "node_types.pt": torch.tensor([0, 0, 1, 2]),
+        "edge_index.pt": [[0, 1, 0], [1, 0, 2]],
+        "edge_types.pt": [0, 0, 1],
+        "node_types.pt": [0, 0, 1, 2],
         "node_type_dict.pkl": TYPES,
         "edge_type_dict.pkl": RELATIONS,
     }
     folder.mkdir(exist_ok=True)
     for name, value in {**content, **{key.replace("__", "."): value for key, value in changed.items()}}.items():
         if name.endswith(".pt"):
-            torch.save(value, folder / name)
+            torch.save(torch.tensor(value), folder / name)
         else:
             (folder / name).write_bytes(pickle.dumps(value))
     return folder
@@ -92,11 +94,11 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"edge_index__pt": torch.tensor([[0, 1, 0], [1, 0, 4]])}, r"edge_index.pt, column 2: from 0 to 4"),
-        ({"edge_index__pt": torch.tensor([[0, 1], [1, 0]])}, r"edge_index.pt: its shape"),
-        ({"edge_index__pt": torch.tensor([[0.5, 1, 0], [1, 0, 2]])}, r"edge_index.pt: a tensor of whole numbers"),
-        ({"edge_types__pt": torch.tensor([0, 0, 7])}, r"edge_types.pt, item 2: type 7 is not in edge_type_dict.pkl"),
-        ({"node_types__pt": torch.tensor([0, 0, 1])}, r"node_types.pt: 3 nodes, and 4"),
+        ({"edge_index__pt": [[0, 1, 0], [1, 0, 4]]}, r"edge_index.pt, column 2: from 0 to 4"),
+        ({"edge_index__pt": [[0, 1], [1, 0]]}, r"edge_index.pt: its shape"),
+        ({"edge_index__pt": [[0.5, 1, 0], [1, 0, 2]]}, r"edge_index.pt: a tensor of whole numbers"),
+        ({"edge_types__pt": [0, 0, 7]}, r"edge_types.pt, item 2: type 7 is not in edge_type_dict.pkl"),
+        ({"node_types__pt": [0, 0, 1]}, r"node_types.pt: 3 nodes, and 4"),
         ({"node_info__pkl": {0: {}, 1: {}, 2: {}, 4: {}}}, r"node_info.pkl, node 3"),
         ({"node_info__pkl": {**INFO, 1: {"a": b"x"}}}, r"node_info.pkl, node 1, field 'a'.*bytes"),
         ({"node_info__pkl": {**INFO, 1: {"a": float("inf")}}}, r"node_info.pkl, node 1, field 'a'.*infinite"),
@@ -219,6 +221,8 @@ def test_the_attacks_are_real(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["edge_index.pt", "edge_types.pt", "node_types.pt"])
 def test_a_tensor_file_that_wants_to_run_something_runs_nothing(tmp_path: Path, name: str) -> None:
+    import torch
+
     canary = tmp_path / "canary"
     folder = write(tmp_path / "kb")
     torch.save({"tensor": Shell(canary)}, folder / name)

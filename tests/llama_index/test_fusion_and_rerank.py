@@ -307,7 +307,8 @@ def test_a_folder_without_a_model_is_a_clear_error(tmp_path: Any) -> None:
         CrossEncoderReranker(tmp_path / "empty").scores("a", hits("b"))
 
 
-@pytest.mark.timeout(600)  # importing torch may take a while
+@pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
+@pytest.mark.timeout(600)
 def test_a_real_cross_encoder_is_loaded_from_a_folder(tmp_path: Any) -> None:
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import CrossEncoder

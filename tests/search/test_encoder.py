@@ -33,6 +33,8 @@ from graphret.search.encoder import (
 from graphret.search.runtime import BertRuntime, NumpyEngine, Packed, TorchEngine, read_config, token_batches
 from graphret.search.vectors import check_vectors, normalize
 
+pytestmark = pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
+
 TEXTS = [
     "Linda Bolon is a Democratic politician from Ohio .",
     "",
