@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,15 @@ class HashingEncoder:
     def _embed(self, text: str) -> NDArray[np.float32]:
         total = np.zeros(self.dimension)
         for word in text.lower().split():
-            seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
-            total += np.random.default_rng(seed).standard_normal(self.dimension)
+            total += _vector_of(word, self.dimension)
         norm = np.linalg.norm(total)
         return (total / norm if norm else total).astype(np.float32)
+
+
+@cache
+def _vector_of(word: str, dimension: int) -> NDArray[np.float64]:
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(seed).standard_normal(dimension)
 
 
 def edges_of(graph: SageGraph) -> list[dict[str, Any]]:
