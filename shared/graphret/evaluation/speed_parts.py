@@ -33,6 +33,8 @@ K = 20
 DIMENSION = 384
 QUESTIONS = 200
 _PEER_NODES = 2_000
+#: So often each import is timed.
+IMPORTS = 9
 
 
 def _figure(report: Report, name: str, what: str, value: float, **more: Any) -> None:
@@ -53,7 +55,7 @@ def imports(report: Report) -> None:
         return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
     statements = ("import graphret", "from graphret import SageGraph", "import numpy")
-    rounds = [[once(statement) for statement in statements] for _ in range(9)]
+    rounds = [[once(statement) for statement in statements] for _ in range(IMPORTS)]
     medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
     report.seconds |= dict(zip(statements, medians, strict=True))
     _figure(report, "import", "`import graphret` against `import numpy`", medians[0] / medians[2], target=2.0)
