@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 import tempfile
@@ -35,6 +36,7 @@ _LABELS = [("Person",), ("Film",), ("Film", "Short")]
 _RELATIONS = ["acted_in", "directed", "liked", "seen"]
 _TYPES = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
 _BEFORE, _ROUNDS, _WRITES = 150, 15, 5
+_TURNS = itertools.count(1)
 
 
 def hub(n: int, seed: int = 0) -> MemoryStore:
@@ -162,13 +164,13 @@ def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex
         "a new query": lambda i: {"query": f"{lexicon[4 * i]} {lexicon[700 + i]}"},
         "a new query, types, k = 100": lambda i: {"query": f"{lexicon[3 * i]} {lexicon[600 + i]}", "k": 100, **_TYPES},
     }
-    tools, turn, slowest = Toolbox(store, index), 0, 0.0
+    tools, slowest = Toolbox(store, index), 0.0
     assert tools.explore_neighborhood(_HUB, lexicon[500]).nodes
     for written, write in writes.items():
         for kind, make in calls.items():
             taken = []
             for _ in range(_WRITES):
-                turn += 1
+                turn = next(_TURNS)  # each writes something else, also in the same store
                 write(turn)
                 start = time.perf_counter()
                 assert tools.run("explore_neighborhood", {"node": _HUB, **make(turn)}).nodes
