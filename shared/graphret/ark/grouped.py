@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -55,6 +56,12 @@ class Around:
         self.places = places or Places()
         self.matches: dict[tuple[str, int], Matches] = {}
         self._passing: dict[_Filters, Grouped] = {}
+
+    def elsewhere(self) -> Around:
+        """Return the same edges after a write that did not touch them, with what follows from them."""
+        same = copy(self)
+        same.matches = {}
+        return same
 
     @cached_property
     def all(self) -> Grouped:

@@ -26,7 +26,7 @@ KEPT = 2_000_000
 PREPARED = 1_000_000
 #: for about so many seconds, and nodes or edges of a graph in which hubs are looked for: a million takes about one.
 SECONDS, SEARCHED = 2.0, 2_000_000
-#: Nodes that were written, at most, where what is kept is brought up to date and not read again.
+#: Neighbours that were written, at most, where what is kept is brought up to date and not read again.
 WRITTEN = 1_000
 #: Neighbours that were shown and are kept at most, and how long their texts may be.
 NODES, LONG = 2_000, 10_000
@@ -139,18 +139,23 @@ class Hubs:
     def _renewed(self, store: Recording, node: str, known: Kept) -> Around | None:
         """Return the edges of a hub after writes, of which those near what was written are read."""
         written = store.written(known.state)
-        if written is None or node in written.anew:
+        if written is None or node in written.gone or (node, node) in written.pairs:
             return None
         links, view = known.around.links, getattr(store, "restriction", None) is not None
         if node in written.nodes and (view or links.nodes.find([node])[0] >= 0):
             return None  # a view may have hidden it; a loop leads to a node of another label
-        others = sorted((written.nodes | written.ends) - {node})
+        nodes = sorted(written.nodes - {node})
+        if not view:  # where a node that is no neighbour is none by being written
+            nodes = [one for one, at in zip(nodes, links.nodes.find(nodes).tolist(), strict=True) if at >= 0]
+        others = sorted({*nodes, *(end for pair in written.pairs if node in pair for end in pair)} - {node})
+        if not others:
+            return known.around.elsewhere()
         if len(others) > WRITTEN:
             return None
-        edges = store.neighbors(others, where={"id": node}) if others else []
+        edges = store.neighbors(others, where={"id": node})
         ends = sorted({end for edge in edges for end in (edge.source, edge.target)} - {node})
-        nodes = [one for one in store.get(ends) if one is not None] if ends else []
-        return Around(rejoined(links, node, others, edges, nodes), known.around.places)
+        found = [one for one in store.get(ends) if one is not None]
+        return Around(rejoined(links, node, others, edges, found), known.around.places)
 
     def _keep(self, node: str, kept: Kept) -> Kept:
         with self._lock:

@@ -21,25 +21,24 @@ class Written:
     ----------
     nodes
         Nodes that are different, came or went.
-    ends
-        The ends of edges that are different, came or went by themselves.
-    anew
-        Nodes that went, with all their edges, and ends of loops.
+    pairs
+        The source and the target of edges that are different, or came or went by themselves.
+    gone
+        Of the nodes those that went, with all their edges; they may be back.
     """
 
     nodes: frozenset[str] = frozenset()
-    ends: frozenset[str] = frozenset()
-    anew: frozenset[str] = frozenset()
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, nodes: Iterable[str] = (), edges: Iterable[Edge] = (), deletes: Iterable[str] = ()) -> Self:
         """Return what a call of a store writes: nodes by id, edges, and nodes by id that go."""
-        pairs, gone = [(edge.source, edge.target) for edge in edges], frozenset(deletes)
-        loops = {source for source, target in pairs if source == target}
-        return cls(gone.union(nodes), frozenset(end for pair in pairs for end in pair), gone | loops)
+        gone = frozenset(deletes)
+        return cls(gone.union(nodes), frozenset((edge.source, edge.target) for edge in edges), gone)
 
     def __or__(self, other: Written) -> Written:
-        return Written(self.nodes | other.nodes, self.ends | other.ends, self.anew | other.anew)
+        return Written(self.nodes | other.nodes, self.pairs | other.pairs, self.gone | other.gone)
 
 
 @runtime_checkable
