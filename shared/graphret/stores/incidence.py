@@ -143,7 +143,10 @@ def rejoined(
     written = np.zeros(len(links.nodes), dtype=bool)
     written[was[was >= 0]] = True
     kept = links.at(~written[links.others])
-    table, moved = links.nodes.merged(there, set(others).difference(there.ids))
+    table, moved = links.nodes, np.arange(len(links.nodes))
+    known = [(one.id, one.labels) for one in table.at(was[was >= 0])]
+    if sorted(known) != [(one.id, one.labels) for one in there]:
+        table, moved = table.merged(there, set(others).difference(there.ids))
     code = {name: i for i, name in enumerate(dict.fromkeys([*links.relations, *(edge.relation for edge in edges)]))}
     ends = [edge.target if edge.source == node else edge.source for edge in edges]
     joined = Incidence(
