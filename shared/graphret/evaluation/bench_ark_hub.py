@@ -165,7 +165,7 @@ def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex
         "a new query, types, k = 100": lambda i: {"query": f"{lexicon[3 * i]} {lexicon[600 + i]}", "k": 100, **_TYPES},
     }
     tools, slowest = Toolbox(store, index), 0.0
-    assert tools.explore_neighborhood(_HUB, lexicon[500]).nodes
+    assert tools.run("explore_neighborhood", {"node": _HUB, "query": lexicon[500], **_TYPES}).nodes  # reads the schema
     for written, write in writes.items():
         for kind, make in calls.items():
             taken = []
