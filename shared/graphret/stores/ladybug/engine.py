@@ -44,6 +44,9 @@ class Gate:
         self._alone = False
         self._owner: int | None = None
 
+    def _open(self) -> bool:
+        return not (self._alone or self._waiting)
+
     @contextlib.contextmanager
     def together(self, timeout: float | None = None) -> Iterator[bool]:
         """Stay inside with other readers; the thread that is inside alone may read too.
@@ -54,7 +57,7 @@ class Gate:
             yield True
             return
         with self._condition:
-            let_in = self._condition.wait_for(lambda: not (self._alone or self._waiting), timeout)
+            let_in = self._open() or self._condition.wait_for(self._open, timeout)
             self._readers += let_in
         if not let_in:
             yield False
