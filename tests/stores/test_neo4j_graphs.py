@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from graphret import Expand
 from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
 from graphret.schema import GraphSchema
@@ -320,6 +322,79 @@ def test_a_property_that_says_what_its_field_does_is_written(neo4j_empty: neo4j.
         [["x"], "Ada", "a"],
         ["Bob", None, "b"],
     ]
+
+
+def test_what_json_lacks_is_read_by_what_cypher_writes(neo4j_empty: neo4j.Driver) -> None:
+    made = """CREATE (:P {sku: '1', a: date('-0044-03-15'), b: localdatetime('+10000-01-01T00:00:00.5'),
+        c: datetime({year: -20, timezone: 'Europe/Berlin'}), d: datetime({year: 10007, month: 7, timezone: '+01:30'}),
+        e: datetime({year: 10007, month: 7, timezone: 'Europe/Berlin'}), f: date('0000-12-31')})"""
+    neo4j_empty.execute_query(made)
+    store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
+    found = neo4j_empty.execute_query("MATCH (n) UNWIND keys(n) AS k RETURN k, toString(n[k]) AS text").records
+    (node,) = store.get(["1"])
+    assert node is not None
+    assert node.properties == {record["k"]: record["text"] for record in found}
+    assert store.query("MATCH (n) RETURN n.a, [n.b], {c: n.d}").rows == [
+        (node.properties["a"], [node.properties["b"]], {"c": node.properties["d"]})
+    ]
+    assert "object at" not in store.schema().text()
+
+
+def test_what_json_lacks_is_written_back_as_it_was(neo4j_empty: neo4j.Driver) -> None:
+    """A node that is read, changed in one property and written is changed in this one: others' dates stay dates."""
+    made = """CREATE (a:P {sku: '1', name: ['Ann', 'Annie'], text: 1.5, title: 'Ann', born: date('-0044-03-15'),
+        died: [date('2020-01-01')], at: point({x: 1, y: 2}), seen: [point({longitude: 1, latitude: 2, height: 3})],
+        raw: $bytes, rating: 0.0 / 0.0, old: [date('-0044-03-15')], embedding: [1.0]}),
+        (b:P {sku: '2', name: 'Bob', born: date('1970-01-01')}), (a)-[:KNOWS {since: date('2001-01-01'), w: 1}]->(b)"""
+    neo4j_empty.execute_query(made, bytes=b"ab")
+    told = "MATCH (n) UNWIND keys(n) AS k RETURN n.sku AS id, k, valueType(n[k]) AS kind, toStringOrNull(n[k]) AS text"
+    before = [record.values() for record in neo4j_empty.execute_query(told).records]
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    nodes = all_of(store.nodes())
+    assert (nodes[0].name, nodes[0].text) == ("Ann", "")
+    assert (nodes[0].properties["name"], nodes[0].properties["text"]) == (["Ann", "Annie"], 1.5)
+    (edge,) = all_of(store.edges())
+    store.upsert([replace(node, properties={**node.properties, "new": 1}) for node in nodes], [replace(edge, weight=2)])
+    after = [record.values() for record in neo4j_empty.execute_query(told).records]
+    new = [[sku, "new", "INTEGER NOT NULL", "1"] for sku in "12"]
+    assert sorted(after, key=str) == sorted([*(row for row in before if row[1] != "rating"), *new], key=str)
+    found = neo4j_empty.execute_query("MATCH (n)-[r]->() RETURN n.raw, toString(r.since), r.weight").records
+    assert [record.values() for record in found] == [[b"ab", "2001-01-01", 2.0]]
+    assert all_of(store.edges()) == [replace(edge, weight=2.0)]
+    store.upsert([replace(nodes[1], properties={**nodes[1].properties, "born": "1970-01-02"})])
+    assert neo4j_empty.execute_query("MATCH (n {sku: '2'}) RETURN n.born").records[0][0] == "1970-01-02"
+
+
+def test_an_edge_with_a_date_that_the_driver_cannot_write_is_not_made_anew(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query("CREATE (a:P {sku: '1'})-[:KNOWS {since: date('-0044-03-15')}]->(a)")
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    (edge,) = all_of(store.edges())
+    with pytest.raises(InvalidInput, match=r"edge .1. to .1.: property .since.*-0044-03-15"):
+        store.upsert([Node("2")], [edge])
+    assert store.count() == (1, 1)
+    assert all_of(store.edges()) == [edge]
+
+
+def test_a_number_that_is_none_hinders_no_index(neo4j_empty: neo4j.Driver) -> None:
+    """NaN is what pandas leaves for a missing number, and an infinite one is read as Cypher writes it."""
+    neo4j_empty.execute_query(
+        """CREATE (a:P {sku: '1', title: 'Ann', rating: 0.0 / 0.0, list: [1.0, 0.0 / 0.0], most: -1 / 0.0}),
+        (b:P {sku: '2', title: 'Bob'}), (c:P {sku: '3', title: 'Cy'}), (a)-[:KNOWS {weight: 0.0 / 0.0}]->(b),
+        (a)-[:KNOWS {weight: 1 / 0.0}]->(c), (b)-[:KNOWS {weight: 3, since: 0.0 / 0.0}]->(c)"""
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
+    assert all_of(store.nodes())[0].properties == {
+        "sku": "1",
+        "title": "Ann",
+        "list": [1.0, None],
+        "most": "-Infinity",
+    }
+    index = BM25Index.of_store(store)
+    assert next(iter(Expand(None, store, index).retrieve("Ann", k=3))).node.name == "Ann"
+    edges = sorted(all_of(store.edges()), key=lambda edge: (edge.source, edge.target))
+    assert [edge.weight for edge in edges] == [1.0, 1.0, 3.0]
+    assert [edge.properties for edge in edges] == [{}, {"weight": "Infinity"}, {}]
+    assert [edge.weight for edge in store.neighbors(["3"], limit=1)] == [3.0]
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphret.stores.neo4j import writes
+from graphret.stores.neo4j.keeping import odd_nodes, restored
 from graphret.stores.neo4j.layout import INDEXED, JSON, LABELS, NULLS, Layout
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.reads import Graph
@@ -54,7 +55,10 @@ def amend(layout: Layout, amended: Amended) -> Plan[None]:
                 f"{f' REMOVE n{removed}' if removed else ''}"
             )
             for start in range(0, len(rows), writes.BATCH):
-                yield Statement(text, {"rows": rows[start : start + writes.BATCH]})
+                batch = rows[start : start + writes.BATCH]
+                odd = yield from odd_nodes(layout, [key for key, _ in batch])
+                batch = [[key, restored(values, odd.get(key, {}))[0]] for key, values in batch]
+                yield Statement(text, {"rows": batch})
 
 
 def as_they_will_be(graph: Graph, changes: Sequence[tuple[Node, Node]]) -> Plan[list[Node]]:

@@ -16,6 +16,7 @@ from graphret.stores.neo4j.deadline import adeadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.results import row_of
 from graphret.stores.neo4j.statements import Answer, Plan, Statement, Work
 from graphret.stores.neo4j.values import edge_from
 from graphret.types import Edge, Node
@@ -204,7 +205,7 @@ class AsyncNeo4jStore(Connected):
             async with session:
                 result = await session.run(query, dict(statement.parameters))
                 while block := await result.fetch(BLOCK):
-                    yield [read(graph, record.values()) for record in block]
+                    yield [read(graph, row_of(record)) for record in block]
 
 
 async def _drive(work: Work[T], run: Callable[[str, dict[str, Any]], Awaitable[neo4j.AsyncResult]]) -> T:
@@ -215,7 +216,7 @@ async def _drive(work: Work[T], run: Callable[[str, dict[str, Any]], Awaitable[n
             return asked[0]
         result = await run(asked.text, dict(asked.parameters))
         records = [r async for r in result] if asked.cap is None else await result.fetch(asked.cap)
-        answer = Answer(record.values() for record in records)
+        answer = Answer(row_of(record) for record in records)
         answer.columns = list(result.keys())
         answer.kind = (await result.consume()).query_type
 

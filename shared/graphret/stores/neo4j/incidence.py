@@ -8,7 +8,7 @@ import numpy as np
 
 from graphret.stores.incidence import Incidence, Part, assembled
 from graphret.stores.neo4j.layout import LABELS
-from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.reads import WEIGHT, Graph
 from graphret.stores.neo4j.statements import Plan, Statement
 
 
@@ -33,8 +33,7 @@ def incidence(graph: Graph, node: str) -> Plan[Incidence | None]:
     others, more = graph.conditions("b")
     layout = graph.layout
     ordered = f"b.{LABELS}" if layout.lossless else "null"
-    numeric = "r.weight IS :: INTEGER NOT NULL OR r.weight IS :: FLOAT NOT NULL"
-    weight = "coalesce(r.weight, 1.0)" if layout.own else f"CASE WHEN {numeric} THEN r.weight ELSE 1.0 END"
+    weight = "coalesce(r.weight, 1.0)" if layout.own else WEIGHT
     parts: list[Part] = []
     for outgoing, (left, right) in ((True, ("-", "->")), (False, ("<-", "-"))):
         no_loop = "" if outgoing else f"{' AND' if others else ' WHERE'} a <> b"  # a loop has been read
@@ -59,4 +58,4 @@ def _part(
     weight = np.asarray(weights, dtype=np.float64)
     borne = graph.layout.labels(labels, ordered)
     codes = np.zeros(len(ids), dtype=np.int32)
-    return Part(relation, outgoing, ids, codes, [borne], np.where(np.isnan(weight), 1.0, weight))
+    return Part(relation, outgoing, ids, codes, [borne], weight)

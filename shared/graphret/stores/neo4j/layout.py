@@ -174,17 +174,40 @@ class Layout:
         """Names of properties that mean something else."""
         return (*_FIELDS, *self.hidden)
 
-    def key(self, name: str) -> str | None:
+    def key(self, name: str, value: object = "") -> str | None:
         """Where the property of this name is stored; `None` where a node cannot have such a property."""
         if self.lossless:
             return escaped(name, self._fields)
-        return None if self._is_field(name) else escaped(name, self.hidden)
+        return None if self._is_field(name) and self._is_said(name, value) else escaped(name, self.hidden)
 
-    def property(self, key: str) -> str | None:
+    def property(self, key: str, value: object) -> str | None:
         """The name of the property that is stored there; `None` where it is no property."""
+        if not self.own and self._is_field(key) and not self._is_said(key, value):
+            return key
         if self.lossless:
             return unescaped(key, self._fields)
         return None if self._is_field(key) else unescaped(key, self.hidden)
+
+    def unsaid(self, node: str, name: str) -> str | None:
+        """An expression for what stands where a field of this very name is, and is no id, name or text; else null.
+
+        It is read as a property, for it would be lost. `None` where no field has the name.
+        """
+        if self.own or not self._is_field(name):
+            return None
+        value = f"{node}.{quote(name)}"
+        if name == "id" and self.lossless:
+            said = f"toStringOrNull({value}) IS NOT NULL"
+        else:
+            kinds = ("STRING", "INTEGER", "FLOAT") if name == "id" else ("STRING", "INTEGER")
+            said = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in kinds)
+        return f"CASE WHEN {said} THEN null ELSE {value} END"
+
+    def _is_said(self, name: str, value: object) -> bool:
+        """Whether a field of this name says this value: a name may be a string or a number, and not a list."""
+        if name == "id" and self.lossless:
+            return not isinstance(value, list)
+        return isinstance(value, (str, int, float) if name == "id" else (str, int)) and not isinstance(value, bool)
 
     def _is_field(self, name: str) -> bool:
         """Whether a field has this very name; there is no place for a property beside it in a layout of others."""

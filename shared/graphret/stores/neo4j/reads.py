@@ -19,8 +19,11 @@ from graphret.where import Where
 CHUNK = 10_000
 #: So few nodes are read as one row, which takes two thirds of the time.
 FEW = 200
-#: The weight of an edge ``r``.
-WEIGHT = "CASE WHEN r.weight IS :: INTEGER NOT NULL OR r.weight IS :: FLOAT NOT NULL THEN r.weight ELSE 1.0 END"
+#: The weight of an edge ``r``; one that is no finite number is 1.
+WEIGHT = (
+    "CASE WHEN r.weight IS :: INTEGER NOT NULL THEN r.weight "
+    "WHEN r.weight IS :: FLOAT NOT NULL THEN CASE WHEN r.weight - r.weight = 0 THEN r.weight ELSE 1.0 END ELSE 1.0 END"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,11 @@ from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.values import edge_from, json_value, node_from
 
 
+def row_of(record: Any) -> list[Any]:
+    """Return the values of a record of the driver, whose own methods refuse one with a date that Python lacks."""
+    return list(tuple.__iter__(record))
+
+
 class Reader:
     """Turns values of the driver into nodes, edges and JSON values.
 

@@ -16,6 +16,7 @@ from graphret.stores.neo4j.deadline import deadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.reads import Graph
+from graphret.stores.neo4j.results import row_of
 from graphret.stores.neo4j.statements import Answer, Plan, Statement, Work
 from graphret.stores.neo4j.values import edge_from
 from graphret.types import Edge, Node
@@ -277,7 +278,7 @@ class Neo4jStore(Connected):
         with translated(self.options.uri), session:
             result = session.run(query, dict(statement.parameters))
             while block := result.fetch(BLOCK):
-                yield [read(graph, record.values()) for record in block]
+                yield [read(graph, row_of(record)) for record in block]
 
 
 def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], neo4j.Result]) -> T:
@@ -290,6 +291,6 @@ def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], neo4j.Result]) ->
             return stop.value  # type: ignore[no-any-return]
         result = run(statement.text, dict(statement.parameters))
         records = result if statement.cap is None else result.fetch(statement.cap)
-        answer = Answer(record.values() for record in records)
+        answer = Answer(row_of(record) for record in records)
         answer.columns = list(result.keys())
         answer.kind = result.consume().query_type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -11,24 +10,31 @@ from typing import Any
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import AT, IN, JSON, NONE, NULLS, Layout, escaped, unescaped
 from graphret.stores.neo4j.names import quote
+from graphret.stores.neo4j.temporal import is_unreadable, temporal_text, unreadable_text
 from graphret.types import Edge, Node
 from graphret.where import PROPERTIES
 
 NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_SCALARS = (str, int, float, bool)
+_POINTS = {
+    (7203, 2): "CartesianPoint",
+    (9157, 3): "CartesianPoint",
+    (4326, 2): "WGS84Point",
+    (4979, 3): "WGS84Point",
+}
+_INFINITE = ("-Infinity", "Infinity")
 
 
 def stored(
-    properties: Mapping[str, Any], key: Callable[[str], str | None], nested: str, what: str, *, searchable: bool
+    properties: Mapping[str, Any], key: Callable[[str, Any], str | None], nested: str, what: str, *, searchable: bool
 ) -> dict[str, Any]:
     """Return properties as Neo4j holds them.
 
     Parameters
     ----------
     key
-        Where a property is stored.
+        Where a property of a name and a value is stored.
     nested
         ``refuse`` or ``json``: what to do with a map, and with a list that holds lists, maps, `None` or several types.
     what
@@ -45,12 +51,14 @@ def stored(
     nulls: list[str] = []
     texts: list[str] = []
     for name, value in properties.items():
-        where = key(name)
+        where = key(name, value)
         if where is None:
             raise InvalidInput(f"{what}: property {name!r} cannot be stored under this name here")
         if value is None:
             quote(name, f"{what}: the name of a property")
             nulls.append(name)
+        elif not searchable and (points := _points(value)) is not None:
+            kept[where] = points
         elif _plain(value, f"{what}: property {name!r}"):
             kept[where] = list(value) if isinstance(value, tuple) else value
         elif nested == "refuse":
@@ -95,6 +103,22 @@ def _plain(value: Any, what: str) -> bool:
     raise InvalidInput(f"{what}: {value!r} is not a JSON value")
 
 
+def _points(value: Any) -> Any:
+    """Return the point that a map is read from, or a list of them; `None` where it is none."""
+    if isinstance(value, list) and value:
+        points = [_points(v) if isinstance(v, Mapping) else None for v in value]
+        return None if None in points else points
+    if not isinstance(value, Mapping) or list(value) not in (["srid", "x", "y"], ["srid", "x", "y", "z"]):
+        return None
+    srid, *coordinates = value.values()
+    kind = _POINTS.get((srid, len(coordinates)))
+    if kind is None or not all(isinstance(c, float) and math.isfinite(c) for c in coordinates):
+        return None
+    from neo4j import spatial
+
+    return getattr(spatial, kind)(coordinates)
+
+
 def _flat(values: Any) -> bool:
     return not any(isinstance(v, (list, tuple, Mapping)) for v in values)
 
@@ -125,15 +149,17 @@ def canonical(value: Any) -> str:
     return json.dumps(value)
 
 
-def loaded(values: Mapping[str, Any], name_of: Callable[[str], str | None]) -> dict[str, Any]:
-    """Return properties as they were before `stored`, and what something else stored as JSON values."""
+def loaded(values: Mapping[str, Any], name_of: Callable[[str, Any], str | None]) -> dict[str, Any]:
+    """Return properties as they were before `stored`, and what something else stored as JSON values; NaN is none."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if value is None:
             continue
-        name = name_of(key)
+        name = name_of(key, value)
         if name is not None:
-            found[name] = value if isinstance(value, _SCALARS) else json_value(value)
+            read = json_value(value)
+            if read is not None:
+                found[name] = read
     for name in values.get(JSON) or ():
         if isinstance(found.get(name), str):
             found[name] = json.loads(found[name])
@@ -165,27 +191,34 @@ def field_of(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
 def edge_from(source: str, relation: str, target: str, values: Mapping[str, Any]) -> Edge:
     """Make an edge of what a query returned of it; one without a number as its weight has weight 1."""
     weight = values.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or math.isnan(weight):
-        return Edge(source, relation, target, 1.0, loaded(values, lambda key: unescaped(key, ())))
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+        return Edge(source, relation, target, 1.0, loaded(values, lambda key, _: unescaped(key, ())))
     return Edge(source, relation, target, float(weight), loaded(values, edge_property))
 
 
-def edge_key(name: str) -> str:
+def edge_key(name: str, value: Any = None) -> str:
     """Where a property of an edge is stored."""
     return escaped(name, _EDGE_FIELDS)
 
 
-def edge_property(key: str) -> str | None:
+def edge_property(key: str, value: Any = None) -> str | None:
     """The name of the property of an edge that is stored there."""
     return unescaped(key, _EDGE_FIELDS)
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of the driver as a JSON value; what conditions say of dates holds for these texts."""
-    if value is None or isinstance(value, _SCALARS):
+    """Return a value of the driver as a JSON value, `None` for NaN; conditions take it for what it is read as.
+
+    A date, a time or a duration is the text that Cypher writes, as is an infinite number; bytes are the list of
+    integers that they are to Cypher.
+    """
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is bool:
         return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else _INFINITE[value > 0]
     if hasattr(value, "iso_format"):  # a duration is a tuple too
-        return _temporal(value)
+        return temporal_text(value)
     if hasattr(value, "srid"):  # as is a point
         return {"srid": value.srid, **dict(zip("xyz", map(float, value), strict=False))}
     if isinstance(value, (list, tuple)):
@@ -193,26 +226,5 @@ def json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode()
-    return str(value)
-
-
-def _temporal(value: Any) -> str:
-    """A date, a time or a duration as Cypher's ``toString`` writes it."""
-    text = str(value.iso_format())
-    if text.startswith(("P", "-P")):
-        return text
-    date, at, clock = text.partition("T") if "T" in text else ("", "", text)
-    if not at and ":" not in clock:
-        return text
-    body, offset = clock, ""
-    for sign in "+-":
-        if sign in clock:
-            body, _, rest = clock.partition(sign)
-            offset = sign + rest
-    if "." in body:
-        body = body.rstrip("0").rstrip(".")
-    if offset in ("+00:00", "-00:00"):
-        offset = "Z"
-    zone = getattr(getattr(value, "tzinfo", None), "key", None) or getattr(getattr(value, "tzinfo", None), "zone", None)
-    return f"{date}{at}{body}{offset}" + (f"[{zone}]" if zone and offset and zone != "UTC" else "")
+        return list(value)
+    return unreadable_text(value) if is_unreadable(value) else str(value)

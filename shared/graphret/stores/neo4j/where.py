@@ -14,6 +14,9 @@ from graphret.where import PROPERTIES, Where
 
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _TEMPORAL = ("DATE", "LOCAL TIME", "ZONED TIME", "LOCAL DATETIME", "ZONED DATETIME", "DURATION")
+_OF_POINTS = ("x", "y", "z", "srid")
+#: What a property that something else may have written is bound to.
+_HELD = "held"
 _NEVER = object()
 
 
@@ -35,8 +38,10 @@ class Neo4jWhere(WhereCypher):
         if where.field == "label":
             return self._label(where.operator, where.value)
         value, items, always = self._field(where.field)
-        found = "true" if always else " OR ".join(f"{e} IS NOT NULL" for e in (value, items) if e)
-        return self._compare(where.operator, where.value, value, items, f"({found})", always)
+        held = value if self.layout.own or always else _HELD
+        found = "true" if always else " OR ".join(f"{e} IS NOT NULL" for e in (held, items) if e)
+        condition = self._compare(where.operator, where.value, held, items, f"({found})", always)
+        return condition if held == value else f"any({_HELD} IN [{value}] WHERE {condition})"
 
     def _compare(self, op: str, operand: Any, value: str, items: str | None, found: str, always: bool) -> str:
         if op == "$exists":
@@ -54,7 +59,9 @@ class Neo4jWhere(WhereCypher):
 
     def _equal(self, operand: Any, value: str, items: str | None) -> str:
         parts = []
-        if (sent := _sent(operand)) is not _NEVER:
+        if value == _HELD and isinstance(operand, tuple) and None in operand:
+            parts += self._equal_with_none(operand, value)
+        elif (sent := _sent(operand)) is not _NEVER:
             parts.append(f"coalesce({value} = {self.parameter(sent)}, false)")
         if items and isinstance(operand, tuple):
             parts.append(f"coalesce({items} = {self.parameter([canonical(v) for v in operand])}, false)")
@@ -63,15 +70,31 @@ class Neo4jWhere(WhereCypher):
     def _any(self, operands: tuple[Any, ...], value: str, items: str | None) -> str:
         scalars = [sent for v in operands if (sent := _sent(v)) is not _NEVER]
         parts = [f"coalesce({value} IN {self.parameter(scalars)}, false)"] if scalars else []
+        if value == _HELD:
+            for operand in operands:
+                if isinstance(operand, tuple) and None in operand:
+                    parts += self._equal_with_none(operand, value)
         lists = [[canonical(v) for v in operand] for operand in operands if isinstance(operand, tuple)]
         if items and lists:
             parts.append(f"coalesce({items} IN {self.parameter(lists)}, false)")
         return _any_of(parts)
 
+    def _equal_with_none(self, operand: tuple[Any, ...], value: str) -> list[str]:
+        """Write equality with a list in which something is none, as what others stored as NaN is."""
+        sent = [None if v is None else _sent(v) for v in operand]
+        if any(v is _NEVER for v in sent):
+            return []
+        items = self.parameter(sent)
+        same = f"coalesce(items[i] = {items}[i], items[i] IS NULL AND {items}[i] IS NULL)"
+        alike = f"size(items) = {len(sent)} AND all(i IN range(0, {len(sent) - 1}) WHERE {same})"
+        return [f"any(items IN [{value}] WHERE items IS :: LIST<ANY> NOT NULL AND {alike})"]
+
     def _contains(self, operand: Any, value: str, items: str | None, is_text: bool) -> str:
         parts = []
         if is_text:  # the server refuses to look for items in what is always a string
             return f"({value} CONTAINS {self.parameter(operand)})" if isinstance(_sent(operand), str) else "false"
+        if operand is None and value == _HELD:
+            parts.append(f"coalesce({value} IS :: LIST<ANY> NOT NULL AND any(v IN {value} WHERE v IS NULL), false)")
         if (sent := _sent(operand)) is not _NEVER:
             what = self.parameter(sent)
             text = f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {what} " if isinstance(sent, str) else ""
@@ -164,8 +187,8 @@ class Neo4jWhere(WhereCypher):
         key = self.layout.key(name)
         names = quotable([key]) if key else []
         value = f"{self.variable}.{names[0]}" if names else "null"
-        if not self.layout.own and names:
-            value = self._readable(value)
+        if not self.layout.own:
+            value = self._foreign(name, value, paths)
         if not self.layout.lossless:
             return value, None
         inside = [f"{self.variable}.{inner}" for inner in quotable([AT + name, IN + name])]
@@ -175,10 +198,36 @@ class Neo4jWhere(WhereCypher):
             return f"coalesce(CASE WHEN NOT {is_text} THEN {value} END, {at})", items
         return f"CASE WHEN {is_text} THEN {at} ELSE {value} END", f"CASE WHEN {is_text} THEN {items} END"
 
-    def _readable(self, value: str) -> str:
-        """Dates and durations are read as texts, and compared as such."""
-        tests = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in _TEMPORAL)
-        return f"CASE WHEN {tests} THEN toString({value}) ELSE {value} END"
+    def _foreign(self, name: str, value: str, paths: bool) -> str:
+        """An expression for a property that something else may have written, as `json_value` reads it."""
+        found = [_read(one) for one in (value, self.layout.unsaid(self.variable, name)) if one not in ("null", None)]
+        of, _, part = name.partition(".")
+        if paths and part in _OF_POINTS and (key := self.layout.key(of)) and (names := quotable([key])):
+            point = f"{self.variable}.{names[0]}"
+            there = f"{point} IS :: POINT NOT NULL" if part != "z" else _has_z(point)
+            found.append(f"CASE WHEN {there} THEN {point}.{part} END")
+        return f"coalesce({', '.join(found)})" if len(found) > 1 else (found or ["null"])[0]
+
+
+def _read(value: str) -> str:
+    """What `json_value` makes of a value: dates and durations are texts, as infinite numbers are, and NaN is none."""
+    dates = " OR ".join(f"raw IS :: {kind} NOT NULL" for kind in _TEMPORAL)
+    lists = " OR ".join(f"raw IS :: LIST<{kind}> NOT NULL" for kind in _TEMPORAL)
+    return (
+        f"head([raw IN [{value}] | CASE WHEN raw IS :: STRING NOT NULL OR raw IS :: INTEGER NOT NULL THEN raw "
+        f"WHEN raw IS :: FLOAT NOT NULL THEN {_number('raw')} WHEN {dates} THEN toString(raw) "
+        f"WHEN raw IS :: LIST<FLOAT> NOT NULL THEN [v IN raw | {_number('v')}] "
+        f"WHEN {lists} THEN [v IN raw | toString(v)] ELSE raw END])"
+    )
+
+
+def _has_z(point: str) -> str:
+    """That a value is a point of three coordinates: the server fails where another is asked for its third."""
+    return f"CASE WHEN {point} IS :: POINT NOT NULL THEN {point}.srid IN [4979, 9157] ELSE false END"
+
+
+def _number(value: str) -> str:
+    return f"CASE WHEN {value} - {value} = 0 THEN {value} WHEN isNaN({value}) THEN null ELSE toString({value}) END"
 
 
 def scope_of(layout: Layout, variable: str, where: Where | None, prefix: str) -> tuple[str, dict[str, Any]]:

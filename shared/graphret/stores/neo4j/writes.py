@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
+from graphret.stores.neo4j.keeping import odd_nodes, odd_values, restored, restored_edge
 from graphret.stores.neo4j.layout import (
     CONSTRAINT,
     INDEXED,
@@ -145,7 +146,7 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
 
 def _has(layout: Layout, node: Node, field: str) -> bool:
     """Whether the node has a property that is stored where a field is, under its own name."""
-    return field in node.properties and layout.key(field) == field
+    return field in node.properties and layout.key(field, node.properties[field]) == field
 
 
 def _lost(what: str, name: str, field: str) -> InvalidInput:
@@ -198,7 +199,9 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
     change = yield from renumbered(layout, change)
     for labels, rows in change.nodes.items():
         for start in range(0, len(rows), BATCH):
-            yield from _merge(layout, labels, rows[start : start + BATCH])
+            kept = yield from _kept(layout, rows[start : start + BATCH])
+            for stay, chosen in kept.items():
+                yield from _merge(layout, labels, chosen, stay)
     known = (yield from _known_relations()) if len(change.edges) > 1 else set(change.edges)
     for relation, rows in change.edges.items():
         existing = 0
@@ -207,12 +210,25 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             if existing:
-                yield from _delete_same(layout, relation, batch)
+                odd = yield from _delete_same(layout, relation, batch)
+                batch = [restored_edge(row, odd[key]) if (key := tuple(row[:4])) in odd else row for row in batch]
             kind = "$($relation)" if layout.dynamic else quote(relation)
             text = f"{_ends(layout)} CREATE (a)-[r:{kind}]->(b) SET r = row[4]"
             ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch, "relation": relation})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
+
+
+def _kept(layout: Layout, rows: list[list[Any]]) -> Plan[dict[tuple[str, ...], list[list[Any]]]]:
+    """Group rows by the properties that stay as they are; the database of others may have what JSON has not."""
+    if layout.own:
+        return {(): rows}
+    odd = yield from odd_nodes(layout, [key for key, _ in rows])
+    groups: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
+    for key, values in rows:
+        fresh, stay = restored(values, odd.get(key, {}))
+        groups[stay].append([key, fresh])
+    return groups
 
 
 def renumbered(layout: Layout, change: Change) -> Plan[Change]:
@@ -275,13 +291,16 @@ def _known_relations() -> Plan[set[str]]:
     return {name for (name,) in rows}
 
 
-def _delete_same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[None]:
-    """Take away edges of the same ends and rows.
+def _delete_same(
+    layout: Layout, relation: str, rows: Sequence[list[Any]]
+) -> Plan[dict[tuple[Any, ...], dict[str, Any]]]:
+    """Take away edges of the same ends and rows; return what others stored in them and JSON has not.
 
     Each is looked for from the end that has fewer edges among these, as far as they tell: Neo4j would go through all
     edges of a hub for each of them.
     """
     edges = [Counter(row[end] for row in rows) for end in (0, 1)]
+    odd: dict[tuple[Any, ...], dict[str, Any]] = {}
     from_source = [row for row in rows if edges[0][row[0]] <= edges[1][row[1]]]
     from_target = [row for row in rows if edges[0][row[0]] > edges[1][row[1]]]
     for near, far, chosen in ((0, 1, from_source), (1, 0, from_target)):
@@ -291,19 +310,28 @@ def _delete_same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Pl
             is_far = (
                 f"{other}:{quote(layout.label or '')} AND coalesce({other}.{quote(layout.id or '')}, '') = row[{far}]"
             )
-            text = f"UNWIND $rows AS row MATCH {_end(layout, near)} MATCH (a)-[r:{quote(relation)}]->(b) "
-            yield Statement(f"{text}WHERE {is_far} AND {_SAME} DELETE r", {"rows": chosen})
+            text = (
+                f"UNWIND $rows AS row MATCH {_end(layout, near)} MATCH (a)-[r:{quote(relation)}]->(b) "
+                f"WHERE {is_far} AND {_SAME} "
+            )
+            if layout.own:
+                yield Statement(f"{text}DELETE r", {"rows": chosen})
+                continue
+            text += f"WITH row, r, {odd_values('r')} AS odd DELETE r WITH row, odd WHERE size(odd) > 0 "
+            found = yield Statement(f"{text}RETURN row[0], row[1], row[2], row[3], odd", {"rows": chosen})
+            odd.update({tuple(key): dict(values) for *key, values in found})
+    return odd
 
 
 _SAME = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 
-def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Plan[None]:
+def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]], stay: Sequence[str]) -> Plan[None]:
     assert layout.id is not None
     own = "".join(f":{quote(label)}" for label in labels)
     node = f"(n:{quote(layout.label or '')} {{{quote(layout.id)}: row[0]}})"
     text = (
-        f"UNWIND $rows AS row MERGE {node} {_replaced(layout)}{f' SET n{own}' if own else ''} "
+        f"UNWIND $rows AS row MERGE {node} {_replaced(layout, stay)}{f' SET n{own}' if own else ''} "
         "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
     )
     keep = [*labels, *layout.unseen_labels]
@@ -313,15 +341,18 @@ def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]]) -> Pl
         yield Statement(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": [row[:1] for row in rows]})
 
 
-def _replaced(layout: Layout) -> str:
-    """Replace the properties of ``n``; what others keep beside it, such as an embedding, stays while its texts do."""
-    kept = [name for name in layout.hidden if name not in INDEXED]
-    if not kept:
-        return "SET n = row[1]"
+def _replaced(layout: Layout, stay: Sequence[str]) -> str:
+    """Replace the properties of ``n`` but for some; what others keep beside it, such as an embedding, stays as well
+    while its texts do.
+    """
+    always = f"n {{{', '.join(f'.{quote(name)}' for name in stay)}}}"
+    beside = [name for name in layout.hidden if name not in INDEXED]
+    if not beside:
+        return f"WITH n, row, {always} AS kept SET n = row[1] SET n += kept" if stay else "SET n = row[1]"
     fields = layout.name, layout.text
     same = " AND ".join(f"{layout.text_of('n', names)} = {layout.text_of('row[1]', names)}" for names in fields)
-    beside = ", ".join(f".{quote(name)}" for name in kept)
-    return f"WITH n, row, CASE WHEN {same} THEN n {{{beside}}} ELSE {{}} END AS kept SET n = row[1] SET n += kept"
+    more = f"n {{{', '.join(f'.{quote(name)}' for name in (*stay, *beside))}}}"
+    return f"WITH n, row, CASE WHEN {same} THEN {more} ELSE {always} END AS kept SET n = row[1] SET n += kept"
 
 
 def _ends(layout: Layout) -> str:
