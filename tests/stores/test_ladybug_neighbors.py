@@ -115,20 +115,23 @@ def test_hubs_are_not_read_whole_and_not_one_by_one(
     assert found == expected_neighbors(nodes, edges, hubs, direction="out", limit=limit)
 
 
-@pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that something else wrote: parallel edges, weights of which some are null, numbers as keys."""
+@pytest.fixture(scope="module", params=["DOUBLE", "FLOAT", "INT128", "STRING"])
+def foreign(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A database that something else wrote: parallel edges, numbers as keys, weights of which some are none."""
     import ladybug
 
+    kind = request.param
+    odd = f"WHEN b.code % 3 = 0 THEN CAST('nan' AS {kind}) WHEN b.code % 7 = 0 THEN CAST('inf' AS {kind}) "
+    weight = f"CASE WHEN b.code % 5 = 0 THEN CAST(3 AS {kind}) {odd if kind in ('DOUBLE', 'FLOAT') else ''}END"
     path = tmp_path_factory.mktemp("foreign") / "graph.lbug"
     with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
         for statement in (
             "CREATE NODE TABLE City(code INT64 PRIMARY KEY, title STRING)",
-            "CREATE REL TABLE ROAD(FROM City TO City, weight DOUBLE, lanes INT64)",
+            f"CREATE REL TABLE ROAD(FROM City TO City, weight {kind}, lanes INT64)",
             "CREATE REL TABLE RAIL(FROM City TO City, tracks INT64)",
             "UNWIND range(1, 500) AS i CREATE (:City {code: i})",
             "MATCH (a:City), (b:City) WHERE a.code <= 2 AND b.code % 2 = 0 "
-            "CREATE (a)-[:ROAD {weight: CASE WHEN b.code % 5 = 0 THEN 3.0 END, lanes: b.code}]->(b)",
+            f"CREATE (a)-[:ROAD {{weight: {weight}, lanes: b.code}}]->(b)",
             "MATCH (a:City), (b:City) WHERE a.code <= 2 CREATE (b)-[:RAIL {tracks: 1}]->(a)",
             "MATCH (a:City), (b:City) WHERE a.code = 1 AND b.code < 30 CREATE (b)-[:RAIL {tracks: 2}]->(a)",
             "MATCH (a:City), (b:City) WHERE a.code = 1 AND b.code < 30 CREATE (b)-[:RAIL {tracks: 2}]->(a)",

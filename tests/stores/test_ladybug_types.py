@@ -38,13 +38,24 @@ VALUES: dict[str, list[str]] = {
     "BLOB[][]": ["[[blob('abc')]]", r"[[blob('\\xAA\\x5C'), NULL], []]"],
     "UINT64[]": ["[18446744073709551615]", "[5, NULL]", "[]"],
     "DECIMAL(30, 3)[]": ["[0.5]", "'[123456789012345678901234567.891]'", "[NULL]"],
-    "DOUBLE[]": ["[CAST('nan' AS DOUBLE)]", "[-0.0]", "[0.0, NULL]"],
+    "FLOAT": ["CAST('-nan' AS FLOAT)", "CAST('-inf' AS FLOAT)", "0.5"],
+    "DOUBLE[]": ["[CAST('nan' AS DOUBLE)]", "[-0.0]", "[0.0, NULL]", "[CAST('inf' AS DOUBLE), CAST('nan' AS DOUBLE)]"],
+    "STRUCT(d DOUBLE, l FLOAT[2])": [
+        "{d: CAST('nan' AS DOUBLE), l: CAST([0.5, CAST('nan' AS DOUBLE)] AS FLOAT[2])}",
+        "{d: CAST('-inf' AS DOUBLE), l: NULL}",
+    ],
+    "UNION(d DOUBLE, f FLOAT[])": [
+        "union_value(d := CAST('nan' AS DOUBLE))",
+        "union_value(d := CAST('inf' AS DOUBLE))",
+        "union_value(d := 5.0)",
+        "union_value(f := CAST([CAST('nan' AS DOUBLE)] AS FLOAT[]))",
+    ],
     "INT64[]": ["[5]", "[5, NULL]", "[NULL]", "[]"],
     "STRING[]": ["['a', NULL]", "[]", "['']", "['a,b']"],
     "DATE[][]": ["[[date('2020-01-01')]]", "[[date('2020-01-01'), NULL], []]", "[]", "[NULL]", "[[]]"],
     "TIMESTAMP_TZ[][]": ["[['2020-01-02 03:04:05.5+02:00']]", "[['2020-01-02'], []]"],
     "DECIMAL(4, 1)[][]": ["[[1.5, NULL], []]", "[[2.0]]", "[[NULL], NULL]", "[[], [1.5]]"],
-    "DOUBLE[2][]": ["[[0.1, 5.0]]", "[[1.0, 2.0], [3.0, 4.0]]"],
+    "DOUBLE[2][]": ["[[0.1, 5.0]]", "[[CAST('nan' AS DOUBLE), CAST('-inf' AS DOUBLE)]]", "[[1.0, 2.0], [3.0, 4.0]]"],
     "STRUCT(a INT64)[]": ["[{a: 1}]", "[NULL]", "[]", "[{a: 1}, NULL]"],
     "STRUCT(a INT64, b STRUCT(c TIMESTAMP, d DATE[][]), e MAP(INT64, BLOB))": [
         "{a: 5, b: {c: timestamp('2020-01-01'), d: [[date('2020-01-01')]]}, e: map([5], [blob('abc')])}",
@@ -87,6 +98,7 @@ VALUES: dict[str, list[str]] = {
 COLUMNS = {f"c{n}": kind for n, kind in enumerate(VALUES)}
 #: What lies inside of values of a type.
 PATHS: dict[str, list[str]] = {
+    "STRUCT(d DOUBLE": ["d", "l", "d.x"],
     "STRUCT(a INT64, b": ["a", "b", "b.c", "b.d", "e.5", "e.6", "b.c.x"],
     "MAP(INT64": ["5", "6", "05", "x"],
     "MAP(STRING, INT64": ["a", "b", "a.b", "\ud800"],
@@ -109,6 +121,7 @@ PATHS: dict[str, list[str]] = {
 OPERANDS: list[Any] = [
     *(5.0, None, [None], 0, True, "5", [5.0], 2**64 - 1, 0.1, 1e300, -(2**130), "a", "1 day, 0:00:00", [[]]),
     *("616263", [], ["a", None], [5, None], "2020-01-01", [[5]], math.nan, math.inf, "9", "30", [1e-200], ["5"]),
+    *("Infinity", "-Infinity", ["Infinity"], "inf", [[None, "-Infinity"]], ["Infinity", None], -math.inf),
 ]  # fmt: skip
 
 

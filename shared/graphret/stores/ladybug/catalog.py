@@ -23,6 +23,7 @@ from graphret.stores.ladybug.names import (
     quoted,
     require_name,
 )
+from graphret.stores.ladybug.values import number_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,12 @@ class RelationTable:
         if self.native:
             own = {*EDGE_COLUMNS, OVERFLOW, NULLS}
             return {property_of(column): column for column in self.columns if column not in own}
-        return {column: column for column in self.columns if column != "weight" or self.columns[column] != "DOUBLE"}
+        return {column: column for column in self.columns if column != "weight" or not self.weighs}
+
+    @property
+    def weighs(self) -> bool:
+        """Whether there are weights: a column of that name holds numbers, of whatever type."""
+        return number_type(self.columns.get("weight")) is not None
 
     @property
     def overflows(self) -> bool:

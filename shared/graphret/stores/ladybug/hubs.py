@@ -96,7 +96,7 @@ class Around:
         floors: dict[Any, float] = {}
         ties: dict[Any, float] = {}
         for key, n, first, cut, after in rows:
-            if n <= most or math.isnan(cut[0]):
+            if n <= most:
                 others.append(key)
             elif after != cut:
                 floors[key] = cut[0]

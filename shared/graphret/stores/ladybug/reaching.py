@@ -9,6 +9,7 @@ from graphret.stores.ladybug.keys import cast_text
 from graphret.stores.ladybug.names import is_text, literal
 from graphret.stores.ladybug.structures import element, entry_of, is_mapping, members_of
 from graphret.stores.ladybug.texts import interval_length, length_of, text_expression
+from graphret.stores.ladybug.values import FLOATS
 
 Found = Iterator[tuple[str, str, str]]
 Parameter = Callable[[Any], str]
@@ -23,9 +24,10 @@ def reached(value: str, kind: str, path: Sequence[str], parameter: Parameter) ->
     Yields
     ------
     there, value, kind
-        Whether there is one that is not null, and the value, both in Cypher, and its type, which is no union.
+        Whether there is one that is neither null nor NaN, and the value, both in Cypher, and its type, which is no
+        union.
     """
-    there = f"({value} IS NOT NULL)"
+    there = f"({value} IS NOT NULL{f' AND {value} = {value}' if kind in FLOATS else ''})"
     union = kind.startswith("UNION(") and element(kind) is None
     if not path and not union:
         yield there, value, kind

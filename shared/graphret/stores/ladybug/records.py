@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from graphret.stores.ladybug.catalog import NodeTable, RelationTable
 from graphret.stores.ladybug.names import NULLS, OVERFLOW, quoted
 from graphret.stores.ladybug.texts import own_text, text_expression
-from graphret.stores.ladybug.values import json_value
+from graphret.stores.ladybug.values import FLOATS, conversions, convert, json_value, number_type
 from graphret.types import Edge, Node
 
 EdgeKey = tuple[str, str, str, int, int]
@@ -54,13 +55,14 @@ class NodeReader:
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
-        self.properties = [*table.properties.items()]
+        self.properties = [*table.properties]
+        self._conversions = conversions(table.columns, table.properties, native=table.native)
         #: What is read besides the id, in order.
         self.columns = [column for column in (table.name_column, table.text_column) if column]
         self.columns += ["labels"] if table.native else []
         self.columns += [OVERFLOW] if table.overflows else []
         self.columns += [NULLS] if table.has_nulls else []
-        self.columns += [column for _, column in self.properties]
+        self.columns += [*table.properties.values()]
 
     def expressions(self, variable: str) -> str:
         """Return what a query returns of a node."""
@@ -77,12 +79,11 @@ class NodeReader:
         labels = next(values) if self.table.native else None
         overflow = next(values) if self.table.overflows else None
         nulls = next(values) if self.table.has_nulls else None
-        found = {name: value for (name, _), value in zip(self.properties, values, strict=True) if value is not None}
+        found = {name: value for name, value in zip(self.properties, values, strict=True) if value is not None}
+        convert(found, self._conversions)
         if self.table.native:
             found.update(json.loads(overflow) if overflow else {})
             found.update(dict.fromkeys(nulls or ()))
-        else:
-            found = {key: json_value(value) for key, value in found.items()}
         return Node(
             own_id,
             self.labels(labels),
@@ -113,7 +114,12 @@ class EdgeReader:
         self.tables = {table.name: table for table in tables}
         self.native = tables[0].native
         columns = {column: kind for table in tables for column, kind in table.columns.items()}
-        self.columns = [c for c in columns if self.native or c != "weight" or columns[c] == "DOUBLE"]
+        self.columns = [*columns]
+        self._weight = columns.get("weight")
+        self._properties = {table.name: [*table.properties.items()] for table in tables}
+        self._conversions = {
+            table.name: conversions(table.columns, table.properties, native=table.native) for table in tables
+        }
 
     def pattern(self, variable: str) -> str:
         """Return the variable and its tables, as they are written between the brackets of a pattern."""
@@ -125,8 +131,13 @@ class EdgeReader:
 
     @property
     def weight(self) -> str:
-        """What a query compares edges ``r`` by, the heaviest first; zero has one sign."""
-        return "CASE WHEN r.weight IS NULL THEN 1.0 ELSE r.weight + 0.0 END" if "weight" in self.columns else "1.0"
+        """What a query compares edges ``r`` by, the heaviest first: a finite double; zero has one sign."""
+        if number_type(self._weight) is None:
+            return "1.0"
+        if self._weight not in FLOATS:  # as Python does it: by way of the digits
+            return "CASE WHEN r.weight IS NULL THEN 1.0 ELSE CAST(CAST(r.weight AS STRING) AS DOUBLE) END"
+        weight = "r.weight" if self._weight == "DOUBLE" else "CAST(r.weight AS DOUBLE)"
+        return f"CASE WHEN r.weight - r.weight = 0 THEN {weight} + 0.0 ELSE 1.0 END"
 
     def place(self, variable: str) -> str:
         """Return what tells edges apart that are equal but for their properties, in what something else wrote."""
@@ -143,25 +154,29 @@ class EdgeReader:
         columns = table.properties
         found = {columns.get(name, name): value for name, value in edge.properties.items() if value is not None}
         if edge.weight != 1.0:
-            found["weight"] = edge.weight
+            found["weight"] = edge.weight if number_type(table.columns.get("weight")) is float else int(edge.weight)
         return replace(edge, properties=found)
 
     def of_record(self, source: str, target: str, name: str, values: Mapping[str, Any]) -> Edge:
         """Return the edge of the values of its columns, in the table of a name."""
         table = self.tables[name]
-        found: dict[str, Any] = {}
-        for name, column in table.properties.items():
-            value = values.get(column)
-            if value is not None:
-                found[name] = value if table.native else json_value(value)
+        found = {key: value for key, column in self._properties[name] if (value := values.get(column)) is not None}
+        convert(found, self._conversions[name])
         if table.native:
             found.update({row: values[row] for row in ("source_row", "target_row") if values.get(row) is not None})
             if table.overflows and values.get(OVERFLOW):
                 found.update(json.loads(values[OVERFLOW]))
             if table.has_nulls:
                 found.update(dict.fromkeys(values.get(NULLS) or ()))
-        weight = values.get("weight") if table.native or "weight" not in table.properties else None
-        return Edge(source, table.relation, target, 1.0 if weight is None else float(weight), found)
+        weight = values.get("weight") if table.weighs else None
+        if weight is None:
+            return Edge(source, table.relation, target, 1.0, found)
+        number = float(weight)
+        if not math.isfinite(number):
+            if (infinite := json_value(number)) is not None:
+                found["weight"] = infinite
+            number = 1.0
+        return Edge(source, table.relation, target, number, found)
 
 
 def edge_key(edge: Edge) -> EdgeKey:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from graphret.stores.ladybug.values import KINDS
+from graphret.stores.ladybug.values import INFINITE, KINDS
 from graphret.strings import to_json
 
 SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -26,7 +26,9 @@ def exact(operand: Any, kind: str) -> Iterator[Any]:
             yield [item[0] for item in items]
         return
     want = KINDS[kind]
-    if want is str:
+    if want is float and isinstance(operand, str):
+        yield from (number for number, text in INFINITE.items() if text == operand)
+    elif want is str:
         if isinstance(operand, str):
             yield operand
     elif want is bool:
@@ -39,7 +41,8 @@ def exact(operand: Any, kind: str) -> Iterator[Any]:
                 if _LOWEST <= number <= _HIGHEST:
                     yield number
         elif isinstance(operand, float):
-            yield operand
+            if math.isfinite(operand):
+                yield operand
         elif abs(operand) < 2**1000 and int(float(operand)) == operand:
             yield float(operand)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +23,9 @@ KINDS = {
     **dict.fromkeys(("INT64", "INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8", "SERIAL"), int),
 }
 
+#: Those of numbers of which some are not finite, or none at all (NaN).
+FLOATS = ("DOUBLE", "FLOAT")
+
 #: What a JSON object of lines begins with; version 0.1.0 wrote all without lines.
 OPENING = "{\n"
 
@@ -32,6 +35,9 @@ DEEPEST = 8
 #: A property that is nested deeper is refused: a reader with less of Python's stack left than the writer could not
 #: read it.
 KEPT = 200
+
+#: What is read of an infinite number, which JSON lacks.
+INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
@@ -131,8 +137,13 @@ def _deeper(value: Any, levels: int) -> bool:
 
 
 def json_value(value: Any) -> Any:
-    """Return what a database column holds as a JSON value: dates and the like as ISO text, structures as objects."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    """Return what a database column holds as a JSON value: dates and the like as ISO text, structures as objects.
+
+    JSON has no NaN, which stands for a missing number and is `None`, and nothing infinite, which is a text.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else INFINITE.get(value)
+    if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, (list, tuple)):
         return [json_value(item) for item in value]
@@ -145,6 +156,56 @@ def json_value(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     return str(value)
+
+
+def conversions(
+    columns: Mapping[str, str], properties: Mapping[str, str], *, native: bool
+) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return what makes JSON values of those of a table's properties, for those that need it.
+
+    In columns that graphret made, only something else can have put what does: a number that is not finite.
+
+    Parameters
+    ----------
+    columns
+        The type of each column.
+    properties
+        The column of each property.
+    """
+    if not native:
+        return [(name, json_value) for name in properties]
+    kinds = {name: columns[column] for name, column in properties.items()}
+    made = {"DOUBLE": json_value, "DOUBLE[]": _json_numbers}
+    return [(name, made[kind]) for name, kind in kinds.items() if kind in made]
+
+
+def convert(found: dict[str, Any], conversions: Iterable[tuple[str, Callable[[Any], Any]]]) -> None:
+    """Make JSON values of properties that were read, and take away those that have none."""
+    for name, converted in conversions:
+        if name in found:
+            found[name] = converted(found[name])
+            if found[name] is None:
+                del found[name]
+
+
+def _json_numbers(values: list[Any]) -> list[Any]:
+    try:
+        finite = math.isfinite(sum(values))
+    except TypeError:  # there is a null
+        finite = False
+    return values if finite else [json_value(value) for value in values]
+
+
+def number_type(kind: str | None) -> type[int] | type[float] | None:
+    """Return what Python makes of the numbers in a column, of no decimals an `int`; `None` for another column."""
+    if kind is None or kind.endswith("]"):
+        return None
+    if kind in ("UINT64", "INT128"):
+        return int
+    if kind.startswith("DECIMAL("):
+        return int if kind.endswith(", 0)") else float
+    found = KINDS.get(kind)
+    return found if found is int or found is float else None
 
 
 def _key(value: Any) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -33,7 +33,7 @@ from graphret.stores.ladybug.texts import (
     text_expression,
     whole_texts,
 )
-from graphret.stores.ladybug.values import KEPT, KINDS
+from graphret.stores.ladybug.values import FLOATS, INFINITE, KEPT, KINDS
 from graphret.where import Where
 
 _PROPERTIES = "properties."
@@ -247,7 +247,7 @@ class LadybugWhere(WhereCypher):
             return found if op == "$in" else f"NOT {found}"
         if op == "$contains":
             if kind != "STRING" or not isinstance(operand, str):
-                return "false"
+                return self._infinite(where, value, kind)
             return f"contains({value}, {self.parameter(operand)})" if operand else "true"
         return self._ordered(op, value, kind, operand)
 
@@ -264,17 +264,24 @@ class LadybugWhere(WhereCypher):
             return "false"
         if isinstance(operand, str) or kind == "STRING":
             if not isinstance(operand, str) or kind != "STRING":
-                return "false"
+                return self._infinite(Where(op, "", operand), value, kind)
             return f"({value} {SIGNS[op]} {self.parameter(operand)})"
         if operand != operand:  # NaN
             return "false"
-        bound = bound_of_integers(op, operand) if KINDS[kind] is int else bound_of_doubles(op, operand)
-        if isinstance(bound, bool):
-            return _literal(bound)
-        number = (
-            f" AND {value} >= {self.parameter(-math.inf)}" if KINDS[kind] is float else ""
-        )  # NaN is below all to it
-        return f"({value} {bound[0]} {self.parameter(bound[1])}{number})"
+        if KINDS[kind] is int:
+            whole = bound_of_integers(op, operand)
+            return _literal(whole) if isinstance(whole, bool) else f"({value} {whole[0]} {self.parameter(whole[1])})"
+        # What is infinite is a text, to which no number compares, and NaN nothing.
+        sign, bound = bound_of_doubles(op[:3] if operand in INFINITE else op, operand)
+        last = (
+            f"<= {self.parameter(sys.float_info.max)}" if ">" in sign else f">= {self.parameter(-sys.float_info.max)}"
+        )
+        return f"({value} {sign} {self.parameter(bound)} AND {value} {last})"
+
+    def _infinite(self, where: Where, value: str, kind: str) -> str:
+        """The leaf that compares a number with a text, which an infinite one is read as."""
+        found = [number for number, text in INFINITE.items() if KINDS[kind] is float and where.compares(True, text)]
+        return f"({value} IN {self.parameter(found)})" if found else "false"
 
     def _compared_list(self, where: Where, value: str, kind: str) -> str:
         """The leaf for a list."""
@@ -290,10 +297,11 @@ class LadybugWhere(WhereCypher):
     def _having(self, value: str, kind: str, operand: Any) -> str:
         """Whether an item of a list equals an operand."""
         listed, items = cast_list(value, kind), kind[: kind.rindex("[")]
-        if listed is not None and operand is not None:
+        numbers = listed is not None and listed[1] in FLOATS
+        if listed is not None and operand is not None and not (numbers and _has_none(operand)):
             wanted = [*_encoded(operand, items, listed[1])]
             return f"list_contains({listed[0]}, {self.parameter(wanted[0])})" if wanted else "false"
-        if self.group.first.native:  # a list with null is kept as JSON
+        if self.group.first.native and not numbers:  # a list with null is kept as JSON
             return "false"
         places = range(1, self._longest(value) + 1)
         parts = (f"(size({value}) >= {n} AND {self._item(value, items, n, operand)})" for n in places)
@@ -309,7 +317,8 @@ class LadybugWhere(WhereCypher):
         size = f"size({value}) = {len(operand)}"
         if not operand:
             return size
-        if (listed := cast_list(value, kind)) is not None:
+        listed = cast_list(value, kind)
+        if listed is not None and not (listed[1] in FLOATS and _has_none(operand)):
             wanted = [*_encoded(operand, kind, listed[1])]
             return f"{listed[0]} = {self.parameter(wanted[0])}" if wanted else "false"
         parts = (self._item(value, items, place, one) for place, one in enumerate(operand, 1))
@@ -343,6 +352,11 @@ class LadybugWhere(WhereCypher):
             bears = " OR ".join(f"list_contains({labels}, {name})" for name in map(self.parameter, wanted)) or "false"
             found = f"({labels} IS NOT NULL AND ({bears})) OR ({labels} IS NULL AND {found})"
         return f"NOT ({found})" if op in ("$ne", "$nin") else f"({found})"
+
+
+def _has_none(operand: Any) -> bool:
+    """Whether NaN may stand for a part of an operand: for each `None`."""
+    return operand is None or (isinstance(operand, tuple) and any(map(_has_none, operand)))
 
 
 def _encoded(operand: Any, kind: str, inner: str) -> Iterator[Any]:
