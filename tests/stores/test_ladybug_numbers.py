@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphret.cypher import run_checked
 from graphret.errors import StoreMismatch
 from graphret.graphs import import_graph
 from graphret.search import BM25Index
@@ -98,6 +99,12 @@ def test_a_weight_that_is_no_number_is_a_property(written: Written, tmp_path: Pa
             assert [row[0] for row in store.query("MATCH ()-[r]->() RETURN r ORDER BY r.since").rows] == edges
             assert store.schema().relation_properties["ROAD"]["weight"].type == "STRING"
             MemoryStore.of(all_nodes(store), edges)
+
+
+def test_weights_of_one_are_known_to_the_guard(written: Written) -> None:
+    with LadybugStore(written(*roads("INT64", ["1"])), read_only=True) as store:
+        query = "MATCH (a:City)-[r:ROAD]->() RETURN r.weight ORDER BY r.since"
+        assert run_checked(store, query, schema=store.schema()).rows == [(1,), (None,)]
 
 
 def test_numbers_that_are_none_are_read_as_json(written: Written, tmp_path: Path) -> None:

@@ -107,9 +107,9 @@ class Sampler:
                 t.label: NODE_COLUMNS for t in self.catalog.nodes.values() if t.native and t.label and t.label in labels
             },
             relation_columns={
-                t.relation: EDGE_COLUMNS
+                t.relation: EDGE_COLUMNS.keys() if t.native else {"weight"}
                 for t in self.catalog.relations.values()
-                if t.native and t.relation in relations
+                if t.weighs and t.relation in relations
             },
         )
 
