@@ -104,6 +104,13 @@ def test_relations_in_camel_case(question: str, answers: set[str]) -> None:
     assert set(explored(PAPERS, question).selection) == answers
 
 
+@pytest.mark.parametrize("question", ["who acted in [$]", "who acted in $", "who acted in $?"])
+def test_names_of_symbols_alone(question: str) -> None:
+    triples = [("$", "starred_actors", "Cy Cole"), ("Dawn", "starred_actors", "Di Dunn")]
+    box = graph(triples, {"$": "Movie", "Dawn": "Movie", "Cy Cole": "Actor", "Di Dunn": "Actor"})
+    assert set(explored(box, question).selection) == {"Cy Cole"}
+
+
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize(
     ("question", "answers"),

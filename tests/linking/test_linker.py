@@ -42,6 +42,22 @@ def test_the_names_themselves_come_first(linker: Linker) -> None:
     assert found(linker, "Mercury (Planet)") == [("mercury", 0.99, "normalised")]
 
 
+def test_names_of_symbols_alone_follow_the_store() -> None:
+    store = MemoryStore.of([Node("b1", ("Band",), "!!!"), Node("b2", ("Band",), "???", properties={"aliases": "$"})])
+    linker = Linker.of_store(store)
+    store.attach(linker)
+    assert found(linker, " !!! ") == [("b1", 1.0, "exact")]
+    assert found(linker, "$") == [("b2", 0.97, "alias")]
+    assert found(linker.view({"label": "Song"}), "$") == []
+    assert [one.ids for one in linker.spot("who sang [$]")] == [("b2",)]
+    store.upsert([Node("b1", ("Band",), "÷"), Node("b3", ("Band",), "$ (band)")])
+    assert found(linker, "!!!") == linker.spot("who is [!!!]") == []
+    assert found(linker, "÷") == [("b1", 1.0, "exact")]
+    assert found(linker, "$") == [("b2", 0.97, "alias"), ("b3", 0.97, "short")]
+    store.delete(["b2"])
+    assert [one.ids for one in linker.spot("who sang $, or [???]")] == [("b3",)]
+
+
 def test_a_name_that_several_nodes_bear_is_all_of_them(linker: Linker) -> None:
     assert found(linker, "Solaris") == [("solaris02", 1.0, "exact"), ("solaris72", 1.0, "exact")]
     assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [("solaris72", 1.0, "exact")]

@@ -111,6 +111,49 @@ def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
     assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
 
 
+@pytest.fixture(scope="module")
+def symbols() -> NameBook:
+    names = ["$", "!!!", "???", "...", "?", "-", "+", "+ +", "÷", "👍", "&", "Tom & Jerry", "The '$' Factor", "Dawn"]
+    return NameBook((name, name, None) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("who acted in [$]", ["$"]),
+        ("who acted in $", ["$"]),
+        ("who acted in $?", ["$"]),
+        ("who acted in “$”?", ["$"]),
+        ("who recorded '!!!' and ($)?", ["!!!", "$"]),
+        ("a + b", ["+"]),
+        ("a + + b", ["+ +"]),
+        ("is ÷ or 👍 the longer one", ["÷", "👍"]),
+        ('who is "?"', ["?"]),
+        ("Tom & Jerry & Dawn", ["Tom & Jerry", "&", "Dawn"]),
+        ("the director of The '$' Factor", ["The '$' Factor"]),
+        ("what... is he?", []),
+        ("who is he ?", []),
+        ("who - if anybody - is he", []),
+        ('the song "he"... was whose', []),
+        ("a+b, $5, C$ and 5$", []),
+        ("is Dawn her song ???", ["Dawn"]),
+        ("$", ["$"]),
+    ],
+)
+def test_names_of_symbols_alone_are_spotted_as_tokens_of_their_own(
+    symbols: NameBook, question: str, expected: list[str]
+) -> None:
+    found = spot(question, symbols)
+    assert [one.text for one in found] == ids(found) == expected
+    assert all(one.score == 1 for one in found)
+
+
+def test_signs_that_end_sentences_are_in_doubt_unless_marked_as_a_name(symbols: NameBook) -> None:
+    assert [(one.text, one.score) for one in spot("who recorded !!!", symbols)] == [("!!!", DOUBTFUL)]
+    kept = spot("a + + b", symbols, lambda ids: tuple(i for i in ids if i != "+ +"))
+    assert ids(kept) == ["+", "+"]
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:
@@ -164,7 +207,7 @@ def test_variants_are_aliases_and_names_without_their_brackets() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_changed_book_is_one_made_of_what_is_left(seed: int) -> None:
     rng = random.Random(seed)
-    parts = ["a", "b", "c", "d"]
+    parts = ["a", "b", "c", "+", "!!"]
 
     def node(i: int) -> Node:
         aliases = [" ".join(rng.choices(parts, k=rng.randint(1, 3))) for _ in range(rng.randint(0, 2))]
@@ -187,3 +230,4 @@ def test_a_changed_book_is_one_made_of_what_is_left(seed: int) -> None:
         )
         assert found == expected
         assert book.bearers(" ".join(run)) == built.bearers(" ".join(run))
+        assert spot(" ".join(run), book) == spot(" ".join(run), built)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.linking.names import ALIAS, OWN, NameBook, variants_of
+from graphret.linking.names import ALIAS, OWN, NameBook, normal_form, variants_of
 from graphret.linking.similarity import NameSimilarity
 from graphret.linking.spotting import Spot, spot
 from graphret.nodes import NodeTable
@@ -21,7 +21,6 @@ from graphret.search.encoder import as_encoder
 from graphret.search.fields import ALIASES, NodeText
 from graphret.search.index import ArrayIndex, require_k, require_queries, table_of, top_k
 from graphret.search.neighborhood import NodeSource
-from graphret.text import words
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
@@ -388,8 +387,8 @@ def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     """The score of a node that bears a name, and how."""
     if node.name.strip() == mention.strip():
         return EXACT, "exact"
-    said = words(mention)
-    kinds = [kind for kind, variant in variants_of(node, aliases) if words(variant) == said]
+    said = normal_form(mention)
+    kinds = [kind for kind, variant in variants_of(node, aliases) if normal_form(variant) == said]
     if OWN in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"

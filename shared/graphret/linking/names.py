@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.gazetteer import Gazetteer, Match
+from graphret.linking.symbols import SymbolMatch, Symbols, as_symbols
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
@@ -23,6 +24,11 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
     for _, long in called:
         if "(" in long and (short := short_names(long)) and words(short[0]) != words(long):
             yield SHORT, short[0]
+
+
+def normal_form(name: str) -> str:
+    """Return what names are compared by: their words, or where they have none their symbols."""
+    return " ".join(words(name)) or as_symbols(name)
 
 
 def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
@@ -47,7 +53,8 @@ class NameBook:
     def __init__(self, called: Iterable[tuple[str, str, Any]] = (), *, aliases: str = ALIASES) -> None:
         self._aliases = aliases
         self._gazetteer = Gazetteer()
-        self._bearers: dict[int, str | set[str]] = {}  # most names have one bearer
+        self._symbols = Symbols()
+        self._bearers: dict[int | str, str | set[str]] = {}  # by position or by symbols; most names have one bearer
         self._lock = threading.Lock()
         for node_id, name, aliases in called:
             for _, variant in variants(name, aliases):
@@ -55,23 +62,27 @@ class NameBook:
 
     def __len__(self) -> int:
         """How many different names there are."""
-        return len(self._gazetteer)
+        return len(self._gazetteer) + len(self._symbols)
 
     def bearers(self, name: str) -> tuple[str, ...]:
         """Return the ids of the nodes that bear a name, in order."""
         with self._lock:
-            position = self._gazetteer.position(name)
-            return () if position is None else self._listed(position)
+            return self._listed(self._key(name))
 
     def find_every(self, run: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, its places those of words; see `Gazetteer.find_every`."""
         with self._lock:
             return self._gazetteer.find_every(run)
 
-    def bearers_at(self, position: int) -> tuple[str, ...]:
+    def find_symbols(self, text: str, marks: Collection[tuple[int, int]]) -> list[SymbolMatch]:
+        """Return every name of symbols alone in a text; see `Symbols.find`."""
+        with self._lock:
+            return self._symbols.find(text, marks)
+
+    def bearers_at(self, key: int | str) -> tuple[str, ...]:
         """Return the ids of the nodes that bear the name of a match, in order; none if it is gone meanwhile."""
         with self._lock:
-            return self._listed(position)
+            return self._listed(key)
 
     def staged(self, old: Collection[Node], new: Collection[Node]) -> Callable[[], None]:
         """Return what takes nodes away and adds others, in that order."""
@@ -87,28 +98,36 @@ class NameBook:
 
         return apply
 
-    def _listed(self, position: int) -> tuple[str, ...]:
-        held = self._bearers.get(position, ())
+    def _key(self, name: str) -> int | str:
+        position = self._gazetteer.position(name)
+        return as_symbols(name) if position is None else position
+
+    def _listed(self, key: int | str) -> tuple[str, ...]:
+        held = self._bearers.get(key, ())
         return (held,) if isinstance(held, str) else tuple(sorted(held))
 
     def _add(self, name: str, node_id: str) -> None:
-        position = self._gazetteer.add(name)
-        if position is None:
-            return
-        held = self._bearers.setdefault(position, node_id)
+        key: int | str | None = self._gazetteer.add(name)
+        if key is None:
+            key = as_symbols(name)
+            if not key:
+                return
+            self._symbols.add(key)
+        held = self._bearers.setdefault(key, node_id)
         if isinstance(held, str):
             if held != node_id:
-                self._bearers[position] = {held, node_id}
+                self._bearers[key] = {held, node_id}
         else:
             held.add(node_id)
 
     def _remove(self, name: str, node_id: str) -> None:
-        position = self._gazetteer.position(name)
-        if position is None:
-            return
-        held = self._bearers[position]
+        key = self._key(name)
+        held = self._bearers.get(key)
         if isinstance(held, set):
             held.discard(node_id)
         if held in (node_id, set()):
-            del self._bearers[position]
-            self._gazetteer.discard(name)
+            del self._bearers[key]
+            if isinstance(key, str):
+                self._symbols.discard(key)
+            else:
+                self._gazetteer.discard(name)

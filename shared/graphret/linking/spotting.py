@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import NameBook
+from graphret.linking.symbols import are_signs
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -49,17 +50,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    name: int
-    first: int
-    last: int
+    name: int | str
+    start: int
+    end: int
     ids: tuple[str, ...] | None  # looked up at the end where no filter asks for them before
     marked: bool
-    content: int  # words that are no function words
-    drags: bool  # whether it begins with a small letter before a word in capitals, as "the" in "the Killer Joe"
-
-    @property
-    def length(self) -> int:
-        return self.last - self.first
+    length: int = 0  # in words
+    content: int = 0  # words that are no function words
+    drags: bool = False  # whether it begins with a small letter before a word in capitals, as in "the Killer Joe"
 
 
 def spot(
@@ -89,18 +87,13 @@ def spot(
     """
     tokens = tokenize(question)
     run = [word for word, _, _ in tokens]
-    marks = {
-        (match.start(group), match.end(group))
-        for match in _MARKS.finditer(question)
-        for group in range(1, 6)
-        if match[group] is not None
-    }
+    marks = {_stripped(question, *match.span(match.lastindex or 0)) for match in _MARKS.finditer(question)}
     spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
     matches = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
     named = {place for _, first, last, kind in matches if not kind for place in range(first, last)}
     capitals = _capitals(question, tokens, named)
     sure: list[_Found] = []
-    doubtful: dict[str, list[_Found]] = {"common": [], "function": []}
+    doubtful: dict[str, list[_Found]] = {"common": [], "function": [], "signs": []}
     for name, first, last, kind in matches:
         ids = None if keep is None else keep(book.bearers_at(name))
         if ids == ():
@@ -108,20 +101,38 @@ def spot(
         content = sum(word not in FUNCTION_WORDS for word in run[first:last])
         shown = [capital for capital in capitals[first:last] if capital is not None]
         drags = any(shown) and first > 0 and capitals[first] is False
-        one = _Found(name, first, last, ids, (first, last) in spans, content, drags)
+        start, end = tokens[first][1], tokens[last - 1][2]
+        one = _Found(name, start, end, ids, (first, last) in spans, last - first, content, drags)
         if not kind or one.marked or (shown and all(shown)):
             sure.append(one)
         else:
             doubtful[kind].append(one)
+    for one in _symbols(question, book, marks, keep):
+        (sure if one.marked or not are_signs(str(one.name)) else doubtful["signs"]).append(one)
     chosen, score = sure, 1.0
     if not sure:
-        chosen, score = _longest(doubtful["common"]) or _last(doubtful["function"]), DOUBTFUL
+        chosen, score = _longest(doubtful["common"]) or doubtful["signs"] or _last(doubtful["function"]), DOUBTFUL
     return [
-        _spotted(question, start, end, ids, score, forms)
+        _spotted(question, one.start, one.end, ids, score, forms)
         for one in _apart(chosen)
-        for start, end in [(tokens[one.first][1], tokens[one.last - 1][2])]
         if (ids := book.bearers_at(one.name) if one.ids is None else one.ids)
     ]
+
+
+def _symbols(
+    question: str,
+    book: NameBook,
+    marks: Collection[tuple[int, int]],
+    keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None,
+) -> list[_Found]:
+    """Names of symbols alone, of those that overlap the first, and of these the longest."""
+    found: list[_Found] = []
+    for name, start, end, marked in book.find_symbols(question, marks):
+        if not found or found[-1].end <= start:
+            ids = None if keep is None else keep(book.bearers_at(name))
+            if ids != ():
+                found.append(_Found(name, start, end, ids, marked))
+    return found
 
 
 def _spotted(
@@ -147,11 +158,19 @@ def _spotted(
 def _stands(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
     """How much of a question a name takes up around a place, 0 where it does not stand there, and if case fits too."""
     read = tokenize(form)
+    if not read:
+        return (len(form), True) if form.strip() == question[start:end] else (0, False)
     if [word for word, _, _ in read] != words(question[start:end]):
         return 0, False
     at = start - read[0][1]
     said = question[at : at + len(form)] if at >= 0 else ""
     return (len(form), said == form) if said.lower() == form.lower() else (0, False)
+
+
+def _stripped(question: str, start: int, end: int) -> tuple[int, int]:
+    """A place in the text without the white space at its ends."""
+    inside = question[start:end]
+    return end - len(inside.lstrip()), start + len(inside.rstrip())
 
 
 def _span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:
@@ -196,7 +215,7 @@ def _longest(found: list[_Found]) -> list[_Found]:
 
 def _last(found: list[_Found]) -> list[_Found]:
     """Of names of function words alone the longest, then the last: questions open with the commonest."""
-    return sorted(found, key=lambda one: (one.length, one.first))[-1:]
+    return sorted(found, key=lambda one: (one.length, one.start))[-1:]
 
 
 def _apart(found: list[_Found]) -> list[_Found]:
@@ -204,11 +223,11 @@ def _apart(found: list[_Found]) -> list[_Found]:
 
     def marked(one: _Found) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
         return one.marked and not any(
-            other.first <= one.first and one.last <= other.last and other.length > one.length for other in found
+            other.start <= one.start and one.end <= other.end and other.length > one.length for other in found
         )
 
     taken: list[_Found] = []
-    for one in sorted(found, key=lambda one: (not marked(one), -one.content, one.drags, -one.length, one.first)):
-        if all(one.last <= other.first or other.last <= one.first for other in taken):
+    for one in sorted(found, key=lambda one: (not marked(one), -one.content, one.drags, -one.length, one.start)):
+        if all(one.end <= other.start or other.end <= one.start for other in taken):
             taken.append(one)
-    return sorted(taken, key=lambda one: one.first)
+    return sorted(taken, key=lambda one: one.start)

@@ -7,24 +7,29 @@ from collections.abc import Callable
 
 from graphret.ark.scripted.words import is_relational
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.linking.symbols import are_signs
 from graphret.text import tokenize
 
 #: Most parts that are searched for.
 MOST = 4
 
+_ENDS = " ,.;:?!"
+_SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
 _MARKED = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
 
 
 def spans(question: str) -> list[str]:
     """Return the parts of a question that may be names, the likeliest first: what is marked as such, what stands in
-    capitals, and the runs of words that are not everyday ones, or at least none of those that name relations.
+    capitals, the runs of words that are not everyday ones, or at least none of those that name relations, and symbols
+    between white space ("who acted in $?").
     """
     found = [next(filter(None, match.groups())) for match in _MARKED.finditer(question)]
     found += _capitals(question)
     found += _runs(question, lambda word: word not in FUNCTION_WORDS and word not in COMMON_WORDS)
     # "which films are about love"
     found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not is_relational(word))
-    cleaned = (part.strip(" ,.;:?!") for part in found)
+    found += [part for part in _SYMBOLS.findall(question) if not are_signs(part)]
+    cleaned = (part.strip(_ENDS) or part.strip() for part in found)  # a band is called "!!!"
     return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
 
 
