@@ -71,6 +71,8 @@ def _fold(character: str) -> str:
 def _fold_decomposed(character: str) -> str:
     if unicodedata.combining(character) not in (0, *_PART_OF_LETTER) or unicodedata.category(character) == "Cf":
         return ""
+    if "VARIATION SELECTOR" in unicodedata.name(character, ""):  # only how it is drawn
+        return ""
     if character.isalnum() or unicodedata.category(character)[0] == "M":
         return _LETTERS.get(character, character)
     return " "

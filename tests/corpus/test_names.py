@@ -27,6 +27,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "c", "É", "d"]), max_size=9)
         ("Ⅳ ﬁne ½", "iv fine 1 2"),
         ("soft\u00adhyphen", "softhyphen"),
         ("—", ""),
+        ("❤\ufe0f", ""),
     ],
 )
 def test_normalize_name(name: str, normal: str) -> None:
