@@ -99,6 +99,24 @@ def test_names_follow_the_language_that_is_asked_for(tmp_path: Path) -> None:
     assert nodes[0].properties["rdf-schema_label@en"] == "Ada Lovelace"
 
 
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [("en", "Colour"), ("EN-us", "Color"), ("en-AU", "Colour"), ("de", "Farbe"), ("fr", "Hue"), ("e", "Hue")],
+)
+def test_a_region_of_the_language_comes_before_other_languages(tmp_path: Path, language: str, name: str) -> None:
+    said = [("Farbe", "@de"), ("Colour", "@en-GB"), ("Color", "@en-US"), ("Hue", "")]
+    lines = "".join(f'<http://e/a> <{RDFS}label> "{text}"{tag} .\n' for text, tag in said)
+    (nodes,) = read_ntriples(write(tmp_path, lines), language=language).nodes(10)
+    assert nodes[0].name == name
+
+
+@pytest.mark.parametrize("escape", ["\\q", "\\u12", "\\U0000", "\\\\\\ "])
+def test_an_escape_that_stands_for_nothing_is_refused(tmp_path: Path, escape: str) -> None:
+    path = write(tmp_path, f'<http://e/a> <http://e/p> "fine \\\\q" .\n<http://e/a> <http://e/p> "x{escape}y" .\n')
+    with pytest.raises(InvalidInput, match=r"graph.nt, line 2: a \\ escape that stands for nothing"):
+        read_ntriples(path)
+
+
 def test_the_best_predicate_names_a_node(tmp_path: Path) -> None:
     skos, schema = "http://www.w3.org/2004/02/skos/core#prefLabel", "http://schema.org/name"
     lines = f'<http://e/a> <{schema}> "third" .\n<http://e/a> <{skos}> "second" .\n<http://e/a> <{RDFS}label> " " .\n'
@@ -131,17 +149,19 @@ def test_values_of_several_kinds_become_text(tmp_path: Path) -> None:
         b'"a" <http://e/p> <http://e/b> .',
         b"<http://e/a> _:p <http://e/b> .",
         b"<relative> <http://e/p> <http://e/b> .",
+        b"<relative> <http://e/p> <http://e/b> <http://e/c> .",
         b'<http://e/a> <http://e/p> "unclosed .',
         b"<http://e/a> <http://e/p> <http://e/b> . trailing",
         b"nonsense",
         b'<http://e/a> <http://e/p> "\xff" .',
     ],
 )
-def test_a_malformed_line_is_named(tmp_path: Path, line: bytes) -> None:
+def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path, LINES.encode() + line + b"\n" + LINES.encode())
     with pytest.raises(InvalidInput) as caught:
         read_ntriples(path)
     assert str(caught.value).startswith(f"{path}, line {len(LINES.splitlines()) + 1}: ")
+    assert not caplog.records
 
 
 def test_a_file_with_no_triples_is_refused(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ _NUMBERS = {
 }
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python reads no more digits
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# rdflib's own pattern of an IRI reaches over `<relative> <`, and its URIRef writes to a log of what it finds odd.
+_IRI = r'<([^:\s"<>]+:[^\s"<>]*)>'
+_AN_IRI = re.compile(_IRI)
+_LITERAL = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?:@([a-zA-Z]+(?:-[a-zA-Z0-9]+)*)|\^\^' + _IRI + ")?")
+_ESCAPED = re.compile(r"""(?:[^\\]|\\(?:[tbnrf"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}))*""")
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -176,12 +181,14 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     sources
         Files.
     language
-        Which name is taken where there are several; then one without a language, then by language.
+        Which name is taken where there are several; then one of a region of it (``en-GB`` for ``en``), then one without
+        a language, then by language.
 
     Raises
     ------
     InvalidInput
-        If a line is no triple or not UTF-8; the message names the file and the line.
+        If a line is no triple, not UTF-8 or has an escape that N-Triples does not; the message names the file and the
+        line.
     MissingDependency
         If rdflib is not installed.
     """
@@ -204,14 +211,24 @@ def _parse_all(given: Sequence[str | Path], triples: _Sink) -> None:
 
 def _parse(path: Path, triples: _Sink, prefix: str) -> None:
     from rdflib.exceptions import ParserError
-    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser, r_literal, unquote
+    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser, unquote
+
+    def unescaped(text: str) -> str:
+        if "\\" not in text:
+            return text
+        if _ESCAPED.fullmatch(text) is None:
+            raise UnicodeError(text)
+        return unquote(text)
 
     class Parser(W3CNTriplesParser):
+        def uriref(self) -> Any:
+            return unescaped(self.eat(_AN_IRI)[1]) if self.peek("<") else False
+
         def literal(self) -> Any:
             if not self.peek('"'):
                 return False
-            text, language, datatype = self.eat(r_literal).groups()
-            return _Literal(unquote(text), language, datatype)
+            text, language, datatype = self.eat(_LITERAL).groups()
+            return _Literal(unescaped(text), language, datatype)
 
     blank = _BlankNodes(prefix)
     parser = Parser(cast(Any, triples), bnode_context=blank)
@@ -302,8 +319,13 @@ def _best(said: _Resource, predicates: Iterable[str], language: str) -> tuple[_T
     for predicate in predicates:
         values = [one for one in said.literals.get(predicate, ()) if str(one.value).strip()]
         if values:
-            return min(values, key=lambda one: (one.language != language, one.language)), predicate
+            return min(values, key=lambda one: _distance(one.language, language)), predicate
     return None, None
+
+
+def _distance(language: str, ours: str) -> tuple[bool, bool, str]:
+    """What values are ordered by: those in our language come first, then those in a region of it."""
+    return language != ours, language.split("-")[0] != ours.split("-")[0], language
 
 
 def _properties(key: str, values: list[_Text], language: str) -> Iterator[tuple[str, Any]]:
