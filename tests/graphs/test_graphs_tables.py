@@ -212,6 +212,15 @@ def test_edges_of_one_identity_are_one_and_counted(tmp_path: Path) -> None:
         ("e.csv", "source,relation,target\nnobody,R,b\n", 2, "dangles: there is no node 'nobody'"),
         ("e.csv", "source,relation,target\na,,b\n", 2, "has no relation"),
         ("e.csv", "source,relation,target\n,R,b\n", 2, "the source is empty"),
+        (
+            "e.jsonl",
+            '{"source": "a", "relation": "R", "target": "b"}\n\n{"id": "c", "name": "C", "text": ""}\n',
+            3,
+            "an edge is expected, with 'source' and 'target', as elsewhere in this file, but there are only 'id', "
+            "'name', 'text'; nodes and edges go in files of their own (`graphret build` reads them from one)",
+        ),
+        ("e.csv", "source,relation,target,x\n,,,1\n", 2, "an edge is expected, with 'source' and 'target'"),
+        ("e.csv", "source,relation,target\n,,\n", 2, "but there is nothing"),
         ("e.csv", "source,relation,target,weight\na,R,b,heavy\n", 2, "'heavy' is not of the type float"),
         ("e.csv", "source,relation,target,weight\na,R,b,inf\n", 2, "infinite"),
         ("e.jsonl", '{"source": "a", "target": "b", "type": "R", "weight": "1"}', 1, "the weight must be a number"),

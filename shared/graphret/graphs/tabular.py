@@ -116,6 +116,8 @@ def _read_edges(table: Table, columns: Columns, builder: TablesBuilder, make_nod
         texts[roles["weight"]] = "float"
     for line, row in table.rows({**columns.types, **texts}):
         ends = []
+        if roles["source"] not in row and roles["target"] not in row:
+            raise InvalidInput(f"{place(file, line)}: {_no_edge(roles, row)}")
         for role in ("source", "target"):
             end = _string(row.pop(roles[role], ""), role, file, line)
             if not end:
@@ -136,6 +138,16 @@ def _read_edges(table: Table, columns: Columns, builder: TablesBuilder, make_nod
             file,
             line,
         )
+
+
+def _no_edge(roles: dict[str, str], row: dict[str, Any]) -> str:
+    """What is said of a row that has none of an edge's ends, as a node has none."""
+    found = f"only {', '.join(map(repr, row))}" if row else "nothing"
+    return (
+        f"an edge is expected, with {roles['source']!r} and {roles['target']!r}, as elsewhere in this file, but there "
+        f"{'are' if len(row) > 1 else 'is'} {found}; nodes and edges go in files of their own (`graphret build` reads "
+        "them from one)"
+    )
 
 
 def _string(value: Any, what: str, file: str, line: int) -> str:
