@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -73,6 +74,9 @@ def test_a_foreign_graph_goes_by_element_ids(database: neo4j.Driver) -> None:
     assert schema.relations["Person", "KNEW", "Person"] == 2
     assert schema.relations["Machine", "NEAR", ""] == 1
     assert schema.properties["Author"]["born"].type == "DATE"
+    assert re.search(r"at: POINT[;}]", schema.text())
+    far = "MATCH (p:Person) RETURN p.at.x, point.distance(p.at, point({x: 0, y: 0})) LIMIT 1"
+    assert not check(far, schema).findings
     assert [node.id for node in all_of(store.view({"born": {"$lt": "1900"}}).nodes())] == [ada.id]
 
 

@@ -165,6 +165,8 @@ def type_of(value: Any) -> str:
         return "FLOAT"
     if isinstance(value, Mapping):
         return "MAP"
+    if _is_point(value):
+        return "POINT"
     if isinstance(value, (list, tuple)):
         return f"LIST OF {merged_type(type_of(v) for v in value if v is not None)}"
     if isinstance(value, datetime.datetime):
@@ -172,6 +174,11 @@ def type_of(value: Any) -> str:
     if isinstance(value, datetime.date):
         return "DATE"
     return "ANY"
+
+
+def _is_point(value: Any) -> bool:
+    """Whether a value is a point of Neo4j, which its driver makes a tuple."""
+    return hasattr(value, "srid")
 
 
 def merged_type(types: Iterable[str]) -> str:
@@ -234,13 +241,13 @@ def _observe(known: dict[str, _Property], properties: Iterable[_Seen], times: in
 
 
 def _example(value: Any) -> _Example | None:
-    """Return a value, shortened, with its JSON; `None` for what shows little: an object, or a list of them."""
+    """Return a value, shortened, with its JSON; `None` for what shows little: an object, a point, or a list of them."""
+    if isinstance(value, Mapping) or _is_point(value):
+        return None
     if isinstance(value, (list, tuple)):
         short = [_cut(v) if isinstance(v, str) else v for v in value[:_LIST_LENGTH]]
         plain = short and all(isinstance(v, (str, int, float, bool)) for v in short)
         return _Example(json.dumps(short), short) if plain else None
-    if isinstance(value, Mapping):
-        return None
     shown = value if isinstance(value, (bool, int, float)) else _cut(str(value))
     return _Example(json.dumps(shown), shown)
 

@@ -198,8 +198,8 @@ def _readable(values: dict[str, Any], hidden: Sequence[str] = ()) -> dict[str, A
 
 
 def _native(value: Any) -> Any:
-    if hasattr(value, "srid"):
-        return {"srid": value.srid}
+    if hasattr(value, "srid"):  # a point is what queries take it for, though a node shows a map
+        return value
     if isinstance(value, list):  # a duration is a tuple
         return [_native(v) for v in value]
     if hasattr(value, "to_native"):
