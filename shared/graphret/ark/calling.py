@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
+from graphret.ark.spending import Counted
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.openai_wire import FORMAT_REFUSED
 from graphret.llm.structured import Answer, aask_json, ask_json
@@ -45,7 +46,8 @@ class ToolCaller:
 
     The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words
     as if there were none, it is asked for the calls as JSON, with the tools described in the system message and what
-    they returned in user messages: from then on where it refused, or where it was the second time.
+    they returned in user messages: from then on where it refused, or where it was the second time. Where its endpoint
+    does not say what a reply cost, the tokens of that are estimated.
 
     Parameters
     ----------
@@ -55,6 +57,7 @@ class ToolCaller:
 
     def __init__(self, model: ChatModel) -> None:
         self.model = model
+        self._counted = Counted(model)
         self.name = model.name
         self._calls_tools = False  # it has called some
         self._by_json = ""  # why it is asked for JSON, once it is
@@ -100,7 +103,7 @@ class ToolCaller:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
     ) -> Generator[Call[Any], Any, Reply]:
         """What to ask the model, and what to make of its answers; errors of the model come back as values."""
-        model, said, spent = self.model, None, Usage()
+        model, said, spent = self._counted, None, Usage()
         if not tools or not self._by_json:
             given = tuple(tools) or None
             outcome = yield Call(

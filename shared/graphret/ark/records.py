@@ -62,8 +62,9 @@ class StepRecord:
     """A reply of the model and its calls, or why a request brought none.
 
     `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
-    the agent added to its selection. `error` says why there was no reply, and is empty where there was one;
-    `finish_reason` why the reply ended before its end (``length``, ``content_filter``), and is empty where it did not.
+    the agent added to its selection. `tokens_estimated` says that the endpoint did not count the tokens. `error` says
+    why there was no reply, and is empty where there was one; `finish_reason` why the reply ended before its end
+    (``length``, ``content_filter``), and is empty where it did not.
     """
 
     number: int
@@ -76,6 +77,12 @@ class StepRecord:
     selected: list[str] = field(default_factory=list)
     error: str = ""
     finish_reason: str = ""
+    tokens_estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model read and wrote."""
+        return self.input_tokens + self.output_tokens
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
@@ -90,6 +97,7 @@ class StepRecord:
             "selected": list(self.selected),
             "error": self.error,
             "finish_reason": self.finish_reason,
+            "tokens_estimated": self.tokens_estimated,
         }
 
 

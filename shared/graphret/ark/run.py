@@ -65,6 +65,7 @@ class Run:
             "calls": sum(len(step.calls) for step in steps),
             "input_tokens": sum(step.input_tokens for step in steps),
             "output_tokens": sum(step.output_tokens for step in steps),
+            **({"tokens_estimated": True} if any(step.tokens_estimated for step in steps) else {}),
             "stopped": dict(sorted(stops.items())),
         }
         trace = Trace([Stage("explore", self.seconds, summary)])
@@ -127,6 +128,7 @@ def _stages(session: ArkSession) -> list[Stage]:
                 "model_seconds": round(step.seconds, 6),
                 "input_tokens": step.input_tokens,
                 "output_tokens": step.output_tokens,
+                **({"tokens_estimated": True} if step.tokens_estimated else {}),
                 **({"text": step.text} if step.text else {}),
                 "calls": [call.to_dict() for call in step.calls],
                 "selected": list(step.selected),

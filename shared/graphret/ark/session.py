@@ -13,7 +13,7 @@ from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
 from graphret.ark.sendable import encodable, sendable
 from graphret.ark.settings import ArkSettings
 from graphret.errors import InvalidInput, ModelError
-from graphret.llm.chat import Message, Reply, ToolCall
+from graphret.llm.chat import Message, Reply, ToolCall, Usage
 from graphret.llm.failing import last_attempt, usage_of
 from graphret.schema.text import estimate_tokens
 
@@ -112,7 +112,7 @@ class ArkSession:
     @property
     def tokens(self) -> int:
         """Tokens that the agent's model has read and written."""
-        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+        return sum(step.tokens for step in self.steps)
 
     @property
     def pending(self) -> list[ToolCall]:
@@ -135,10 +135,10 @@ class ArkSession:
         if self.stop is not None:
             raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
         self._require_answered()
-        usage, text = reply.usage, encodable(reply.text)
-        step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, text=text)
+        text = encodable(reply.text)
+        step = self._step(reply.usage, started, seconds)
+        step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
-        self.steps.append(step)
         calls = tuple(sendable(reply.tool_calls, len(self.steps)))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
@@ -171,12 +171,16 @@ class ArkSession:
         said = encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
         if (late or isinstance(error, str)) and (failure := last_attempt()):
             said = f"{said}; {encodable(failure)}"
-        usage = usage_of(error)
-        self.steps.append(
-            StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens, error=said)
-        )
+        self._step(usage_of(error), started, seconds).error = said
         stop = stop or ("seconds" if late else "failed")
         self.end(stop, said if stop == "failed" else None)
+
+    def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
+        """Begin the next step."""
+        step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens)
+        step.tokens_estimated = usage.estimated
+        self.steps.append(step)
+        return step
 
     def _require_answered(self) -> None:
         if self.messages[-1].role == "assistant":

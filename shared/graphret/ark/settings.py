@@ -42,6 +42,7 @@ class ArkSettings:
         Answer a call that the same agent has made before from memory, and say so.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
+        Tokens are estimated where the endpoint does not count them.
     max_failures
         Replies in a row without a usable call before an agent is given up.
 

@@ -41,7 +41,12 @@ class Lane:
     @property
     def tokens(self) -> int:
         """Tokens that its model read and wrote."""
-        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+        return sum(step.tokens for step in self.steps)
+
+    @property
+    def tokens_estimated(self) -> bool:
+        """Whether some of them are estimates."""
+        return any(step.tokens_estimated for step in self.steps)
 
     @property
     def model_seconds(self) -> float:
@@ -227,6 +232,7 @@ def _step(stage: Stage, number: int) -> StepRecord:
         list(given.get("selected", ())),
         given.get("error", ""),
         given.get("finish_reason", ""),
+        given.get("tokens_estimated", False),
     )
 
 

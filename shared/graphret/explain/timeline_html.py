@@ -23,6 +23,7 @@ from graphret.explain.timeline_words import (
     names_text,
     outcome_text,
     stop_text,
+    tokens_text,
     trouble_text,
 )
 from graphret.explain.words import Lookup, name_of
@@ -114,7 +115,8 @@ def _clock(line: Timeline, numbers: Mapping[str, int]) -> str:
     calls, tokens = sum(len(lane.calls) for lane in line.lanes), sum(lane.tokens for lane in line.lanes)
     steps = sum(len(lane.steps) for lane in line.lanes)
     said = [counted(len(line.lanes), "agent"), counted(steps, "step"), counted(calls, "call")]
-    said += [counted(tokens, "token"), duration(line.end)]
+    estimated = any(lane.tokens_estimated for lane in line.lanes)
+    said += [tokens_text(tokens, estimated), duration(line.end)]
     lanes = "".join(_lane(lane, end, numbers) for lane in line.lanes)
     return (
         f'<section><h2 dir="auto">{escape(line.question or "What the agents did")}</h2>'
@@ -159,9 +161,8 @@ def _bar(
 
 def _times(step: StepRecord) -> str:
     tools = duration(sum(call.seconds for call in step.calls))
-    tokens = step.input_tokens + step.output_tokens
     said = [f"at {duration(step.started)}", f"model {duration(step.seconds)}", f"tools {tools}"]
-    return ", ".join([*said, counted(tokens, "token")] if tokens else said)
+    return ", ".join([*said, tokens_text(step.tokens, step.tokens_estimated)] if step.tokens else said)
 
 
 # -- nodes reached

@@ -11,12 +11,12 @@ from graphret.explain.terminal import clean
 from graphret.explain.timeline import Choice, Lane, Source, Timeline, same_steps, shown_nodes, spans, timeline, told
 from graphret.explain.timeline_words import (
     call_text,
-    counted,
     duration,
     lane_text,
     names_text,
     outcome_text,
     stop_text,
+    tokens_text,
     trouble_text,
 )
 from graphret.explain.words import Lookup, name_of
@@ -152,8 +152,8 @@ def _step(step: StepRecord, names: Mapping[str, str], indent: str) -> Text:
 
     out = Text(style="not bold default")
     out.append(f" at {duration(step.started)}, model {duration(step.seconds)}", style="dim")
-    if tokens := step.input_tokens + step.output_tokens:
-        out.append(f", {counted(tokens, 'token')}", style="dim")
+    if step.tokens:
+        out.append(f", {tokens_text(step.tokens, step.tokens_estimated)}", style="dim")
     if step.text.strip():
         out.append(f"\n{indent}“{clean(names_text([step.text], 1))}”", style="italic")
     if trouble := trouble_text(step):

@@ -83,9 +83,21 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def tokens_text(number: int, estimated: bool) -> str:
+    """Return tokens that were spent, marked where they are estimates.
+
+    Examples
+    --------
+    >>> tokens_text(1200, estimated=True)
+    '~1,200 tokens'
+    """
+    return f"{'~' if estimated else ''}{counted(number, 'token')}"
+
+
 def lane_text(lane: Lane) -> str:
     """Return what an agent spent."""
-    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call"), counted(lane.tokens, "token")]
+    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call")]
+    said += [tokens_text(lane.tokens, lane.tokens_estimated)]
     return ", ".join([*said, f"model {duration(lane.model_seconds)}", f"tools {duration(lane.tool_seconds)}"])
 
 

@@ -130,6 +130,8 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    # An estimate, kept by who first made one: see `graphret.ark.spending`.
+    _tokens: int | None = field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
@@ -232,10 +234,14 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were read and written; add them up with ``+``. Zero where the endpoint does not say."""
+    """Tokens that were read and written; add them up with ``+``. Zero where the endpoint does not say.
+
+    `estimated` says that some of them are no count of the endpoint's, but an estimate.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    estimated: bool = False
 
     @property
     def total_tokens(self) -> int:
@@ -243,7 +249,11 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.estimated or other.estimated,
+        )
 
 
 @dataclass(frozen=True, slots=True)

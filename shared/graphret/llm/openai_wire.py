@@ -117,8 +117,9 @@ def tool_calls(calls: Any) -> Iterator[ToolCall]:
 
 
 def token_usage(usage: Any) -> Usage:
-    counts = [getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens")]
-    return Usage(*(count if isinstance(count, int) else 0 for count in counts))
+    counts = (getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens"))
+    read, written = (count if isinstance(count, int) else 0 for count in counts)
+    return Usage(read, written)
 
 
 def text_delta(chunk: Any) -> tuple[str, bool]:

@@ -22,13 +22,14 @@ def completion_of(behaviour: Behaviour, sent: Mapping[str, Any], model: str) -> 
     reason = usual if behaviour.finish_reason is None else behaviour.finish_reason or None
     read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
     written = len((behaviour.content or "").split()) + sum(len(raw.split()) for _, raw in behaviour.calls)
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     return {
         "id": "chatcmpl-scripted",
         "object": "chat.completion",
         "created": 0,
         "model": model,
         "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+        "usage": usage if behaviour.says_usage else None,
     }
 
 
@@ -46,6 +47,6 @@ def events_of(completion: Mapping[str, Any], with_usage: bool) -> list[dict[str,
     base = {key: completion[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     events = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     events.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
-    if with_usage:
+    if with_usage and completion["usage"] is not None:
         events.append({**base, "choices": [], "usage": completion["usage"]})
     return events

@@ -57,6 +57,8 @@ class Behaviour:
         By default ``stop``, or ``tool_calls`` where there are calls; empty for a server that gives none.
     param
         In an error: the request field that it complains of.
+    says_usage
+        Whether the reply says what it cost; a stream says so only where it is asked to.
     """
 
     content: str | None = None
@@ -69,6 +71,7 @@ class Behaviour:
     cut: str = ""
     finish_reason: str | None = None
     param: str | None = None
+    says_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)
