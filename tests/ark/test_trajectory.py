@@ -60,7 +60,8 @@ STEPS = st.builds(
     selected=st.lists(TEXT, max_size=3),
     error=TEXT,
 )
-TOOL_CALLS = st.builds(ToolCall, TEXT, TEXT, TEXT | st.just("{}"))
+ARGUMENTS = TEXT.filter(lambda text: text.strip() not in ("", "null"))  # which are written as {}
+TOOL_CALLS = st.builds(ToolCall, TEXT, TEXT, ARGUMENTS | st.just("{}"))
 MESSAGES = (
     st.builds(Message.user, TEXT)
     | st.builds(Message.assistant, TEXT, st.lists(TOOL_CALLS, max_size=2))
@@ -128,6 +129,17 @@ def test_a_line_is_one_agent_in_the_chat_format(tmp_path: Path) -> None:
         "",
         {"input_tokens": 0, "output_tokens": 0},
     )
+
+
+def test_arguments_are_json_where_the_model_wrote_none(tmp_path: Path) -> None:
+    path, run = tmp_path / "runs.jsonl", small(agents=1)
+    said = ["", " ", "null", "{}", '{"k": 2}', "no JSON"]
+    calls = [ToolCall(f"c{number}", "finish", arguments) for number, arguments in enumerate(said)]
+    run.sessions[0].messages.append(Message.assistant(tool_calls=calls))
+    Recorder(path)(run)
+    message = json.loads(path.read_text())["messages"][-1]
+    recorded = [one["function"]["arguments"] for one in message["tool_calls"]]
+    assert recorded == ["{}", "{}", "{}", "{}", '{"k": 2}', "no JSON"]
 
 
 def test_a_file_loads_as_a_data_set_as_it_is(tmp_path: Path) -> None:

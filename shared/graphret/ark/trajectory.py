@@ -23,6 +23,7 @@ from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.graphs.lines import numbered, opened
+from graphret.llm.chat import Message
 from graphret.strings import to_json
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
         "question": run.question,
         "model": session.model,
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
-        "messages": [message.to_dict() for message in session.messages],
+        "messages": list(map(_said, session.messages)),
         "selection": session.selection,
         "stop": session.stop or "",
         "error": session.error or "",
@@ -156,6 +157,14 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
         "created": run.created,
         "seconds": run.seconds,
     }
+
+
+def _said(message: Message) -> dict[str, Any]:
+    out = message.to_dict()
+    for call, written in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
+        if call.parsed == {}:  # as which nothing, and `null`, were taken
+            written["function"]["arguments"] = "{}"
+    return out
 
 
 def _text(value: Any) -> str:
