@@ -49,9 +49,9 @@ class Ran:
         return json.loads(self.out)
 
 
-def graphret(*arguments: object) -> Ran:
-    """Run a command line."""
-    result = CliRunner().invoke(app, [str(one) for one in arguments], prog_name="graphret")
+def graphret(*arguments: object, charset: str = "utf-8") -> Ran:
+    """Run a command line whose output goes to where the encoding is `charset`."""
+    result = CliRunner(charset=charset).invoke(app, [str(one) for one in arguments], prog_name="graphret")
     return Ran(result.exit_code, result.stdout, result.stderr)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +25,29 @@ _STAGES = {
     "edges": "writing edges",
     "write": "writing",
 }
+
+
+#: What stands for the marks of ours that an encoding has not.
+_PLAIN = {"█": "#", "▒": "=", "·": ".", "•": "*", "★": "*", "→": "->", "↔": "<->", "↳": ">", "…": "...", "–": "-"}
+_PLAIN |= {"“": '"', "”": '"'}
+
+
+def _in_other_characters(error: UnicodeError) -> tuple[str, int]:
+    """Marks of ours in plain ones, and whatever else an encoding has not as escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wanting = error.object[error.start : error.end]
+    said = (_PLAIN.get(one) or one.encode("ascii", "backslashreplace").decode() for one in wanting)
+    return "".join(said), error.end
+
+
+codecs.register_error("graphret", _in_other_characters)
+
+
+def write_anything() -> None:
+    """Have stdout write what its encoding has not in other characters: no result is lost over how it is shown."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="graphret")
 
 
 def stdout() -> Console:

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from graphret.cli.output import write_anything
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -51,6 +52,7 @@ class Commands(TyperGroup):
         debug = DEBUG in arguments[:end]
         arguments = [one for i, one in enumerate(arguments) if one != DEBUG or i > end]
         extra["standalone_mode"] = False
+        write_anything()
         try:
             code = super().main(args=arguments, prog_name=prog_name or "graphret", **extra)
         except (KeyboardInterrupt, typer.Abort):
