@@ -20,8 +20,9 @@ from graphret.errors import InvalidInput
 from langchain_graphret.ark.as_tool import Answers
 from langchain_graphret.ark.live import Live
 
-_WATCH = "__graphret_run"
-_UNSEEN = "__graphret_unseen"
+# LangGraph leaves out of what it tells of a configuration whatever begins as its own keys do.
+_WATCH = "__pregel_graphret_run"
+_UNSEEN = "__pregel_graphret_unseen"
 
 
 @dataclass(slots=True)

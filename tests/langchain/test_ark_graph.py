@@ -247,6 +247,22 @@ def test_so_they_do_where_a_node_of_ones_own_invokes_the_graph() -> None:
     assert len(chunks) == 9
 
 
+@pytest.mark.parametrize("mode", ["checkpoints", "debug", "tasks", "values"])
+@pytest.mark.parametrize("form", ["blocking", "awaited"])
+async def test_every_stream_is_json_also_of_a_graph_around_it(form: str, mode: Any) -> None:
+    builder = StateGraph(Own)
+    builder.add_node("explore", graph())
+    builder.add_edge(START, "explore")
+    for compiled in (graph(checkpointer=InMemorySaver()), builder.compile(checkpointer=InMemorySaver())):
+        options: Any = {"stream_mode": mode, "subgraphs": True}
+        given: Any = {"question": QUESTION}
+        if form == "blocking":
+            events = list(compiled.stream(given, thread(), **options))
+        else:
+            events = [event async for event in compiled.astream(given, thread(), **options)]
+        json.dumps(events)
+
+
 async def test_events_tell_of_models_and_nodes_below_the_graph() -> None:
     compiled = graph(ScriptedExplorer(), n_agents=3)
     events = [event async for event in compiled.astream_events(ASK, version="v2")]
