@@ -102,6 +102,40 @@ except KeyboardInterrupt:
     assert (done.stdout.strip(), done.stderr) == ("interrupted True", "")
 
 
+def test_the_loop_ends_with_the_interpreter_and_begins_no_thread_for_it() -> None:
+    """Python 3.12.0 to 3.12.2 refuse one at that time."""
+    program = """
+import asyncio, atexit, threading
+from graphret.llm.running import run_sync
+
+async def waits():
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled")
+
+async def generates():
+    try:
+        yield
+    finally:
+        print("closed")
+
+async def work():
+    kept.extend([asyncio.create_task(waits()), generates()])
+    await anext(kept[1])
+    return await asyncio.to_thread(lambda: "done")
+
+def watch():
+    threading.Thread.start = lambda thread: print("begun", thread)
+
+kept = []
+print(run_sync(work()))
+atexit.register(watch)  # before what was registered earlier
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.stdout.split(), done.stderr) == (["done", "cancelled", "closed"], "")
+
+
 def test_answers_stay(tmp_path: Path) -> None:
     key = cache_key("m", {"b": 1, "a": [2]})
     assert key == cache_key("m", {"a": [2], "b": 1})

@@ -30,7 +30,7 @@ class _Background:
             ready.set_result(asyncio.get_running_loop())
             await self._end.wait()
 
-        self._thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True, name="graphret")
+        self._thread = threading.Thread(target=_run, args=(serve(),), daemon=True, name="graphret")
         self._thread.start()
         self.loop = ready.result()
         self.process = os.getpid()
@@ -45,6 +45,32 @@ class _Background:
         if self.alive:
             self.loop.call_soon_threadsafe(self._end.set)
             self._thread.join(timeout=2.0)
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """Do what `asyncio.run` does, but for its wait for the loop's threads.
+
+    For that it begins one more, which the interpreter may refuse when it ends, and by then they have been waited for.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main)
+    finally:
+        try:
+            loop.run_until_complete(_wind_up())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+async def _wind_up() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 _starting = threading.Lock()
