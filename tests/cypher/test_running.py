@@ -91,7 +91,7 @@ def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
 def test_an_answer_that_is_nested_too_deeply_is_an_error_of_the_store(store: Any) -> None:
     nested = "RETURN reduce(a = [], x IN range(1, {}) | [a]) AS a LIMIT 1"
     with pytest.raises((StoreError, QueryRefused), match="nested too deeply"):
-        run_checked(store, nested.format(500))
+        run_checked(store, nested.format(3000))
     assert run_checked(store, nested.format(3)).rows == [([[[[]]]],)]
 
 
