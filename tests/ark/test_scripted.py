@@ -115,6 +115,30 @@ def test_names_of_symbols_alone(question: str) -> None:
 @pytest.mark.parametrize(
     ("question", "answers"),
     [
+        ("What is the capital of Germany?", {"Berlin"}),
+        ("What is the currency of Germany?", {"Euro"}),
+        ("Which mayor does Berlin have?", {"Kai Wegner"}),
+        ("Who is the mayor of the capital of Germany?", {"Kai Wegner"}),
+        ("What is the owner of Bolt?", {"Acme"}),
+        ("What does Acme own?", {"Bolt"}),
+        ("What is the supplier of Acme?", {"Coil"}),
+        ("What is the seat of Acme?", {"Berlin"}),
+    ],
+)
+def test_a_noun_is_read_at_the_end_of_a_relation_that_it_is_of(typed: bool, question: str, answers: set[str]) -> None:
+    triples = [("Berlin", "capitalOf", "Germany"), ("Potsdam", "locatedIn", "Germany"), ("Germany", "currency", "Euro")]
+    triples += [("Kai Wegner", "mayor_of", "Berlin"), ("Acme", "owns", "Bolt"), ("Coil", "SUPPLIES", "Acme")]
+    triples += [("Acme", "supplies", "Bolt"), ("Acme", "has_seat", "Berlin"), ("Bolt", "has_seat", "Potsdam")]
+    labels = dict.fromkeys(["Berlin", "Potsdam"], "City") | dict.fromkeys(["Acme", "Bolt", "Coil"], "Company")
+    labels |= {"Germany": "Country", "Euro": "Money", "Kai Wegner": "Person"}
+    box = graph(triples, labels if typed else dict.fromkeys(labels, ""))
+    assert set(explored(box, question).selection) == answers
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
         ("Who acted in movies directed by Bob Bell?", {"Ann Ames", "Cy Cole"}),
         ("Who are the co-stars of Ann Ames?", {"Cy Cole", "Di Dunn"}),
         ("Which other movies did the director of Dawn direct?", {"Dusk"}),

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 from graphret.ark.scripted.question import Cue, Reading
 from graphret.ark.scripted.schema import Hop, Known
-from graphret.ark.scripted.words import is_person, is_relational, kinship, means_person
+from graphret.ark.scripted.words import is_person, is_relational, kinship, means_person, names_source
 
 #: Nodes looked at for a relation where a word names one for sure, and where one may be of the text of nodes.
 MANY, FEW = 64, 3
@@ -93,7 +93,9 @@ class Fit:
                 if generally and is_person(end):
                     return True
             elif kinship(word, end) or (
-                hop.outgoing and kinship(word, hop.relation) and not self.known.kin_types(word)
+                kinship(word, hop.relation)
+                and not self.known.kin_types(word)
+                and hop.outgoing != names_source(word, hop.relation)
             ):
                 return True
         return False

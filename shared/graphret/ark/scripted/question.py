@@ -153,7 +153,7 @@ def _cues(tokens: Sequence[Token], used: Collection[int]) -> list[Cue]:
 
 
 def _leads(word: str) -> bool:
-    if word == "about":
+    if word in ("about", "own"):
         return True
     return len(word) > 1 and word not in FUNCTION_WORDS and word not in _IDLE and word not in _TOGETHER
 

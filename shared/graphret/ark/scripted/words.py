@@ -133,6 +133,24 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part not in _LINKS) or tuple(parts)
 
 
+@lru_cache(maxsize=4096)
+def names_source(word: str, relation: str) -> bool:
+    """Whether what a noun means is where a relation of its root comes from, rather than where it leads.
+
+    Examples
+    --------
+    >>> names_source("capital", "capitalOf"), names_source("owner", "owns")
+    (True, True)
+    >>> names_source("capital", "has_capital"), names_source("owner", "owned_by"), names_source("owners", "owner")
+    (False, False, False)
+    """
+    parts = [part.lower() for part in _CAMEL.split(relation) if part]
+    if parts[-1:] == ["of"]:
+        return True
+    acts = stem(word).endswith(("er", "or")) and root(word) in map(root, parts)
+    return acts and "by" not in parts and stem(word) not in map(stem, parts)
+
+
 def is_relational(word: str) -> bool:
     """Whether a word is one of those that relations are commonly named by."""
     return root(word) in _groups()
