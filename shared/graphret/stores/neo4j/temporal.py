@@ -7,6 +7,8 @@ import zoneinfo
 from typing import Any
 
 _DAY = 86_400
+#: What the driver calls the day before the year 1.
+_ZERO = "0000-00-00"
 #: The calendar, and with it the rules of a time zone, come again after 400 years.
 _CYCLE = 146_097 * _DAY
 _FIRST, _LAST = -62_135_596_800, 253_370_764_800  # the years 1 to 9998 begin and end, in seconds since 1970
@@ -14,7 +16,7 @@ _FIRST, _LAST = -62_135_596_800, 253_370_764_800  # the years 1 to 9998 begin an
 
 def temporal_text(value: Any) -> str:
     """Return a date, a time or a duration of the driver as text."""
-    text = str(value.iso_format())
+    text = str(value.iso_format()).replace(_ZERO, "0000-12-31")
     if text.startswith(("P", "-P")):
         return text
     date, at, clock = text.partition("T") if "T" in text else ("", "", text)
