@@ -393,6 +393,10 @@ def test_a_number_that_is_none_hinders_no_index(neo4j_empty: neo4j.Driver) -> No
         "list": [1.0, None],
         "most": "-Infinity",
     }
+    text = store.schema().text()
+    assert "NaN" not in text
+    assert "rating" not in text
+    assert '"-Infinity"' in text
     index = BM25Index.of_store(store)
     assert {hit.node.name for hit in Expand(None, store, index).retrieve("Ann", k=3)} == {"Ann", "Bob", "Cy"}
     edges = sorted(all_of(store.edges()), key=lambda edge: (edge.source, edge.target))

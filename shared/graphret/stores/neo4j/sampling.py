@@ -11,6 +11,8 @@ from graphret.stores.neo4j.layout import RESERVED
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.temporal import is_unreadable
+from graphret.stores.neo4j.values import json_value
 from graphret.types import Edge, Node
 
 #: Nodes of a label and edges of a relation that are looked at.
@@ -194,7 +196,7 @@ def _counted(patterns: Sequence[str], parameters: dict[str, Any], what: str = "n
 def _readable(values: dict[str, Any], hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Properties by the names that Cypher knows, with dates as Python has them."""
     shown = {k: v for k, v in values.items() if v is not None and not k.startswith(RESERVED) and k not in hidden}
-    return {key: _native(value) for key, value in shown.items()}
+    return {key: native for key, value in shown.items() if (native := _native(value)) is not None}
 
 
 def _native(value: Any) -> Any:
@@ -203,5 +205,10 @@ def _native(value: Any) -> Any:
     if isinstance(value, list):  # a duration is a tuple
         return [_native(v) for v in value]
     if hasattr(value, "to_native"):
-        return value.to_native()
+        try:
+            return value.to_native()
+        except ValueError:  # the day before the year 1, which the driver has and Python lacks
+            return json_value(value)
+    if isinstance(value, float) or is_unreadable(value):
+        return json_value(value)
     return str(value) if isinstance(value, tuple) else value
