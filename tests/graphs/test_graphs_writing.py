@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from graphret.graphs.example import KB
 from graphret.graphs.kinds import Kinds, kind_of
 from graphret.graphs.loading import memory_store
 from graphret.stores import MemoryStore
+from graphret.stores.parquet import read_parquet
 from graphret.testing.graphs import EDGES, HOSTILE, NODES, VALUES, random_graph
 from graphret.types import Edge, Node
 
@@ -253,11 +255,32 @@ def test_a_store_is_no_place_to_import_to(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("format", ["graphml", "cypher-csv", "parquet"])
-def test_what_no_format_can_hold_is_named(tmp_path: Path, neo4j_empty: neo4j.Driver, format: str) -> None:
-    """A database that something else wrote may hold NaN."""
+def test_what_no_format_can_hold_is_named(tmp_path: Path, format: str) -> None:
+    """What something else keeps in memory may hold NaN."""
+    from llama_index.core.graph_stores import EntityNode, SimplePropertyGraphStore
+
+    from llama_index_graphret import from_property_graph_store
+
+    others = SimplePropertyGraphStore()
+    others.upsert_nodes([EntityNode(name="a", label="P", properties={"v": math.nan})])
+    with pytest.raises(InvalidInput, match="node 'a'"):
+        export_graph(from_property_graph_store(others), tmp_path / "out", format)
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("format", ["graphml", "cypher-csv", "parquet"])
+def test_a_number_that_is_none_is_not_written(tmp_path: Path, neo4j_empty: neo4j.Driver, format: str) -> None:
+    """A database that something else wrote may hold NaN, and infinite numbers."""
     from graphret.stores import Neo4jStore
 
-    neo4j_empty.execute_query("CREATE (:P {id: 'a', v: 0.0 / 0.0})")
-    with pytest.raises(InvalidInput, match="node 'a'"):
-        export_graph(Neo4jStore.from_driver(neo4j_empty, id_property="id"), tmp_path / "out", format)
-    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+    neo4j_empty.execute_query("CREATE (:P {id: 'a', v: 0.0 / 0.0, w: 1 / 0.0})")
+    done = export_graph(Neo4jStore.from_driver(neo4j_empty, id_property="id"), tmp_path / "out", format)
+    assert done.nodes == 1
+    if format == "parquet":
+        (node,) = read_parquet(tmp_path / "out").get(["a"])
+        assert node is not None
+        assert node.properties == {"w": "Infinity"}
+    else:
+        written = "".join(p.read_text() for p in (tmp_path / "out", *tmp_path.rglob("*.csv")) if p.is_file())
+        assert "Infinity" in written
+        assert "nan" not in written.lower()

@@ -21,10 +21,10 @@ from graphret.stores.neo4j.layout import (
     ROWS,
     Layout,
     is_id,
-    number_of,
 )
 from graphret.stores.neo4j.names import quotable, quote
 from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.stored_ids import stored_ids, stored_numbers, with_ends
 from graphret.stores.neo4j.values import NESTED, edge_key, field_of, stored
 from graphret.types import Edge, Node, require_id
 
@@ -235,7 +235,7 @@ def renumbered(layout: Layout, change: Change) -> Plan[Change]:
     """Return the change with the ids of nodes that something else wrote as they lie there, which may be numbers."""
     rows = [row for of_kind in change.nodes.values() for row in of_kind]
     ends = [end for of_kind in change.edges.values() for row in of_kind for end in row[:2]]
-    stored = yield from _stored_numbers(layout, [*(row[0] for row in rows), *ends])
+    stored = yield from stored_numbers(layout, [*(row[0] for row in rows), *ends])
     if not stored:
         return change
     nodes = {
@@ -244,45 +244,7 @@ def renumbered(layout: Layout, change: Change) -> Plan[Change]:
         ]
         for labels, rows in change.nodes.items()
     }
-    return Change(nodes, _with_ends(change.edges, stored))
-
-
-def _with_ends(edges: Mapping[str, list[list[Any]]], stored: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
-    return {
-        relation: [[stored.get(row[0], row[0]), stored.get(row[1], row[1]), *row[2:]] for row in rows]
-        for relation, rows in edges.items()
-    }
-
-
-def _stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
-    """Read which of the ids are numbers in the database.
-
-    Raises
-    ------
-    InvalidInput
-        When an id is that of several nodes, where no constraint of graphret's prevents it.
-    """
-    asked = [] if layout.own else sorted({i for i in ids if not layout.lossless or number_of(i) is not None})
-    found: dict[str, Any] = {}
-    for start in range(0, len(asked), BATCH):
-        stored = yield from _stored_ids(layout, asked[start : start + BATCH])
-        found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
-    return found
-
-
-def _stored_ids(layout: Layout, ids: Sequence[str]) -> Plan[dict[str, Any]]:
-    """Read what nodes of ids have as their id, and raise an `InvalidInput` if several nodes have the same."""
-    parameters: dict[str, Any] = {}
-    among = layout.among("n", ids, parameters)
-    text = (
-        f"MATCH {layout.node('n')} WHERE {among} WITH {layout.id_of('n')} AS id, n.{quote(layout.id or '')} AS stored "
-        "RETURN id, head(collect(stored)), count(*) ORDER BY id"
-    )
-    rows = yield Statement(text, parameters)
-    for node_id, _, n in rows:
-        if n > 1:
-            raise InvalidInput(f"node {node_id!r}: {n} nodes have this id, so that none of them can be written to")
-    return {node_id: value for node_id, value, _ in rows if value is not None}
+    return Change(nodes, with_ends(change.edges, stored))
 
 
 def _known_relations() -> Plan[set[str]]:
@@ -400,7 +362,7 @@ def _rows_of(edge: Edge) -> dict[str, Any]:
 def delete_edges(layout: Layout, keys: Mapping[str, list[list[Any]]]) -> Plan[None]:
     """Take edges away, and nothing else."""
     ends = [end for rows in keys.values() for row in rows for end in row[:2]]
-    keys = _with_ends(keys, (yield from _stored_numbers(layout, ends)))
+    keys = with_ends(keys, (yield from stored_numbers(layout, ends)))
     for relation, rows in keys.items():
         for start in range(0, len(rows), BATCH):
             yield from _delete_same(layout, relation, rows[start : start + BATCH])
@@ -417,7 +379,7 @@ def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
     gone = list(dict.fromkeys(ids))
     if not layout.own:
         for start in range(0, len(gone), BATCH):
-            yield from _stored_ids(layout, gone[start : start + BATCH])
+            yield from stored_ids(layout, gone[start : start + BATCH])
     for start in range(0, len(gone), BATCH):
         parameters: dict[str, Any] = {}
         among = layout.among("n", gone[start : start + BATCH], parameters)

@@ -1,0 +1,52 @@
+"""Ids of nodes as a database of others holds them: as numbers, or of several nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j.layout import Layout, number_of
+from graphret.stores.neo4j.names import quote
+from graphret.stores.neo4j.statements import Plan, Statement
+
+_BATCH = 5_000
+
+
+def with_ends(edges: Mapping[str, list[list[Any]]], stored: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
+    """Return rows of edges, by relation, with the ids of their ends as they lie there."""
+    return {
+        relation: [[stored.get(row[0], row[0]), stored.get(row[1], row[1]), *row[2:]] for row in rows]
+        for relation, rows in edges.items()
+    }
+
+
+def stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
+    """Read which of the ids are numbers in the database.
+
+    Raises
+    ------
+    InvalidInput
+        When an id is that of several nodes, where no constraint of graphret's prevents it.
+    """
+    asked = [] if layout.own else sorted({i for i in ids if not layout.lossless or number_of(i) is not None})
+    found: dict[str, Any] = {}
+    for start in range(0, len(asked), _BATCH):
+        stored = yield from stored_ids(layout, asked[start : start + _BATCH])
+        found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
+    return found
+
+
+def stored_ids(layout: Layout, ids: Sequence[str]) -> Plan[dict[str, Any]]:
+    """Read what nodes of ids have as their id, and raise an `InvalidInput` if several nodes have the same."""
+    parameters: dict[str, Any] = {}
+    among = layout.among("n", ids, parameters)
+    text = (
+        f"MATCH {layout.node('n')} WHERE {among} WITH {layout.id_of('n')} AS id, n.{quote(layout.id or '')} AS stored "
+        "RETURN id, head(collect(stored)), count(*) ORDER BY id"
+    )
+    rows = yield Statement(text, parameters)
+    for node_id, _, n in rows:
+        if n > 1:
+            raise InvalidInput(f"node {node_id!r}: {n} nodes have this id, so that none of them can be written to")
+    return {node_id: value for node_id, value, _ in rows if value is not None}
