@@ -331,13 +331,19 @@ def test_a_property_that_says_what_its_field_does_is_written(neo4j_empty: neo4j.
 def test_what_json_lacks_is_read_by_what_cypher_writes(neo4j_empty: neo4j.Driver) -> None:
     made = """CREATE (:P {sku: '1', a: date('-0044-03-15'), b: localdatetime('+10000-01-01T00:00:00.5'),
         c: datetime({year: -20, timezone: 'Europe/Berlin'}), d: datetime({year: 10007, month: 7, timezone: '+01:30'}),
-        e: datetime({year: 10007, month: 7, timezone: 'Europe/Berlin'}), f: date('0000-12-31')})"""
+        e: datetime({year: 10007, month: 7, timezone: 'Europe/Berlin'}), f: date('0000-12-31'),
+        g: datetime('1800-01-01T00:00[Europe/Paris]'), h: time('10:00:00.5-03:30'), i: localtime('10:00'),
+        j: datetime('2020-07-01T00:00-00:30'), k: datetime('1880-01-01T00:00[Europe/London]'),
+        l: localdatetime('0000-12-31T10:00'), m: duration('P1Y2M-3DT4.5S'), n: datetime('2020-01-01T00:00:00.1Z')})"""
     neo4j_empty.execute_query(made)
     store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
     found = neo4j_empty.execute_query("MATCH (n) UNWIND keys(n) AS k RETURN k, toString(n[k]) AS text").records
     (node,) = store.get(["1"])
     assert node is not None
     assert node.properties == {record["k"]: record["text"] for record in found}
+    store.upsert([node])
+    kinds = neo4j_empty.execute_query("MATCH (n) UNWIND keys(n) AS k RETURN k, toString(n[k]) AS text").records
+    assert sorted(kinds) == sorted(found)
     assert store.query("MATCH (n) RETURN n.a, [n.b], {c: n.d}").rows == [
         (node.properties["a"], [node.properties["b"]], {"c": node.properties["d"]})
     ]
@@ -348,9 +354,10 @@ def test_what_json_lacks_is_written_back_as_it_was(neo4j_empty: neo4j.Driver) ->
     """A node that is read, changed in one property and written is changed in this one: others' dates stay dates."""
     made = """CREATE (a:P {sku: '1', name: ['Ann', 'Annie'], text: 1.5, title: 'Ann', born: date('-0044-03-15'),
         died: [date('2020-01-01')], at: point({x: 1, y: 2}), seen: [point({longitude: 1, latitude: 2, height: 3})],
-        raw: $bytes, rating: 0.0 / 0.0, old: [date('-0044-03-15')], embedding: [1.0]}),
+        raw: $bytes, none: $empty, rating: 0.0 / 0.0, most: 1 / 0.0, some: [1.0, 0.0 / 0.0, -1 / 0.0],
+        old: [date('-0044-03-15')], embedding: [1.0]}),
         (b:P {sku: '2', name: 'Bob', born: date('1970-01-01')}), (a)-[:KNOWS {since: date('2001-01-01'), w: 1}]->(b)"""
-    neo4j_empty.execute_query(made, bytes=b"ab")
+    neo4j_empty.execute_query(made, bytes=b"ab", empty=b"")
     told = "MATCH (n) UNWIND keys(n) AS k RETURN n.sku AS id, k, valueType(n[k]) AS kind, toStringOrNull(n[k]) AS text"
     before = [record.values() for record in neo4j_empty.execute_query(told).records]
     store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
@@ -361,12 +368,42 @@ def test_what_json_lacks_is_written_back_as_it_was(neo4j_empty: neo4j.Driver) ->
     store.upsert([replace(node, properties={**node.properties, "new": 1}) for node in nodes], [replace(edge, weight=2)])
     after = [record.values() for record in neo4j_empty.execute_query(told).records]
     new = [[sku, "new", "INTEGER NOT NULL", "1"] for sku in "12"]
-    assert sorted(after, key=str) == sorted([*(row for row in before if row[1] != "rating"), *new], key=str)
-    found = neo4j_empty.execute_query("MATCH (n)-[r]->() RETURN n.raw, toString(r.since), r.weight").records
-    assert [record.values() for record in found] == [[b"ab", "2001-01-01", 2.0]]
+    assert sorted(after, key=str) == sorted([*before, *new], key=str)
+    found = neo4j_empty.execute_query("MATCH (n)-[r]->() RETURN n.raw, n.none, toString(r.since), r.weight").records
+    assert [record.values() for record in found] == [[b"ab", b"", "2001-01-01", 2.0]]
     assert all_of(store.edges()) == [replace(edge, weight=2.0)]
     store.upsert([replace(nodes[1], properties={**nodes[1].properties, "born": "1970-01-02"})])
     assert neo4j_empty.execute_query("MATCH (n {sku: '2'}) RETURN n.born").records[0][0] == "1970-01-02"
+
+
+@pytest.mark.parametrize("weight", ["'heavy'", "true", "point({x: 1, y: 2})", "[1, 2]", "date('2020-01-01')", "1.0"])
+def test_an_odd_weight_stays(neo4j_empty: neo4j.Driver, weight: str) -> None:
+    more = ["1 / 0.0", "0.0 / 0.0", "3", "9007199254740993"] if weight == "1.0" else []
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P", nested="json")
+    for i, one in enumerate([weight, *more]):
+        neo4j_empty.execute_query(
+            f"CREATE (a:P {{sku: '{i}'}})-[:KNOWS {{weight: {one}, at: datetime('2020-01-01T00:00Z')}}]->(a)"
+        )
+    told = "MATCH ()-[r]->() UNWIND keys(r) AS k RETURN k, valueType(r[k]) AS kind, toStringOrNull(r[k]) AS text"
+    before = neo4j_empty.execute_query(told).records
+    edges = all_of(store.edges())
+    store.upsert([], edges)
+    assert sorted(neo4j_empty.execute_query(told).records, key=str) == sorted(before, key=str)
+    store.upsert([], [replace(edge, weight=7.0) for edge in edges])
+    assert [edge.weight for edge in all_of(store.edges())] == [7.0] * len(edges)
+
+
+@pytest.mark.parametrize("made", ["name: 'Ann'", "sku: [1]"])
+def test_a_node_that_has_no_id_to_write_to_is_refused(neo4j_empty: neo4j.Driver, made: str) -> None:
+    neo4j_empty.execute_query(f"CREATE (:P {{{made}}})")
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    (node,) = all_of(store.nodes())
+    for edges in ([], [Edge(node.id, "KNOWS", node.id)]):
+        with pytest.raises(InvalidInput, match=f"node {node.id!r}: its property 'sku'"):
+            store.upsert([] if edges else [node], edges)
+    assert store.count() == (1, 0)
+    store.delete([node.id])
+    assert store.count() == (0, 0)
 
 
 def test_an_edge_with_a_date_that_the_driver_cannot_write_is_not_made_anew(neo4j_empty: neo4j.Driver) -> None:

@@ -204,7 +204,10 @@ ODD = """CREATE (:A {a: [date('2020-01-01'), date('-0044-03-15')], b: [time('10:
 (:B {a: point({x: 1, y: 2}), b: [point({longitude: 1, latitude: 2})], name: true}), (:B {a: [duration('P1D')], b: []}),
 (:B {a: 0.0 / 0.0, b: [1.0, 0.0 / 0.0], name: 'x'}), (:C {a: 1 / 0.0, b: [-1 / 0.0, 1.0], text: 'Infinity'}),
 (:C {a: $bytes, b: [0.5, 1.0]}), (:C {a: datetime({year: -20, timezone: 'Europe/Berlin'}), `a.x`: 1}),
-(:C {a: point({x: 1, y: 2, z: 3}), b: ['2020-01-01'], `properties.name`: 'x'}), (:D {id: [1], a: 2, b: 1})"""
+(:C {a: point({x: 1, y: 2, z: 3}), b: ['2020-01-01'], `properties.name`: 'x'}), (:D {id: [1], a: 2, b: 1}),
+(:D {name: point({x: 1, y: 2}), a: time('10:00-03:30'), b: [datetime('2020-01-01T00:00-00:30')]}),
+(:D {a: datetime('2020-01-01T10:00[America/St_Johns]'), b: [datetime('2020-01-01T10:00[UTC]')]}),
+(:D {a: datetime('1800-01-01T00:00[America/New_York]'), b: datetime('1880-01-01T00:00[Asia/Kolkata]')})"""
 
 
 @pytest.mark.parametrize("layout", [replace(FOREIGN, id="id"), LLAMA_INDEX], ids=["foreign", "llama-index"])
@@ -212,7 +215,7 @@ def test_conditions_on_values_that_json_lacks(neo4j_empty: neo4j.Driver, layout:
     """Lists of dates, points, bytes, NaN, infinite numbers and years beyond Python's mean what is read of them."""
     neo4j_empty.execute_query(ODD, bytes=b"ab")
     read = [node for block in Neo4jStore.from_driver(neo4j_empty, layout=layout).nodes() for node in block]
-    assert len({node.id for node in read}) == 10
+    assert len({node.id for node in read}) == 13
     held = [node.properties.get(field) for node in read for field in ("a", "b", "name", "text", "id")]
     lists = [value for value in held if isinstance(value, list) and not any(isinstance(v, dict) for v in value)]
     operands = [v for value in (*held, *lists) for v in (value if isinstance(value, list) else [value])]
@@ -223,7 +226,10 @@ def test_conditions_on_values_that_json_lacks(neo4j_empty: neo4j.Driver, layout:
         {"properties.name": {op: v}} for op in ("$eq", "$contains") for v in (["x", "y"], "x", "2020-01-01", True)
     ]
     asked += [{field: {op: v}} for field in ("a", "b") for op in ("$gt", "$lte") for v in ("2020", 1, "Infinity")]
-    asked += [{field: 1.0} for field in ("a.x", "a.z", "b.x", "properties.a.x")] + [{"a.srid": 7203}, {"a.z": 3.0}]
+    asked += [{field: 1.0} for field in ("a.x", "a.z", "b.x", "properties.a.x", "name.x")] + [
+        {"a.srid": 7203},
+        {"a.z": 3.0},
+    ]
     asked += [{"properties.text": 1.5}, {"text": "1.5"}, {"name": "x"}, {"id": [1]}, {"properties.id": [1]}]
     asked += [{field: {"$nin": [*lists, "2020-01-01", None]}} for field in ("a", "b")]
     asked += [{f: {"$exists": True}} for f in ("a", "b", "a.x", "a.z", "properties.name", "properties.text")]

@@ -6,6 +6,7 @@ database that is not graphret's.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,16 +15,26 @@ from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.temporal import is_unreadable
-from graphret.stores.neo4j.values import json_value
+from graphret.stores.neo4j.values import edge_from, edge_key, json_value
 
-_PLAIN = ("STRING", "INTEGER", "FLOAT", "BOOLEAN", "LIST<STRING>", "LIST<FLOAT>", "LIST<BOOLEAN>")
+_SCALARS = ("STRING", "INTEGER", "BOOLEAN")
+_LISTS = ("LIST<STRING>", "LIST<BOOLEAN>")
 
 
-def odd_values(variable: str) -> str:
-    """An expression for the names and values that are read as something else; bytes are integers to Cypher."""
+def odd_values(variable: str, *names: str) -> str:
+    """An expression for the names and values that are read as something else, and for those of some names.
+
+    Numbers that are not finite are such, and bytes, which are integers to Cypher; an empty list may be of bytes.
+    """
     value = f"{variable}[k]"
-    plain = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in _PLAIN)
-    return f"[k IN keys({variable}) WHERE NOT ({plain}) | [k, {value}]]"
+    scalars, lists = (" OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in kinds) for kinds in (_SCALARS, _LISTS))
+    plain = (
+        f"CASE WHEN {scalars} THEN true WHEN {value} IS :: FLOAT NOT NULL THEN {value} - {value} = 0 "
+        f"WHEN {lists} THEN size({value}) > 0 "
+        f"WHEN {value} IS :: LIST<FLOAT> NOT NULL THEN all(v IN {value} WHERE v - v = 0) ELSE false END"
+    )
+    named = "".join(f"k = '{name}' OR " for name in names)
+    return f"[k IN keys({variable}) WHERE {named}NOT {plain} | [k, {value}]]"
 
 
 def odd_nodes(layout: Layout, keys: list[Any]) -> Plan[dict[Any, dict[str, Any]]]:
@@ -37,22 +48,9 @@ def odd_nodes(layout: Layout, keys: list[Any]) -> Plan[dict[Any, dict[str, Any]]
 
 
 def restored(values: Mapping[str, Any], odd: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Put back what is unchanged of what the database has.
-
-    Returns
-    -------
-    tuple
-        The values to write, and the names of those that are to stay as they are, for the driver cannot write them.
-    """
-    fresh, stay = dict(values), []
-    for name, value in odd.items():
-        if name in fresh and _same(fresh[name], json_value(value)):
-            if _unreadable(value):
-                stay.append(name)
-                del fresh[name]
-            else:
-                fresh[name] = value
-    return fresh, tuple(sorted(stay))
+    """Return the values to write, and the names of those that stay as they are, since they say what was read."""
+    stay = {name for name, value in odd.items() if _same(json_value(values.get(name)), json_value(value))}
+    return {name: value for name, value in values.items() if name not in stay}, tuple(sorted(stay))
 
 
 def restored_edge(row: list[Any], odd: Mapping[str, Any]) -> list[Any]:
@@ -63,12 +61,19 @@ def restored_edge(row: list[Any], odd: Mapping[str, Any]) -> list[Any]:
     InvalidInput
         When it has a date that the driver cannot write, and that would be lost.
     """
-    values, stay = restored(row[4], odd)
-    if stay:
-        raise InvalidInput(
-            f"edge {row[0]!r} to {row[1]!r}: property {stay[0]!r} is a date or time that Neo4j's driver cannot write "
-            f"({row[4][stay[0]]}): it would become a text"
-        )
+    values, stay = restored(row[4], {name: value for name, value in odd.items() if name != "weight"})
+    if "weight" in odd:
+        was, given = edge_from("", "", "", {"weight": odd["weight"]}), edge_from("", "", "", row[4])
+        if (was.weight, was.properties.get("weight")) == (given.weight, given.properties.get("weight")):
+            values.pop(edge_key("weight"), None)
+            stay += ("weight",)
+    for name in stay:
+        if _unwritable(odd[name]):
+            raise InvalidInput(
+                f"edge {row[0]!r} to {row[1]!r}: property {name!r} is a date or time that Neo4j's driver cannot write "
+                f"({json_value(odd[name])}): it would become a text"
+            )
+        values[name] = _writable(odd[name])
     return [*row[:4], values]
 
 
@@ -76,5 +81,17 @@ def _same(given: Any, held: Any) -> bool:
     return type(given) is type(held) and bool(given == held)
 
 
-def _unreadable(value: Any) -> bool:
-    return is_unreadable(value) or (isinstance(value, list) and any(map(is_unreadable, value)))
+def _unwritable(value: Any) -> bool:
+    """Whether the driver fails on writing a value; it does on a time of the day before the year 1."""
+    if isinstance(value, list):
+        return any(map(_unwritable, value))
+    return is_unreadable(value) or (hasattr(value, "to_ordinal") and value.to_ordinal() < 1)
+
+
+def _writable(value: Any) -> Any:
+    """The value as the driver writes it back; it would make a zone of UTC where there was none."""
+    if isinstance(value, list):
+        return [_writable(v) for v in value]
+    if getattr(getattr(value, "tzinfo", None), "zone", None) == "UTC":
+        return value.replace(tzinfo=datetime.UTC)
+    return value

@@ -277,6 +277,11 @@ def number_of(node_id: str) -> int | float | None:
     return None
 
 
+def may_be_other(node_id: str) -> bool:
+    """Whether an id may be that of a node which has another as its property: a number, or none at all."""
+    return number_of(node_id) is not None or _ELEMENT_ID.match(node_id) is not None
+
+
 def is_id(value: object, node_id: str) -> bool:
     """Whether a node with this value for its id may go by `node_id`; one that goes by its element id may have any."""
     if isinstance(value, str):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j.layout import Layout, number_of
+from graphret.stores.neo4j.layout import Layout, may_be_other
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.statements import Plan, Statement
 
@@ -27,12 +27,17 @@ def stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
     Raises
     ------
     InvalidInput
-        When an id is that of several nodes, where no constraint of graphret's prevents it.
+        When an id is that of several nodes, where no constraint of graphret's prevents it, or of a node that has none
+        which it could be written by.
     """
-    asked = [] if layout.own else sorted({i for i in ids if not layout.lossless or number_of(i) is not None})
+    asked = [] if layout.own else sorted({i for i in ids if not layout.lossless or may_be_other(i)})
     found: dict[str, Any] = {}
     for start in range(0, len(asked), _BATCH):
         stored = yield from stored_ids(layout, asked[start : start + _BATCH])
+        for i, value in stored.items():
+            if value is None or isinstance(value, list):
+                what = "is a list" if value else "is missing"
+                raise InvalidInput(f"node {i!r}: its property {layout.id!r}, by which nodes are written, {what}")
         found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
     return found
 
@@ -49,4 +54,4 @@ def stored_ids(layout: Layout, ids: Sequence[str]) -> Plan[dict[str, Any]]:
     for node_id, _, n in rows:
         if n > 1:
             raise InvalidInput(f"node {node_id!r}: {n} nodes have this id, so that none of them can be written to")
-    return {node_id: value for node_id, value, _ in rows if value is not None}
+    return {node_id: value for node_id, value, _ in rows}

@@ -7,8 +7,7 @@ import zoneinfo
 from typing import Any
 
 _DAY = 86_400
-#: What the driver calls the day before the year 1.
-_ZERO = "0000-00-00"
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: The calendar, and with it the rules of a time zone, come again after 400 years.
 _CYCLE = 146_097 * _DAY
 _FIRST, _LAST = -62_135_596_800, 253_370_764_800  # the years 1 to 9998 begin and end, in seconds since 1970
@@ -16,19 +15,24 @@ _FIRST, _LAST = -62_135_596_800, 253_370_764_800  # the years 1 to 9998 begin an
 
 def temporal_text(value: Any) -> str:
     """Return a date, a time or a duration of the driver as text."""
-    text = str(value.iso_format()).replace(_ZERO, "0000-12-31")
-    if text.startswith(("P", "-P")):
-        return text
-    date, at, clock = text.partition("T") if "T" in text else ("", "", text)
-    if not at and ":" not in clock:
-        return text
-    body, offset = clock, ""
-    for sign in "+-":
-        if sign in clock:
-            body, _, rest = clock.partition(sign)
-            offset = sign + rest
-    zone = getattr(getattr(value, "tzinfo", None), "key", None) or getattr(getattr(value, "tzinfo", None), "zone", None)
-    return f"{date}{at}{_clock(body)}{_zoned(offset, zone)}"
+    if not hasattr(value, "to_ordinal") and not hasattr(value, "hour"):
+        return str(value.iso_format())
+    days = value.to_ordinal() - _EPOCH if hasattr(value, "to_ordinal") else 0
+    if not hasattr(value, "hour"):
+        return _date(days)
+    hours, minutes, seconds, nanoseconds = value.hour_minute_second_nanosecond
+    seconds += 3600 * hours + 60 * minutes
+    away = value.utcoffset()
+    if not hasattr(value, "to_ordinal"):
+        return _clock(seconds, nanoseconds) + ("" if away is None else _zoned(int(away.total_seconds()), None))
+    seconds += days * _DAY
+    if away is None:
+        return _date_time(seconds, nanoseconds)
+    offset, zone = int(away.total_seconds()), _zone_of(value.tzinfo)
+    if zone is not None:  # the driver knows the offsets of old times to the minute, and takes some for others
+        utc, offset = seconds - offset, _offset_at(seconds - offset, zone)
+        seconds = utc + offset
+    return _date_time(seconds, nanoseconds) + _zoned(offset, zone)
 
 
 def is_unreadable(value: Any) -> bool:
@@ -46,11 +50,11 @@ def unreadable_text(value: Any) -> str:
         return _date_time(*fields)
     if tag == b"I":
         seconds, nanoseconds, offset = fields
-        return _date_time(seconds + offset, nanoseconds) + _zoned(_offset(offset), None)
+        return _date_time(seconds + offset, nanoseconds) + _zoned(offset, None)
     if tag == b"i":
         seconds, nanoseconds, zone = fields
         offset = _offset_at(seconds, zone)
-        return _date_time(seconds + offset, nanoseconds) + _zoned(_offset(offset), zone)
+        return _date_time(seconds + offset, nanoseconds) + _zoned(offset, zone)
     return f"{tag!r}{fields}"
 
 
@@ -64,18 +68,18 @@ def _date(days: int) -> str:
 
 def _date_time(seconds: int, nanoseconds: int) -> str:
     days, rest = divmod(seconds, _DAY)
-    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.{nanoseconds:09}"
-    return f"{_date(days)}T{_clock(clock)}"
+    return f"{_date(days)}T{_clock(rest, nanoseconds)}"
 
 
-def _clock(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def _clock(seconds: int, nanoseconds: int) -> str:
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{nanoseconds:09}"
+    return text.rstrip("0").rstrip(".")
 
 
-def _offset(seconds: int) -> str:
-    hours, rest = divmod(abs(seconds), 3600)
-    text = f"{'-' if seconds < 0 else '+'}{hours:02}:{rest // 60:02}"
-    return f"{text}:{rest % 60:02}" if rest % 60 else text
+def _zone_of(tzinfo: object) -> str | None:
+    """Return the name of a time zone; `None` for a mere offset, and for UTC, which the driver takes for one."""
+    name = getattr(tzinfo, "key", None) or getattr(tzinfo, "zone", None)
+    return None if name == "UTC" else name
 
 
 def _offset_at(seconds: int, zone: str) -> int:
@@ -91,7 +95,7 @@ def _offset_at(seconds: int, zone: str) -> int:
     return int(there.utcoffset().total_seconds())  # type: ignore[union-attr]
 
 
-def _zoned(offset: str, zone: str | None) -> str:
-    if offset in ("+00:00", "-00:00"):
-        offset = "Z"
-    return offset + (f"[{zone}]" if zone and offset and zone != "UTC" else "")
+def _zoned(offset: int, zone: str | None) -> str:
+    hours, rest = divmod(abs(offset), 3600)
+    text = f"{'-' if offset < 0 else '+'}{hours:02}:{rest // 60:02}" if offset else "Z"
+    return text + (f":{rest % 60:02}" if rest % 60 else "") + (f"[{zone}]" if zone else "")

@@ -24,10 +24,17 @@ _POINTS = {
     (4979, 3): "WGS84Point",
 }
 _INFINITE = ("-Infinity", "Infinity")
+_NUMBERS = {"-Infinity": -math.inf, "Infinity": math.inf}
 
 
 def stored(
-    properties: Mapping[str, Any], key: Callable[[str, Any], str | None], nested: str, what: str, *, searchable: bool
+    properties: Mapping[str, Any],
+    key: Callable[[str, Any], str | None],
+    nested: str,
+    what: str,
+    *,
+    searchable: bool,
+    foreign: bool,
 ) -> dict[str, Any]:
     """Return properties as Neo4j holds them.
 
@@ -41,6 +48,8 @@ def stored(
         The node or the edge, for messages.
     searchable
         Whether conditions may look into what is stored as JSON.
+    foreign
+        Whether the graph is of others: points, and lists of numbers that are not finite, are stored as such.
 
     Raises
     ------
@@ -57,8 +66,8 @@ def stored(
         if value is None:
             quote(name, f"{what}: the name of a property")
             nulls.append(name)
-        elif not searchable and (points := _points(value)) is not None:
-            kept[where] = points
+        elif foreign and (said := _said(value)) is not None:
+            kept[where] = said
         elif _plain(value, f"{what}: property {name!r}"):
             kept[where] = list(value) if isinstance(value, tuple) else value
         elif nested == "refuse":
@@ -101,6 +110,14 @@ def _plain(value: Any, what: str) -> bool:
                 _plain(inner, what)
         return False
     raise InvalidInput(f"{what}: {value!r} is not a JSON value")
+
+
+def _said(value: Any) -> Any:
+    """Return what a JSON value was read from that is no JSON; `None` where that cannot be told, or there is nothing."""
+    if isinstance(value, list) and any(isinstance(v, float) or v is None for v in value):
+        numbers = [math.nan if v is None else _NUMBERS.get(v, v) if isinstance(v, str) else v for v in value]
+        return numbers if all(isinstance(v, float) for v in numbers) else None
+    return _points(value)
 
 
 def _points(value: Any) -> Any:

@@ -202,8 +202,9 @@ class Neo4jWhere(WhereCypher):
         """An expression for a property that something else may have written, as `json_value` reads it."""
         found = [_read(one) for one in (value, self.layout.unsaid(self.variable, name)) if one not in ("null", None)]
         of, _, part = name.partition(".")
-        if paths and part in _OF_POINTS and (key := self.layout.key(of)) and (names := quotable([key])):
-            point = f"{self.variable}.{names[0]}"
+        keys = (self.layout.key(of), of if self.layout.unsaid(self.variable, of) else None) if paths else ()
+        for one in quotable([key for key in keys if key and part in _OF_POINTS]):
+            point = f"{self.variable}.{one}"
             there = f"{point} IS :: POINT NOT NULL" if part != "z" else _has_z(point)
             found.append(f"CASE WHEN {there} THEN {point}.{part} END")
         return f"coalesce({', '.join(found)})" if len(found) > 1 else (found or ["null"])[0]
@@ -215,10 +216,15 @@ def _read(value: str) -> str:
     lists = " OR ".join(f"raw IS :: LIST<{kind}> NOT NULL" for kind in _TEMPORAL)
     return (
         f"head([raw IN [{value}] | CASE WHEN raw IS :: STRING NOT NULL OR raw IS :: INTEGER NOT NULL THEN raw "
-        f"WHEN raw IS :: FLOAT NOT NULL THEN {_number('raw')} WHEN {dates} THEN toString(raw) "
+        f"WHEN raw IS :: FLOAT NOT NULL THEN {_number('raw')} WHEN {dates} THEN {_text('raw')} "
         f"WHEN raw IS :: LIST<FLOAT> NOT NULL THEN [v IN raw | {_number('v')}] "
-        f"WHEN {lists} THEN [v IN raw | toString(v)] ELSE raw END])"
+        f"WHEN {lists} THEN [v IN raw | {_text('v')}] ELSE raw END])"
     )
+
+
+def _text(value: str) -> str:
+    """A date, a time or a duration as text; the driver takes the zone UTC for the offset of none."""
+    return f"replace(toString({value}), 'Z[UTC]', 'Z')"
 
 
 def _has_z(point: str) -> str:

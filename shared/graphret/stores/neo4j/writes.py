@@ -115,7 +115,7 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
     if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
         raise InvalidInput(f"{what}: the labels must be a tuple of strings")
     require_properties(node.properties, what)
-    values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless)
+    values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless, foreign=not layout.lossless)
     for candidates, value, named in ((layout.name, node.name, "name"), (layout.text, node.text, "text")):
         if not value:
             continue
@@ -158,7 +158,9 @@ def _lost(what: str, name: str, field: str) -> InvalidInput:
 def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
     what = require_edge(edge)
     quote(edge.relation, f"{what}: the relation")
-    values = stored(edge.properties, edge_key, nested, f"{what} ({edge.relation})", searchable=False)
+    values = stored(
+        edge.properties, edge_key, nested, f"{what} ({edge.relation})", searchable=False, foreign=not layout.own
+    )
     rows = [values.get(row, -1) for row in ROWS]
     if edge.weight != 1.0:
         values["weight"] = float(edge.weight)
@@ -279,7 +281,7 @@ def _delete_same(
             if layout.own:
                 yield Statement(f"{text}DELETE r", {"rows": chosen})
                 continue
-            text += f"WITH row, r, {odd_values('r')} AS odd DELETE r WITH row, odd WHERE size(odd) > 0 "
+            text += f"WITH row, r, {odd_values('r', 'weight')} AS odd DELETE r WITH row, odd WHERE size(odd) > 0 "
             found = yield Statement(f"{text}RETURN row[0], row[1], row[2], row[3], odd", {"rows": chosen})
             odd.update({tuple(key): dict(values) for *key, values in found})
     return odd
