@@ -357,7 +357,7 @@ def test_what_json_lacks_is_written_back_as_it_was(neo4j_empty: neo4j.Driver) ->
         raw: $bytes, none: $empty, rating: 0.0 / 0.0, most: 1 / 0.0, some: [1.0, 0.0 / 0.0, -1 / 0.0],
         old: [date('-0044-03-15')], embedding: [1.0]}),
         (b:P {sku: '2', name: 'Bob', born: date('1970-01-01')}), (a)-[:KNOWS {since: date('2001-01-01'), w: 1}]->(b)"""
-    neo4j_empty.execute_query(made, bytes=b"ab", empty=b"")
+    neo4j_empty.execute_query(made, bytes=b"a\xff", empty=b"")
     told = "MATCH (n) UNWIND keys(n) AS k RETURN n.sku AS id, k, valueType(n[k]) AS kind, toStringOrNull(n[k]) AS text"
     before = [record.values() for record in neo4j_empty.execute_query(told).records]
     store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
@@ -370,7 +370,7 @@ def test_what_json_lacks_is_written_back_as_it_was(neo4j_empty: neo4j.Driver) ->
     new = [[sku, "new", "INTEGER NOT NULL", "1"] for sku in "12"]
     assert sorted(after, key=str) == sorted([*before, *new], key=str)
     found = neo4j_empty.execute_query("MATCH (n)-[r]->() RETURN n.raw, n.none, toString(r.since), r.weight").records
-    assert [record.values() for record in found] == [[b"ab", b"", "2001-01-01", 2.0]]
+    assert [record.values() for record in found] == [[b"a\xff", b"", "2001-01-01", 2.0]]
     assert all_of(store.edges()) == [replace(edge, weight=2.0)]
     store.upsert([replace(nodes[1], properties={**nodes[1].properties, "born": "1970-01-02"})])
     assert neo4j_empty.execute_query("MATCH (n {sku: '2'}) RETURN n.born").records[0][0] == "1970-01-02"
@@ -404,6 +404,22 @@ def test_a_node_that_has_no_id_to_write_to_is_refused(neo4j_empty: neo4j.Driver,
     assert store.count() == (1, 0)
     store.delete([node.id])
     assert store.count() == (0, 0)
+
+
+def test_one_of_several_relationships_that_are_one_edge_is_not_written_to(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (a:P {sku: '1'})-[:KNOWS {since: 1999}]->(b:P {sku: '2'}), (a)-[:KNOWS {since: 2005}]->(b), "
+        "(a)-[:LIKES {since: 1999}]->(b), (a)-[:KNOWS]->(a)"
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
+    before = sorted(map(repr, all_of(store.edges())))
+    with pytest.raises(InvalidInput, match="edge '1' to '2': 2 relationships 'KNOWS'"):
+        store.upsert([Node("3")], [Edge("1", "KNOWS", "2", 1.0, {"since": 1999})])
+    assert (sorted(map(repr, all_of(store.edges()))), store.count()) == (before, (2, 4))
+    store.upsert([], [Edge("1", "LIKES", "2", 2.0), Edge("1", "KNOWS", "1", 2.0)])
+    assert store.count() == (2, 4)
+    store.delete_edges([Edge("1", "KNOWS", "2")])
+    assert store.count() == (2, 2)
 
 
 def test_an_edge_with_a_date_that_the_driver_cannot_write_is_not_made_anew(neo4j_empty: neo4j.Driver) -> None:

@@ -243,5 +243,5 @@ def json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, (bytes, bytearray)):
-        return list(value)
+        return [byte - 256 if byte > 127 else byte for byte in value]
     return unreadable_text(value) if is_unreadable(value) else str(value)

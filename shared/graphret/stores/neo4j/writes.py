@@ -213,12 +213,22 @@ def upsert(layout: Layout, change: Change) -> Plan[None]:
             batch = rows[start : start + BATCH]
             if existing:
                 odd = yield from _delete_same(layout, relation, batch)
-                batch = [restored_edge(row, odd[key]) if (key := tuple(row[:4])) in odd else row for row in batch]
+                batch = [_restored(relation, row, odd.get(tuple(row[:4]), ())) for row in batch]
             kind = "$($relation)" if layout.dynamic else quote(relation)
             text = f"{_ends(layout)} CREATE (a)-[r:{kind}]->(b) SET r = row[4]"
             ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch, "relation": relation})
             if made != len(batch):
                 yield from _refuse_dangling(layout, batch)
+
+
+def _restored(relation: str, row: list[Any], held: Sequence[dict[str, Any]]) -> list[Any]:
+    """Put back what is unchanged of an edge that was taken away; raises as `restored_edge` does."""
+    if len(held) > 1:
+        raise InvalidInput(
+            f"edge {row[0]!r} to {row[1]!r}: {len(held)} relationships {relation!r} of the database are this edge, "
+            "so that none of them can be written to"
+        )
+    return restored_edge(row, held[0]) if held else row
 
 
 def _kept(layout: Layout, rows: list[list[Any]]) -> Plan[dict[tuple[str, ...], list[list[Any]]]]:
@@ -257,14 +267,14 @@ def _known_relations() -> Plan[set[str]]:
 
 def _delete_same(
     layout: Layout, relation: str, rows: Sequence[list[Any]]
-) -> Plan[dict[tuple[Any, ...], dict[str, Any]]]:
-    """Take away edges of the same ends and rows; return what others stored in them and JSON has not.
+) -> Plan[dict[tuple[Any, ...], list[dict[str, Any]]]]:
+    """Take away edges of the same ends and rows; return what others stored in each and JSON has not.
 
     Each is looked for from the end that has fewer edges among these, as far as they tell: Neo4j would go through all
     edges of a hub for each of them.
     """
     edges = [Counter(row[end] for row in rows) for end in (0, 1)]
-    odd: dict[tuple[Any, ...], dict[str, Any]] = {}
+    odd: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     from_source = [row for row in rows if edges[0][row[0]] <= edges[1][row[1]]]
     from_target = [row for row in rows if edges[0][row[0]] > edges[1][row[1]]]
     for near, far, chosen in ((0, 1, from_source), (1, 0, from_target)):
@@ -281,9 +291,10 @@ def _delete_same(
             if layout.own:
                 yield Statement(f"{text}DELETE r", {"rows": chosen})
                 continue
-            text += f"WITH row, r, {odd_values('r', 'weight')} AS odd DELETE r WITH row, odd WHERE size(odd) > 0 "
+            text += f"WITH row, r, {odd_values('r', 'weight')} AS odd DELETE r "
             found = yield Statement(f"{text}RETURN row[0], row[1], row[2], row[3], odd", {"rows": chosen})
-            odd.update({tuple(key): dict(values) for *key, values in found})
+            for *key, values in found:
+                odd[tuple(key)].append(dict(values))
     return odd
 
 
