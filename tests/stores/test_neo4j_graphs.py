@@ -393,7 +393,7 @@ def test_an_odd_weight_stays(neo4j_empty: neo4j.Driver, weight: str) -> None:
     assert [edge.weight for edge in all_of(store.edges())] == [7.0] * len(edges)
 
 
-@pytest.mark.parametrize("made", ["name: 'Ann'", "sku: [1]"])
+@pytest.mark.parametrize("made", ["name: 'Ann'", "sku: [1]", "sku: date('-0044-03-15')"])
 def test_a_node_that_has_no_id_to_write_to_is_refused(neo4j_empty: neo4j.Driver, made: str) -> None:
     neo4j_empty.execute_query(f"CREATE (:P {{{made}}})")
     store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")

@@ -9,6 +9,7 @@ from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import Layout, may_be_other
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.temporal import is_unreadable
 
 _BATCH = 5_000
 
@@ -35,8 +36,8 @@ def stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
     for start in range(0, len(asked), _BATCH):
         stored = yield from stored_ids(layout, asked[start : start + _BATCH])
         for i, value in stored.items():
-            if value is None or isinstance(value, list):
-                what = "is a list" if value else "is missing"
+            if value is None or isinstance(value, list) or is_unreadable(value):
+                what = "is missing" if value is None else "is no id"
                 raise InvalidInput(f"node {i!r}: its property {layout.id!r}, by which nodes are written, {what}")
         found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
     return found
