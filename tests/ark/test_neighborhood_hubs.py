@@ -205,25 +205,50 @@ def test_what_is_written_in_memory_is_seen_at_once(monkeypatch: pytest.MonkeyPat
 def test_of_a_hub_in_ladybug_no_more_is_read_after_a_write_than_was_written(
     embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled(embedded)
+    require_only_the_written_is_read(embedded, monkeypatch)
+
+
+def test_of_a_hub_in_neo4j_no_more_is_read_after_a_write_than_was_written(
+    neo4j_empty: neo4j.Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "CREATE (n:Film:Short:Person:New:Place {name: '', text: '', weight: 1.0, source_row: 1})"
+    neo4j_empty.execute_query(f"{names} CREATE (n)-[:MADE]->(n)-[:NEAR]->(n) DETACH DELETE n")  # new names are writes
+    require_only_the_written_is_read(Neo4jStore.from_driver(neo4j_empty), monkeypatch)
+
+
+def require_only_the_written_is_read(store: Neo4jStore | LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(store)
     filled(memory := MemoryStore())
     index = BM25Index.of_store(memory)
-    tools = Toolbox(embedded, index)
+    tools = Toolbox(store, index)
     read: list[str] = []
-    incidence = embedded.incidence
-    monkeypatch.setattr(embedded, "incidence", lambda node: read.append(node) or incidence(node))
+    incidence = store.incidence
+    monkeypatch.setattr(store, "incidence", lambda node: read.append(node) or incidence(node))
     for i, write in enumerate(WRITES[:-2]):
-        for one in (memory, embedded):
+        for one in (memory, store):
             write(one)
         if i % 2:  # one write after another, and two at once
             expected = Toolbox(memory, index).explore_neighborhood("hub", "amber", k=30)
             assert tools.explore_neighborhood("hub", "amber", k=30) == expected
     assert len(read) == 1  # when the hub was written, which has a loop
     monkeypatch.setattr(hubs, "WRITTEN", 3)
-    for one in (memory, embedded):
+    for one in (memory, store):
         one.delete(["s020", "s021", "s022", "s023"])
     assert tools.explore_neighborhood("hub", k=30) == Toolbox(memory, index).explore_neighborhood("hub", k=30)
     assert len(read) == 2
+
+
+def test_a_neighbour_that_goes_and_comes_back_with_another_label_is_seen_so(embedded: LadybugStore) -> None:
+    filled(embedded)
+    tools = Toolbox(embedded, BM25Index.of_store(embedded))
+    before = tools.explore_neighborhood("hub", node_types=["Person"]).total
+    embedded.delete(["s000"])
+    assert tools.explore_neighborhood("hub", node_types=["Person"]).total == before
+    embedded.upsert([Node("s000", ("Person",), "back")])
+    assert tools.explore_neighborhood("hub", node_types=["Person"]).total == before
+    embedded.upsert((), [Edge("hub", "SEEN", "s000", 99.0)])
+    seen = tools.explore_neighborhood("hub", node_types=["Person"])
+    assert (seen.total, seen.nodes[0]) == (before + 1, "s000")
 
 
 def test_a_hub_of_neo4j_is_read_again_when_something_was_written(neo4j_empty: neo4j.Driver) -> None:
@@ -249,6 +274,28 @@ def test_a_hub_of_neo4j_is_read_again_when_somebody_else_wrote(
     with neo4j_empty.session() as session:
         session.run("MATCH (s {id: $id}) SET s.name = 'renamed'", id=before.nodes[1]).consume()
     assert "renamed" in tools.explore_neighborhood("hub").text
+
+
+def test_a_hub_of_neo4j_is_as_it_is_however_its_own_writes_and_those_of_others_follow(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str
+) -> None:
+    rng = np.random.default_rng(8)
+    with Neo4jStore(neo4j_uri) as store, Neo4jStore(neo4j_uri) as other:
+        filled(store, 40)
+        index = BM25Index.of_store(store)
+        tools, turns = Toolbox(store, index), 40
+        for turn in range(turns):
+            for writer in ([store], [other], [store, other], [other, store])[int(rng.integers(4))]:
+                spoke = f"s{int(rng.integers(40)):03d}"
+                kind = int(rng.integers(3))
+                if kind == 0:
+                    writer.delete_edges([Edge("hub", ("LIKED", "SEEN")[int(spoke[1:]) % 2], spoke)])
+                elif kind == 1:
+                    writer.upsert((), [Edge(spoke, "SEEN", "hub", 10.0 + turn)])
+                else:
+                    writer.upsert([Node(spoke, (("Film",), ("Person",))[turn % 2], f"in turn {turn}")])
+            expected = Toolbox(other, index).explore_neighborhood("hub", k=30)
+            assert tools.explore_neighborhood("hub", k=30) == expected, turn
 
 
 def test_a_hub_is_kept_until_there_are_too_many(embedded: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from graphret.ark.grouped import Around
 from graphret.ark.neighborhood import CAP
 from graphret.errors import StoreError
 from graphret.stores.base import GraphStore
-from graphret.stores.changes import Recording
+from graphret.stores.changes import Recording, Written
 from graphret.stores.incidence import Incident, rejoined
 from graphret.types import Node
 
@@ -111,19 +111,31 @@ class Hubs:
         It asks the store once, and of the neighbours for those that it was not asked for in this state before.
         """
         state = kept.state
-        with self._lock:
-            shown = {one: self._shown[one][1] for one in others if one in self._shown and self._shown[one][0] == state}
+        shown = self._still(store, state, others)
         found = store.get([node, *(one for one in others if one not in shown)])
         if not isinstance(store, Incident) or store.state() != state:
             return None
-        fresh = {one.id: one for one in found if one is not None}
+        shown |= {one.id: one for one in found if one is not None}
         with self._lock:
             for one in others:
-                if one in fresh and len(fresh[one].text) <= LONG:
-                    self._shown[one] = state, fresh[one]
+                if one in shown and len(shown[one].text) <= LONG:
+                    self._shown[one] = state, shown[one]
             while len(self._shown) > NODES:
                 self._shown.popitem(last=False)
-        return [fresh.get(node), *(shown.get(one, fresh.get(one)) for one in others)]
+        return [shown.get(one) for one in (node, *others)]
+
+    def _still(self, store: GraphStore, state: Hashable, others: Sequence[str]) -> dict[str, Node]:
+        """Return those of some neighbours that were shown, and were not written since."""
+        with self._lock:
+            shown = {one: self._shown[one] for one in others if one in self._shown}
+        states = {known for known, _ in shown.values()} - {state}
+        written = {known: store.written(known) if isinstance(store, Recording) else None for known in states}
+        written[state] = Written()
+        return {
+            one: node
+            for one, (known, node) in shown.items()
+            if (since := written[known]) is not None and one not in since.nodes
+        }
 
     def _edges(self, store: Incident, node: str) -> Around | None:
         before = store.state()
@@ -144,18 +156,20 @@ class Hubs:
         links, view = known.around.links, getattr(store, "restriction", None) is not None
         if node in written.nodes and (view or links.nodes.find([node])[0] >= 0):
             return None  # a view may have hidden it; a loop leads to a node of another label
-        nodes = sorted(written.nodes - {node})
-        if not view:  # where a node that is no neighbour is none by being written
-            nodes = [one for one, at in zip(nodes, links.nodes.find(nodes).tolist(), strict=True) if at >= 0]
-        others = sorted({*nodes, *(end for pair in written.pairs if node in pair for end in pair)} - {node})
-        if not others:
-            return known.around.elsewhere()
-        if len(others) > WRITTEN:
+        linked = {end for pair in written.pairs if node in pair for end in pair} - {node}
+        if view:
+            linked |= written.nodes - {node}
+        near = sorted(written.nodes - {node})  # who is no neighbour is none by being written, and a neighbour stays one
+        near = [one for one, at in zip(near, links.nodes.find(near).tolist(), strict=True) if at >= 0]
+        others = linked.union(one for one in near if one in written.gone)
+        if len(others) + len(near) > WRITTEN:
             return None
-        edges = store.neighbors(others, where={"id": node})
-        ends = sorted({end for edge in edges for end in (edge.source, edge.target)} - {node})
-        found = [one for one in store.get(ends) if one is not None]
-        return Around(rejoined(links, node, others, edges, found), known.around.places)
+        edges = store.neighbors(sorted(linked), where={"id": node}) if linked else []
+        ends = {end for edge in edges for end in (edge.source, edge.target)} - {node}
+        read = sorted((ends - links.reached(ends)).union(near) - (written.gone - ends))
+        found = [one for one in store.get(read) if one is not None] if read else []
+        joined = rejoined(links, node, others, edges, found)
+        return known.around.elsewhere() if joined is links else Around(joined, known.around.places)
 
     def _keep(self, node: str, kept: Kept) -> Kept:
         with self._lock:

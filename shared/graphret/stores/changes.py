@@ -43,7 +43,7 @@ class Written:
 
 @runtime_checkable
 class Recording(GraphStore, Protocol):
-    """A store that remembers its latest writes, and that nothing else can write to the graph."""
+    """A store that remembers its latest writes, and knows where something else may have written."""
 
     def written(self, since: Any) -> Written | None:
         """Return what was written since a state of the store; `None` where that is not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,6 +44,13 @@ class Incidence:
 
     def __len__(self) -> int:
         return len(self.others)
+
+    def reached(self, ids: Iterable[str]) -> set[str]:
+        """Return those of some nodes to which there is an edge; the edges must be by the other end."""
+        wanted = list(ids)
+        at = self.nodes.find(wanted)
+        edges = np.diff([np.searchsorted(self.others, at, side) for side in ("left", "right")], axis=0)[0]
+        return {one for one, place, n in zip(wanted, at.tolist(), edges.tolist(), strict=True) if place >= 0 and n}
 
     def at(self, chosen: NDArray[Any]) -> Incidence:
         """Return some of the edges, by a mask or by position."""
@@ -123,41 +130,60 @@ def assembled(parts: Sequence[Part]) -> Incidence | None:
 
 
 def rejoined(
-    links: Incidence, node: str, others: Collection[str], edges: Sequence[Edge], nodes: Sequence[Node]
+    links: Incidence, node: str, others: Collection[str], edges: Sequence[Edge], nodes: Iterable[Node]
 ) -> Incidence:
     """Return the edges of a node after those to some others, and these themselves, were written.
+
+    It is `links` itself where nothing of it is different.
 
     Parameters
     ----------
     links
-        The edges before.
+        The edges before, by the other end.
     others
-        The others; the node is none of them.
+        The others; the node is none of them. Those to which no edge is left stay in the table of nodes.
     edges
         The edges between the node and the others now.
     nodes
-        Their ends.
+        Those of their ends, or of the neighbours, that may not be in `links`, or bear other labels there.
     """
-    there = NodeTable.of(Node(one.id, one.labels) for one in nodes)
-    was = links.nodes.find(list(others))
-    written = np.zeros(len(links.nodes), dtype=bool)
-    written[was[was >= 0]] = True
-    kept = links.at(~written[links.others])
-    table, moved = links.nodes, np.arange(len(links.nodes))
-    known = [(one.id, one.labels) for one in table.at(was[was >= 0])]
-    if sorted(known) != [(one.id, one.labels) for one in there]:
-        table, moved = table.merged(there, set(others).difference(there.ids))
-    code = {name: i for i, name in enumerate(dict.fromkeys([*links.relations, *(edge.relation for edge in edges)]))}
+    table, column = links.nodes, links.others
     ends = [edge.target if edge.source == node else edge.source for edge in edges]
-    joined = Incidence(
+    fresh = [Node(one.id, one.labels) for one in nodes]
+    known = table.find([one.id for one in fresh]).tolist()
+    fresh = [
+        one for one, at in zip(fresh, known, strict=True) if at < 0 or table.label_sets[table.labels[at]] != one.labels
+    ]
+    if not fresh and not others:
+        return links
+    if fresh:
+        table, moved = table.merged(NodeTable.of(fresh))
+        column = moved.astype(column.dtype)[column]  # in the same order, since none goes
+    code = {name: i for i, name in enumerate(dict.fromkeys([*links.relations, *(edge.relation for edge in edges)]))}
+    at = table.find(ends)
+    order = np.argsort(at, kind="stable").tolist()
+    places, ordered = at[order], [edges[i] for i in order]
+    touched = np.unique(np.concatenate([places, table.find(list(others))]))
+    touched = touched[touched >= 0]
+    spans = [np.searchsorted(found, touched, side) for found in (column, places) for side in ("left", "right")]
+    stretches = np.stack(spans, axis=1).tolist()
+
+    def spliced(old: NDArray[Any], new: Any) -> NDArray[Any]:
+        """Put what is new of each of the touched in place of what was there; far quicker than to sort all."""
+        written, end, pieces = np.asarray(new, dtype=old.dtype), 0, []
+        for start, stop, first, last in stretches:
+            pieces += [old[end:start], written[first:last]]
+            end = stop
+        return np.concatenate([*pieces, old[end:]])
+
+    return Incidence(
         table,
-        np.concatenate([moved[kept.others], table.find(ends)]).astype(np.int32),
-        np.concatenate([kept.relation, np.asarray([code[edge.relation] for edge in edges], dtype=np.int16)]),
-        np.concatenate([kept.outgoing, np.asarray([edge.source == node for edge in edges], dtype=bool)]),
-        np.concatenate([kept.weight, np.asarray([edge.weight for edge in edges], dtype=np.float64)]),
+        spliced(column, places),
+        spliced(links.relation, [code[edge.relation] for edge in ordered]),
+        spliced(links.outgoing, [edge.source == node for edge in ordered]),
+        spliced(links.weight, [edge.weight for edge in ordered]),
         list(code),
     )
-    return joined.at(np.argsort(joined.others, kind="stable"))
 
 
 def _strings(column: Any) -> Strings:

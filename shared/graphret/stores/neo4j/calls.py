@@ -9,6 +9,7 @@ from typing import Any
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.changes import Written
 from graphret.stores.incidence import Incidence
 from graphret.stores.neo4j import amending, writes
 from graphret.stores.neo4j import incidence as incident
@@ -85,7 +86,7 @@ def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Itera
         yield Work(lambda: writes.constrained(layout), writes=True)
         options.constrained = True
     step = Step(Graph(layout), options.followers, nodes, edges)
-    yield Work(lambda: step.plan(writes.upsert(layout, change)), writes=True, computes=bool(step.followers))
+    yield step.work(lambda: writes.upsert(layout, change))
     options.layout, options.settled = layout, True
     step.adopt()
 
@@ -105,7 +106,8 @@ def amend(options: Options, layout: Layout, changes: Iterable[tuple[Node, Node]]
             step.nodes = yield from amending.as_they_will_be(step.graph, changes)
         yield from step.plan(amending.amend(layout, amended))
 
-    yield Work(plan, writes=True, computes=bool(step.followers))
+    written = Written.of(after.id for _, after in changes)
+    yield Work(plan, writes=True, computes=bool(step.followers), written=written)
     step.adopt()
 
 
@@ -115,7 +117,7 @@ def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[
     gone = require_ids(ids)
     step = Step(graph, options.followers, deletes=gone)
     yield from _at_home(options)
-    yield Work(lambda: step.plan(writes.delete(graph.layout, gone)), writes=True, computes=bool(step.followers))
+    yield step.work(lambda: writes.delete(graph.layout, gone))
     step.adopt()
 
 
@@ -125,7 +127,7 @@ def delete_edges(options: Options, graph: Graph, edges: Iterable[Edge]) -> Itera
     keys = writes.edge_keys(graph.layout, gone)
     step = Step(graph, options.followers, edges=gone)
     yield from _at_home(options)
-    yield Work(lambda: step.plan(writes.delete_edges(graph.layout, keys)), writes=True, computes=bool(step.followers))
+    yield step.work(lambda: writes.delete_edges(graph.layout, keys))
     step.adopt()
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from graphret.errors import InvalidInput
 from graphret.stores.base import require_names, require_seconds
 from graphret.stores.neo4j.failures import DYNAMIC, is_at_least
+from graphret.stores.neo4j.journal import Journal
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
 from graphret.stores.neo4j.writes import Writer, require_nested
 
@@ -42,6 +43,8 @@ class Options:
         Those of them that were made with another store, and may be found to lie in another database.
     turn
         Held by the one write at a time that such indexes can follow.
+    journal
+        What was written to the database through the store.
     """
 
     uri: str
@@ -54,6 +57,7 @@ class Options:
     followers: list[Any] = field(default_factory=list)
     strangers: list[Any] = field(default_factory=list)
     turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    journal: Journal = field(default_factory=Journal, repr=False, compare=False)
     settled: bool = False
     constrained: bool = False
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.errors import InvalidInput
+from graphret.stores.changes import Written
 from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement, Work
@@ -80,6 +81,11 @@ class Step:
     edges: Sequence[Edge] = ()
     deletes: Sequence[str] = ()
     _adopt: list[Callable[[], None]] = field(default_factory=list)
+
+    def work(self, begin: Callable[[], Plan[None]]) -> Work[None]:
+        """Return `plan` as work to be run."""
+        written = Written.of((node.id for node in self.nodes), self.edges, self.deletes)
+        return Work(lambda: self.plan(begin()), writes=True, computes=bool(self.followers), written=written)
 
     def plan(self, work: Plan[None]) -> Plan[None]:
         """Do `work`, then write what indexes in the database hold of the nodes, and make the others ready."""

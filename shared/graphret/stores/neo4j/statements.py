@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from graphret.stores.changes import Written
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,8 @@ class Work(Generic[T]):
     computes
         Whether the plan itself may take long between its statements, as one that embeds does: an event loop then runs
         it in a thread.
+    written
+        What it writes at most, `None` where that is not known.
     """
 
     plan: Callable[[], Plan[T]]
@@ -53,3 +57,4 @@ class Work(Generic[T]):
     timeout: float | None = None
     rows: int = 1000
     computes: bool = False
+    written: Written | None = None

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names
+from graphret.stores.changes import Written
 from graphret.stores.incidence import Incidence
 from graphret.stores.neo4j import calls, writes
 from graphret.stores.neo4j.base import BLOCK, Connected
 from graphret.stores.neo4j.deadline import deadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
+from graphret.stores.neo4j.journal import position
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.results import row_of
@@ -102,6 +104,10 @@ class Neo4jStore(Connected):
         """Return the driver's bookmarks: they change with what it writes, and with any read after others wrote."""
         return frozenset(self.driver.execute_query_bookmark_manager.get_bookmarks()) or None
 
+    def written(self, since: frozenset[str] | None) -> Written | None:
+        """Return what was written since a `state`, as far as nobody but this store and its views wrote; else `None`."""
+        return self.options.journal.since(position(since), position(self.state()))
+
     def degree(self, node: str) -> int:
         """Return how many edges touch a node; see `Incident.degree`."""
         return self.run(calls.degree(self.graph(), node))
@@ -182,7 +188,9 @@ class Neo4jStore(Connected):
     def _write(self, works: Iterator[Work[None]]) -> None:
         with self.options.turn if self.options.followers else nullcontext():
             for work in works:
+                before = position(self.state())
                 self.run(work)
+                self.options.journal.wrote(before, position(self.state()), work.written)
         self._schema = None
 
     # Cypher
