@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -157,9 +160,39 @@ def test_searches_soon_after_a_write_score_to_the_last_bit_as_later_ones(
     np.testing.assert_array_equal(soon, later.scores(query))
     for n in range(20):
         changed.scores("kiwi " * n)
-    assert changed._known_weights
+    changed.make_ready()
     changed.forget()
     np.testing.assert_array_equal(soon, changed.scores(query))
+
+
+def test_no_search_waits_until_the_weights_are_made_after_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = documents(["apple kiwi", "kiwi apple apple"] * 20)
+    changed = BM25Index.build(nodes)
+    changed.upsert([Node("n00", name="plum", text="kiwi kiwi")])
+    begun, go_on, made = threading.Event(), threading.Event(), threading.Event()
+    weigh, scorer = BM25Index._weigh, BM25Index._scorer
+
+    def slowly(self: BM25Index) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return weigh(self)
+
+    def finished(self: BM25Index) -> Any:
+        found = scorer(self)
+        made.set()
+        return found
+
+    monkeypatch.setattr(BM25Index, "_weigh", slowly)
+    monkeypatch.setattr(BM25Index, "_scorer", finished)
+    before = [changed.scores("plum " + "kiwi " * n) for n in range(40)]
+    assert begun.wait(30)
+    before.append(changed.scores("plum " + "kiwi " * 40))
+    go_on.set()
+    assert made.wait(30)
+    changed.forget()
+    for n, scores in enumerate(before):
+        np.testing.assert_array_equal(scores, changed.scores("plum " + "kiwi " * n))
+    assert changed._known_weights
 
 
 @given(TEXTS, st.sampled_from(WORDS))

@@ -20,7 +20,7 @@ from graphret.search.index import ArrayIndex, table_of
 from graphret.search.neighborhood import NodeSource
 from graphret.search.scorers import Bm25sScorer, RankBm25Scorer, Scorer
 from graphret.search.sparse_rows import sparse_rows
-from graphret.search.weighing import Scaled, rarity, scaled_counts, scores_of_counts, weighed
+from graphret.search.weighing import Scaled, SoonAfterWrite, rarity, scaled_counts, weighed
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -30,8 +30,6 @@ BACKENDS = ("bm25s", "rank_bm25")
 
 _FEW = 64
 _BLOCK = 10_000
-#: Searches after a write that take no weights: to make these takes as long as some more of them.
-_EARLY = 16
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,7 @@ class BM25Index(ArrayIndex):
         self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are weights and columns
         self._build_lock = threading.RLock()  # building the scorer builds the columns, and they the weights
         self._by_term: dict[bool, sp.csc_matrix] = {}
-        self._early: list[None] = []  # one for each search that is left before the weights are made
-        self._fields: list[Scaled] = []
+        self._soon: SoonAfterWrite | None = None
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
         self._local = threading.local()
 
@@ -214,16 +211,14 @@ class BM25Index(ArrayIndex):
         terms = self.term_ids(query)
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
-        if self._searched_early(terms):
-            return scores_of_counts(self._fields, self.counts.n_nodes, terms, self.settings.k1)
+        if self._soon is not None and self._by_counts and len(terms) <= _FEW:
+            return self._soon.scores(terms, self._scorer)
         return self._scorer()(terms)
 
-    def _searched_early(self, terms: NDArray[np.int64]) -> bool:
-        """Whether this is one of the first searches after a write, for which the weights need not be made."""
-        if not self._early or self._known_weights or len(terms) > _FEW:
-            return False
-        del self._early[-1:]
-        return True
+    @property
+    def _by_counts(self) -> bool:
+        """Whether a write was so lately that what searches by weights is not there yet."""
+        return self._soon is not None and self.settings.backend not in self._scorers
 
     def make_ready(self) -> None:
         """Make what the first search makes, or after a write one of those that come soon."""
@@ -252,7 +247,7 @@ class BM25Index(ArrayIndex):
         if (
             self.settings.backend != "bm25s"
             or self.remembers_scores(query)
-            or (self._early and not self._known_weights)
+            or self._by_counts
         ):
             return super().score_at(query, positions)
         weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
@@ -349,7 +344,7 @@ class BM25Index(ArrayIndex):
         counts = self.counts.changed(old, new, self.analyzer)
         index = BM25Index(table, counts, self.text, self.analyzer, self.settings)
         if self.settings.backend == "bm25s" and not counts.divided:
-            index._early, index._fields = [None] * _EARLY, index._scaled(False)
+            index._soon = SoonAfterWrite(index._scaled(False), counts.n_nodes, self.settings.k1)
         return index
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+#: Searches after a write until weights are made: to make these takes as long as some more of them.
+_EARLY = 16
 #: The counts of a field, ``(n, terms)``, and by how much they count in each node or part, ``(n,)``.
 Scaled: TypeAlias = tuple[sp.csr_matrix, NDArray[np.float64]]
 
@@ -80,3 +83,31 @@ def scores_of_counts(
         idf = rarity(n_nodes, np.asarray(len(at)))
         total[at] += (idf * tf[at] / (k1 + tf[at])).astype(np.float32)
     return total
+
+
+class SoonAfterWrite:
+    """Scores by the counts alone after a write, so that no search waits until the weights are made.
+
+    Parameters
+    ----------
+    fields
+        The counts.
+    n_nodes
+        How many nodes there are.
+    k1
+        Saturation of a term's count.
+    """
+
+    def __init__(self, fields: Sequence[Scaled], n_nodes: int, k1: float) -> None:
+        self._fields, self._n_nodes, self._k1 = fields, n_nodes, k1
+        self._searches = 0
+        self._lock = threading.Lock()
+
+    def scores(self, terms: NDArray[np.int64], make_weights: Callable[[], object]) -> NDArray[np.float32]:
+        """Return the score of every node, ``(n,)``, and have the weights made beside the searches that may follow."""
+        with self._lock:
+            self._searches += 1
+            due = self._searches == _EARLY
+        if due:  # most of the work is numpy's and scipy's, which lets other threads go on
+            threading.Thread(target=make_weights, name="graphret-bm25-weights", daemon=True).start()
+        return scores_of_counts(self._fields, self._n_nodes, terms, self._k1)
