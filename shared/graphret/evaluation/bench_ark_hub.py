@@ -35,7 +35,7 @@ _WORDS_A_NODE = 40
 _LABELS = [("Person",), ("Film",), ("Film", "Short")]
 _RELATIONS = ["acted_in", "directed", "liked", "seen"]
 _TYPES = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
-_BEFORE, _ROUNDS, _WRITES = 150, 15, 5
+_BEFORE, _ROUNDS, _WRITES, _FOLLOWING = 150, 15, 5, 40
 _TURNS = itertools.count(1)
 
 
@@ -93,7 +93,8 @@ def memory(report: Report, n: int = N) -> None:
     budget = float(ArkSettings().observation_tokens)
     report.figures["ark hub tokens"] = Figure("the same: what it returns, at most", longest, "tokens", target=budget)
     store.attach(index := indexes["BM25"])
-    _after_writes(report, "memory", store, index, LIMIT)
+    _after_writes(report, "memory", store, index)
+    _many_after_a_write(report, store, index)
 
 
 def databases(report: Report, n: int = N) -> None:
@@ -148,7 +149,7 @@ def _database(report: Report, name: str, store: GraphStore, index: TextIndex) ->
     _after_writes(report, name, store, index)
 
 
-def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex, limit: float | None = None) -> None:
+def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
     """Time the first call after each kind of small write, which has to find out what was written."""
     lexicon = synthetic.words()
     writes: dict[str, Callable[[int], Any]] = {
@@ -178,7 +179,24 @@ def _after_writes(report: Report, name: str, store: GraphStore, index: TextIndex
             report.seconds[f"ark hub/{name}, after {written}, {kind}"] = statistics.median(taken)
             slowest = max(slowest, statistics.median(taken))
     what = f"the same in {name}: the first call after a small write, the slowest of {len(writes) * len(calls)} kinds"
-    report.figures[f"ark hub {name} first"] = Figure(what, 1000 * slowest, unit="ms", target=limit)
+    report.figures[f"ark hub {name} first"] = Figure(what, 1000 * slowest, unit="ms", target=LIMIT)
+
+
+def _many_after_a_write(report: Report, store: GraphStore, index: TextIndex) -> None:
+    """Time many calls one after another after a write, among them those beside which the index makes its weights."""
+    lexicon, tools, slowest = synthetic.words(), Toolbox(store, index), []
+    for turn in itertools.islice(_TURNS, _WRITES):
+        store.upsert([Node(_spoke(turn), ("Film",), "renamed", "written")])
+        taken = []
+        for i in range(_FOLLOWING):
+            start = time.perf_counter()
+            query = f"{lexicon[2 * i]} {lexicon[500 + turn]}"
+            assert tools.run("explore_neighborhood", {"node": _HUB, "query": query, **_TYPES}).nodes
+            taken.append(time.perf_counter() - start)
+        slowest.append(max(taken))
+    what = f"the same in memory: {_FOLLOWING} calls after a write, each of a new query, the slowest of them"
+    seconds = report.seconds["ark hub/memory, the slowest call after a write"] = statistics.median(slowest)
+    report.figures["ark hub memory following"] = Figure(what, 1000 * seconds, unit="ms", target=LIMIT)
 
 
 def _spoke(i: int) -> str:

@@ -244,11 +244,7 @@ class BM25Index(ArrayIndex):
         They are the same to the last bit as in the scores of all: each adds up the same weights in the order of the
         query's terms, which no numbering of the vocabulary changes.
         """
-        if (
-            self.settings.backend != "bm25s"
-            or self.remembers_scores(query)
-            or self._by_counts
-        ):
+        if self.settings.backend != "bm25s" or self.remembers_scores(query) or self._by_counts:
             return super().score_at(query, positions)
         weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
         first, last = weights.indptr[positions], weights.indptr[np.asarray(positions) + 1]
