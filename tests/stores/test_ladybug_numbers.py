@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,19 @@ def test_numbers_that_are_none_are_read_as_json(written: Written, tmp_path: Path
             assert BM25Index.of_store(store).search("dusk", 1).ids == ["b"]
         import_graph(str(path), str(tmp_path / f"{path.stem} copy"))
         assert MemoryStore.load(tmp_path / f"{path.stem} copy").count() == (2, 1)
+
+
+def test_what_a_query_returns_is_json(written: Written) -> None:
+    query = (
+        "RETURN CAST('nan' AS DOUBLE), [CAST('inf' AS FLOAT)], CAST('1.50' AS DECIMAL(5, 2)), CAST(7 AS INT128), "
+        "CAST('2020-02-29 01:02:03' AS TIMESTAMP), {a: date('2020-02-29'), b: [CAST('nan' AS DOUBLE)]}, "
+        "map([1], [date('2020-02-29')]), interval('3 days')"
+    )
+    with LadybugStore(written("CREATE NODE TABLE F(id STRING PRIMARY KEY)"), read_only=True) as store:
+        ((*values, interval),) = store.query(query).rows
+        assert values == [
+            *(None, ["Infinity"], 1.5, 7, "2020-02-29T01:02:03"),
+            *({"a": "2020-02-29", "b": [None]}, {"1": "2020-02-29"}),
+        ]
+        assert isinstance(interval, str)
+        assert json.dumps(values) == json.dumps(list(run_checked(store, query, schema=store.schema()).rows[0][:-1]))

@@ -175,7 +175,8 @@ class CypherStore(GraphStore, Protocol):
         """Run a query that only reads, in a read transaction.
 
         The text is run as it is: only `graphret.cypher.run_checked` may be given what a model wrote. A node comes back
-        as a `Node`, a relationship as an `Edge`, a path as the list of both.
+        as a `Node`, a relationship as an `Edge`, a path as the list of both, and anything else as a JSON value: a date
+        as text, NaN as `None`.
 
         Parameters
         ----------

@@ -353,6 +353,10 @@ class CypherStoreSuite(GraphStoreSuite):
         found = cypher.query("MATCH (p:Person)-[r:WROTE]->(t:Text) RETURN p, r, t")
         assert found.rows == [(NODES[0], EDGES[0], NODES[3])]
 
+    def test_other_values_come_back_as_json(self, cypher: CypherStore) -> None:
+        found = cypher.query("MATCH (p:Person) WITH max(p.born) AS born RETURN date('2020-02-29'), [born, 0.5], null")
+        assert found.rows == [("2020-02-29", [1815, 0.5], None)]
+
     def test_a_row_cap_says_that_it_cut(self, cypher: CypherStore) -> None:
         found = cypher.query("UNWIND range(1, 100) AS i RETURN i", max_rows=7)
         assert [row[0] for row in found.rows] == list(range(1, 8))

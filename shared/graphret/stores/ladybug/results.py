@@ -1,4 +1,4 @@
-"""What a free query returned, with the nodes and edges in it as `Node` and `Edge`."""
+"""What a free query returned, in graphret's nouns."""
 
 from __future__ import annotations
 
@@ -9,23 +9,30 @@ from graphret.stores.ladybug.catalog import Catalog, NodeTable
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.names import folded, quoted
 from graphret.stores.ladybug.records import EdgeReader, NodeReader, id_expression, is_cast, node_id
+from graphret.stores.ladybug.values import json_key, json_value
 from graphret.types import Edge, Node
 
 #: Types of columns whose values may have nodes or edges in them.
 _HOLDERS = ("NODE", "REL", "RECURSIVE_REL", "STRUCT", "MAP", "INTERNAL_ID", "UNION")
 
-_PLAIN = frozenset({"STRING", "INT64", "DOUBLE", "BOOL", "STRING[]"})
+#: Types of columns whose values are returned as they are.
+_PLAIN = frozenset({"STRING", "INT64", "BOOL", "STRING[]"})
 
 Place = tuple[int, int]
 
 
-def plain(types: Sequence[str]) -> bool:
-    """Whether columns of these types hold no nodes or edges."""
-    return all(kind in _PLAIN or not kind.startswith(_HOLDERS) for kind in types)
+def is_plain(types: Sequence[str]) -> bool:
+    """Whether what columns of these types hold is returned as it is."""
+    return _PLAIN.issuperset(types)
+
+
+def has_entities(types: Sequence[str]) -> bool:
+    """Whether columns of these types may hold nodes or edges."""
+    return any(kind.startswith(_HOLDERS) for kind in types)
 
 
 class Values:
-    """Turns the values of a result into those that graphret returns.
+    """Turns the values of a result into nodes, edges and JSON values.
 
     Parameters
     ----------
@@ -58,8 +65,8 @@ class Values:
                 return self._path(value)
             if value.keys() == {"offset", "table"}:
                 return node_id(value)
-            return {key: self(item) for key, item in value.items()}
-        return [self(item) for item in value] if isinstance(value, list) else value
+            return {json_key(key): self(item) for key, item in value.items()}
+        return [self(item) for item in value] if isinstance(value, list) else json_value(value)
 
     def _path(self, value: dict[str, Any]) -> list[Node | Edge]:
         nodes, edges = [self(node) for node in value["_NODES"]], [self(edge) for edge in value["_RELS"]]

@@ -21,7 +21,8 @@ from graphret.stores.ladybug.engine import Engine, Session, failed, refused
 from graphret.stores.ladybug.loading import is_heavy, load_graph
 from graphret.stores.ladybug.reading import Reader
 from graphret.stores.ladybug.records import EdgeKey, edge_key
-from graphret.stores.ladybug.results import Values, plain
+from graphret.stores.ladybug.results import Values, has_entities, is_plain
+from graphret.stores.ladybug.values import json_value
 from graphret.stores.ladybug.view import LadybugView
 from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_edges, delete_nodes, require_ends
 from graphret.stores.memory import Graph, MemoryStore
@@ -145,17 +146,18 @@ class LadybugStore(Reader, Following):
                 columns = result.get_column_names()
                 rows = result.get_all() if max_rows is None else result.get_n(max_rows)
                 truncated = max_rows is not None and result.has_next()
-                converted = None if plain(result.get_column_data_types()) else Values(session, self._catalog, rows)
+                types = result.get_column_data_types()
+                entities = Values(session, self._catalog, rows) if has_entities(types) else None
                 result.close()
                 if opened:
                     session.connection.execute(session.commit)
-                    if converted is None:
+                    if entities is None:
                         session.reading.add(cypher)
             except _DRIVER_ERRORS as error:
                 raise refused(error, timeout) from error
-        if converted is None:
+        if is_plain(types):
             return Rows(columns, [*map(tuple, rows)], truncated)
-        return Rows(columns, [tuple(map(converted, row)) for row in rows], truncated)
+        return Rows(columns, [tuple(map(entities or json_value, row)) for row in rows], truncated)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.

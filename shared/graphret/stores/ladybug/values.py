@@ -148,7 +148,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {_key(key): json_value(item) for key, item in value.items()}
+        return {json_key(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (datetime.date, datetime.datetime, datetime.time)):
         return value.isoformat()
     if isinstance(value, Decimal):  # without decimals, it is a whole number of many digits
@@ -208,5 +208,6 @@ def number_type(kind: str | None) -> type[int] | type[float] | None:
     return found if found is int or found is float else None
 
 
-def _key(value: Any) -> str:
+def json_key(value: Any) -> str:
+    """Return the key of a map as the name of a member of a JSON object."""
     return f"{value:f}" if isinstance(value, Decimal) else str(value if isinstance(value, float) else json_value(value))
