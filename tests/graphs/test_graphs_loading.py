@@ -191,6 +191,7 @@ def test_places_are_told_apart(tmp_path: Path) -> None:
     ]
     assert kind_of(str(tmp_path / "odd.lbug.d")) == "folder"
     assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
+    assert place_of("bolt://h:7687/a?x=y") != place_of("bolt://h:7687/b?x=y")
     assert place_of("ladybug:x.db") == place_of("./x.db")
     for wrong in ("", "ladybug:", "http://h"):
         with pytest.raises(InvalidInput):

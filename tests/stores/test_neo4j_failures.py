@@ -110,6 +110,14 @@ def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: 
         assert store.driver.encrypted is False
 
 
+def test_an_address_says_no_more_than_where_the_server_is() -> None:
+    with pytest.raises(InvalidInput, match="database='films'"):  # the driver would take the user's own
+        Neo4jStore("neo4j://host/films")
+    with pytest.raises(InvalidInput, match="auth=") as caught:
+        Neo4jStore("neo4j://me:secret@host:port")
+    assert "secret" not in str(caught.value)
+
+
 def test_a_community_server_impersonates_nobody(neo4j_spare: Neo4jServer) -> None:
     for user in ("neo4j", "somebody"):
         with (

@@ -105,7 +105,8 @@ def test_places_that_hold_no_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["http://host", "ftp://user:secret@host", "neo4j+x://host", "bolt://", "bolt://h:port"]
+    "where",
+    ["http://host", "ftp://user:secret@host", "neo4j+x://host", "bolt://", "bolt://h:port", "bolt://u:secret@h/a/b"],
 )
 def test_addresses_that_are_none(where: str) -> None:
     with pytest.raises(InvalidInput, match="address") as caught:
@@ -124,9 +125,15 @@ ENVIRONMENT = {"NEO4J_USERNAME": "me", "NEO4J_PASSWORD": "pass", "NEO4J_DATABASE
         ("bolt://you:p%40ss%2F@host", ENVIRONMENT, ("bolt://host", {"auth": ("you", "p@ss/"), "database": "films"})),
         ("bolt://you@host", ENVIRONMENT | {"NEO4J_DATABASE": ""}, ("bolt://host", {"auth": ("you", "")})),
         ("neo4j://[::1]:7687?policy=eu", {}, ("neo4j://[::1]:7687?policy=eu", {})),
+        (
+            "bolt://host/my%20films?a=b",
+            ENVIRONMENT | {"NEO4J_USERNAME": ""},
+            ("bolt://host?a=b", {"database": "my films"}),
+        ),
+        ("neo4j://host:7687/", {}, ("neo4j://host:7687", {})),
     ],
 )
-def test_user_and_password_come_from_the_address_or_the_environment(
+def test_user_password_and_database_come_from_the_address_or_the_environment(
     address: str, environment: dict[str, str], expected: tuple[str, dict[str, Any]]
 ) -> None:
     assert is_address(address)

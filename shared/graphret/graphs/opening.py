@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from graphret._current import CURRENT
 from graphret._files import storing
@@ -56,7 +57,10 @@ def path_of(where: str) -> Path:
 
 def place_of(where: str) -> str:
     """Return one text for one place, however it is written, without a password."""
-    return neo4j_login(where, {})[0] if kind_of(where) == NEO4J else str(path_of(where).resolve())
+    if kind_of(where) != NEO4J:
+        return str(path_of(where).resolve())
+    address, login = neo4j_login(where, {})
+    return urlsplit(address)._replace(path=quote(login.get("database", ""))).geturl()
 
 
 @contextmanager

@@ -30,8 +30,8 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
     ----------
     where
         A folder that graphret wrote (its graph opens as a `MemoryStore`), the file of a Ladybug database, or the
-        address of a Neo4j: ``bolt://`` or ``neo4j://``, with ``+s`` or ``+ssc`` for TLS. User and password stand in
-        the address (``neo4j://user:password@host``) or in NEO4J_USERNAME and NEO4J_PASSWORD, the database in
+        address of a Neo4j: ``bolt://`` or ``neo4j://``, with ``+s`` or ``+ssc`` for TLS. User, password and database
+        stand in the address (``neo4j://user:password@host/database``) or in NEO4J_USERNAME, NEO4J_PASSWORD and
         NEO4J_DATABASE.
     options
         What the store's own constructor takes; for a folder ``verify``, see `MemoryStore.load`.
@@ -80,7 +80,7 @@ def is_ladybug(path: Path) -> bool:
 
 
 def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return an address without its user and password, and these with the database as options of a `Neo4jStore`."""
+    """Return an address without user, password and database, and these as options of a `Neo4jStore`."""
     parts = urlsplit(address)
     try:
         host, user, password, _ = parts.hostname, parts.username, parts.password, parts.port
@@ -88,6 +88,9 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
         raise InvalidInput(f"{parts.scheme}://…: the address is malformed: {error}") from error
     if not host:
         raise InvalidInput(f"{parts.scheme}://…: the address names no host")
+    database = unquote(parts.path.strip("/"))
+    if "/" in database:
+        raise InvalidInput(f"{parts.scheme}://{host}…: the address has one name behind the host, that of the database")
     if user is None:
         user, password = environment.get("NEO4J_USERNAME"), environment.get("NEO4J_PASSWORD")
     else:
@@ -95,9 +98,9 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
     login: dict[str, Any] = {}
     if user:
         login["auth"] = (user, password or "")
-    if database := environment.get("NEO4J_DATABASE"):
+    if database := database or environment.get("NEO4J_DATABASE", ""):
         login["database"] = database
-    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", parts.query, parts.fragment))
     return bare, login
 
 

@@ -62,14 +62,16 @@ class Connected(ABC):
     timeout
         Seconds after which the server gives up on a call.
     impersonated_user
-        As whom everything runs; a community server refuses that, as one without users does.
+        As whom everything runs; Community Edition refuses that.
     pool_size, connect_timeout, retry_time, user_agent
-        Connections at most; seconds to wait for one; seconds in which transient errors are tried again; what the store
-        calls itself.
+        Connections to a server at most; seconds for one to be made; seconds in which transient errors are tried again;
+        what the store calls itself.
     options
-        Further settings of the driver. Where an authority that the system does not know signed the server's
-        certificate: ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``, with ``neo4j://``
-        or ``bolt://``.
+        Further settings of the driver, which stand above these; ``connection_acquisition_timeout`` is for how many
+        seconds a call waits for a connection, the server's first answer on it included. Where an authority that the
+        system does not know signed the server's certificate:
+        ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``, with ``neo4j://`` or
+        ``bolt://``.
 
     Raises
     ------

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.stores.base import require_names, require_seconds
@@ -130,12 +130,7 @@ def driver_options(
     driver_options: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """What a driver is made with."""
-    if not isinstance(uri, str) or "://" not in uri:
-        raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
-    try:
-        _ = urlsplit(uri).port  # the driver takes the rest of a port that is too large
-    except ValueError as error:
-        raise InvalidInput(f"uri: {uri!r}: {error}") from error
+    _require_address(uri)
     if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
         raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
     require_seconds("connect_timeout", connect_timeout)
@@ -149,6 +144,21 @@ def driver_options(
         "user_agent": user_agent or _user_agent(),
     }
     return {name: value for name, value in options.items() if value is not None} | (driver_options or {})
+
+
+def _require_address(uri: Any) -> None:
+    """Raise an `InvalidInput` if the driver would not take an address, or leave a part of it out of account."""
+    if not isinstance(uri, str) or "://" not in uri:
+        raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
+    if "@" in uri.partition("?")[0]:  # not shown, for the password
+        raise InvalidInput("uri: the user and the password are no part of it; pass them as auth=(user, password)")
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port  # the driver takes the rest of a port that is too large
+    except ValueError as error:
+        raise InvalidInput(f"uri: {uri!r}: {error}") from error
+    if database := parts.path.strip("/"):
+        raise InvalidInput(f"uri: {uri!r}: the database is no part of it; pass database={unquote(database)!r}")
 
 
 def _require_trust(settings: dict[str, Any]) -> None:
