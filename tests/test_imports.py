@@ -22,6 +22,7 @@ LAYERS = [
         "_current",
         "_checked",
         "_edge_order",
+        "_lock",
         "_matching",
         "_views",
         "storage",

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from filelock import Timeout
 from numpy.typing import NDArray
 
 from graphret.errors import CorruptIndex, InvalidInput, StorageError
+
+Folder: TypeAlias = "str | os.PathLike[str]"
 
 
 def write_array(path: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:

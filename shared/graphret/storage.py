@@ -10,33 +10,39 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import re
 import secrets
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from graphret import _current
 from graphret._current import CURRENT, FORMAT_VERSION, read_current, refuse_foreign, require_format, swap
-from graphret._files import HashedFile, compare, fsync_folder, map_array, open_file, reading, storing, write_array
-from graphret.errors import CorruptIndex, IndexLocked, InvalidInput, NewerVersion, NotAnIndex, StorageError
+from graphret._files import (
+    Folder,
+    HashedFile,
+    compare,
+    fsync_folder,
+    map_array,
+    open_file,
+    reading,
+    storing,
+    write_array,
+)
+from graphret._lock import writing
+from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex, StorageError
 from graphret.strings import Column, Records, Strings, to_json
 
 __all__ = ["Bundle", "Parts", "Records", "Strings", "load", "save", "verify", "writing"]
 
-Folder: TypeAlias = "str | os.PathLike[str]"
 C = TypeVar("C", bound="Column[Any]")
 
 QUICK_BYTES = 1 << 27
@@ -109,47 +115,6 @@ class Bundle:
 
     def _absent(self, what: str, name: str) -> NoReturn:
         raise CorruptIndex(f"{self.folder}: this {self.kind!r} index (version {self.version}) has no {what} {name!r}")
-
-
-# Locking
-
-_locks: WeakValueDictionary[str, FileLock] = WeakValueDictionary()
-_locks_guard = threading.Lock()
-
-
-@contextmanager
-def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
-    """Hold the write lock of `folder` (made if need be), for a change that reads it first; readers need no lock.
-
-    It excludes other processes and other threads. A thread that holds it may take it again, as `save` does.
-
-    Raises
-    ------
-    IndexLocked
-        If it is not free within `timeout` seconds.
-    NotAnIndex
-        If `folder` holds other files and no index.
-    """
-    folder = Path(folder)
-    refuse_foreign(folder)
-    with storing(folder):
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            with suppress(PermissionError):  # a parent that may be written and not listed
-                fsync_folder(folder.parent)
-        path = folder.resolve() / _current.LOCK
-    with _locks_guard:
-        lock = _locks.get(str(path)) or FileLock(str(path))
-        _locks[str(path)] = lock
-    try:
-        with storing(path):
-            lock.acquire(timeout=timeout)
-    except Timeout as error:
-        raise IndexLocked(f"{folder}: still being written by another after {timeout:g} s") from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 # Writing
