@@ -166,7 +166,7 @@ class SageGraph(graphret.SageGraph):
         given = require_nodes(nodes)
         with self._writing:
             fresh = _numbered(given, self.nodes)
-            self.state = self._changed(self.state, fresh, set(), [])
+            self._change(fresh, (), [])
         return [node.id for node in fresh]
 
     def as_retriever(self, **options: Any) -> SageRetriever:

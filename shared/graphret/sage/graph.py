@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -18,7 +18,6 @@ from graphret.corpus import (
     describe,
     to_edges,
     to_nodes,
-    without_extracted,
 )
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
@@ -26,6 +25,7 @@ from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
 from graphret.sage import saving
+from graphret.sage.changing import changed, nodes_of
 from graphret.sage.chunkers import named_chunker
 from graphret.sage.living import Living
 from graphret.sage.report import GraphReport
@@ -280,10 +280,10 @@ class SageGraph(Living):
                 balance=self.settings.balance_segments,
                 metadata=None,
             )
-            replaced = self._nodes_of([item.id for item in corpus.items if item.id], state)
+            replaced = nodes_of([item.id for item in corpus.items if item.id], state)
             known = state.graph.nodes
             given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
-            self.state = self._changed(state, fresh, replaced, given)
+            self._change(fresh, replaced, given)
         return [node.id for node in fresh]
 
     def remove(self, ids: Iterable[str]) -> list[str]:
@@ -299,13 +299,13 @@ class SageGraph(Living):
             state = self.state
             gone: set[str] = set()
             for one in asked:
-                found = self._nodes_of([one], state)
+                found = nodes_of([one], state)
                 if not found:
                     raise InvalidInput(f"{one!r}: the graph has no such document, table, record or node")
                 gone |= found
             if len(gone) == len(state.graph.nodes):
                 raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
-            self.state = self._changed(state, [], gone, [])
+            self._change([], gone, [])
         return sorted(gone)
 
     def refit(self) -> None:
@@ -315,38 +315,9 @@ class SageGraph(Living):
             if state.similarity:
                 self.state = connected(state.index, state.similarity.refit(), state.explicit, self.settings)
 
-    def _nodes_of(self, ids: list[str], state: SageState) -> set[str]:
-        wanted = set(ids)
-        return {
-            node_id
-            for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
-            if node_id in wanted or properties.get("source_id") in wanted
-        }
-
-    def _changed(self, state: SageState, fresh: list[Node], gone: set[str], edges: list[Edge]) -> SageState:
-        if state.similarity is None:
-            raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
-        old = state.graph.nodes
-        new_ids = {node.id for node in fresh}
-        kept = [node for node in old if node.id not in gone and node.id not in new_ids]
-        nodes = [*kept, *fresh]
-        if self.metadata is not None:
-            if self.metadata.corpus_wide:
-                nodes = describe([without_extracted(node) for node in nodes], self.metadata)
-            else:
-                nodes = [*kept, *describe(fresh, self.metadata)]
-        table = NodeTable.of(nodes)
-        text = self.settings.text
-        reread = set(new_ids)
-        for node in nodes:  # what is found in a corpus may change with the corpus
-            if node.id not in reread and text.fields(node) != text.fields(old[int(old.find([node.id])[0])]):
-                reread.add(node.id)
-        index = state.index.changed(table, reread)
-        vectors = index.dense.vectors if index.dense else None
-        similarity = state.similarity.changed(table, table.ids.tolist(), content_vectors=vectors)
-        present = set(table.ids)
-        explicit = [e for e in state.explicit.edges(old.ids) if e.source in present and e.target in present]
-        return connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), self.settings)
+    def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge]) -> None:
+        """Put the state in force that has `fresh` and not `gone`; the lock is held."""
+        self.state = changed(self.state, self.settings, self.metadata, fresh, gone, edges)
 
     # -- on disk
 

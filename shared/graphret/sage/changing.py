@@ -1,0 +1,66 @@
+"""The state of a graph after nodes came and went: what is known of those that stay is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from graphret.corpus import MetadataExtractor, describe, without_extracted
+from graphret.edges import EdgeTable
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.sage.state import SageSettings, SageState, connected
+from graphret.types import Edge, Node
+
+
+def nodes_of(items: Collection[str], state: SageState) -> set[str]:
+    """Return the ids of the nodes that have one of these ids, or were made of an item that has."""
+    wanted = set(items)
+    return {
+        node_id
+        for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
+        if node_id in wanted or properties.get("source_id") in wanted
+    }
+
+
+def changed(
+    state: SageState,
+    settings: SageSettings,
+    metadata: MetadataExtractor | None,
+    fresh: Sequence[Node],
+    gone: Collection[str],
+    edges: Sequence[Edge],
+) -> SageState:
+    """Return the state with nodes and edges added, nodes in place of those of their ids, and others taken away.
+
+    Parameters
+    ----------
+    metadata
+        What describes the nodes that are new; all of them, where it reads the whole corpus.
+    fresh, gone
+        The nodes that come, and the ids of those that go.
+    edges
+        Explicit edges that come.
+    """
+    if state.similarity is None:
+        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
+    old = state.graph.nodes
+    new_ids = {node.id for node in fresh}
+    kept = [node for node in old if node.id not in gone and node.id not in new_ids]
+    nodes = [*kept, *fresh]
+    if metadata is not None:
+        if metadata.corpus_wide:
+            nodes = describe([without_extracted(node) for node in nodes], metadata)
+        else:
+            nodes = [*kept, *describe(fresh, metadata)]
+    table = NodeTable.of(nodes)
+    text = settings.text
+    reread = set(new_ids)
+    for node in nodes:  # what is found in a corpus may change with the corpus
+        if node.id not in reread and text.fields(node) != text.fields(old[int(old.find([node.id])[0])]):
+            reread.add(node.id)
+    index = state.index.changed(table, reread)
+    vectors = index.dense.vectors if index.dense else None
+    similarity = state.similarity.changed(table, table.ids.tolist(), content_vectors=vectors)
+    present = set(table.ids)
+    explicit = [e for e in state.explicit.edges(old.ids) if e.source in present and e.target in present]
+    return connected(index, similarity, EdgeTable.of(table, [*explicit, *edges]), settings)
