@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.linking.choosing import DOC, NAME, Linked, LinkRule, kept
 from graphret.linking.names import ALIAS, OWN, NameBook, normal_form, variants_of
 from graphret.linking.similarity import NameSimilarity
 from graphret.linking.spotting import Spot, spot
@@ -19,7 +19,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import ALIASES, NodeText
-from graphret.search.index import ArrayIndex, require_k, require_queries, table_of, top_k
+from graphret.search.index import ArrayIndex, require_queries, table_of
 from graphret.search.neighborhood import NodeSource
 from graphret.types import Node
 from graphret.where import Where, WhereLike
@@ -29,47 +29,6 @@ EXACT, NORMALISED, OTHER_NAME = 1.0, 0.99, 0.97
 #: The highest score of a name that is only like a mention: a name that equals it stays alone by GRASP's rule.
 SIMILAR = 0.9
 _CANDIDATES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRule:
-    """Which of the candidates are kept: the `k` best of those that score at least `tau` times the best."""
-
-    k: int
-    tau: float
-
-    def __post_init__(self) -> None:
-        require_k(self.k)
-        if not 0 <= self.tau <= 1:
-            raise InvalidInput(f"tau: a number from 0 to 1 is expected, not {self.tau!r}")
-
-
-#: GRASP, appendix A: (K, tau) = (5, 0.95) for mentions that are names, (10, 0.90) for those that describe.
-NAME, DOC = LinkRule(5, 0.95), LinkRule(10, 0.90)
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A node that a mention may mean.
-
-    Parameters
-    ----------
-    node
-        The node.
-    score
-        How sure that is, 0 to 1.
-    how
-        ``exact``, ``normalised``, ``alias``, ``short`` (its name but for a bracket), ``similar`` or ``document``.
-    """
-
-    node: Node
-    score: float
-    how: str
-
-    @property
-    def id(self) -> str:
-        """The node's id."""
-        return self.node.id
 
 
 class Linker:
@@ -279,7 +238,7 @@ class Linker:
         hows = ["similar"] * len(nodes)
         for i in np.flatnonzero(np.isin(positions, called)).tolist():
             scores[i], hows[i] = _called(mention, nodes[i], self.aliases)
-        return _kept(nodes, scores, hows, rule)
+        return kept(nodes, scores, hows, rule)
 
     def _likeness(self, mention: str, nodes: Sequence[Node], positions: NDArray[np.int64]) -> NDArray[np.float32]:
         said = self._similarity(mention, nodes)
@@ -295,7 +254,7 @@ class Linker:
             scores = scores / max(self.documents.ceiling(mention), 1e-9)
         order = np.argsort(positions)
         nodes = self.table.at(positions[order])
-        return _kept(nodes, np.clip(scores[order], 0.0, 1.0), ["document"] * len(nodes), rule)
+        return kept(nodes, np.clip(scores[order], 0.0, 1.0), ["document"] * len(nodes), rule)
 
     def spot(self, question: str, *, labels: Collection[str] | None = None, where: WhereLike = None) -> list[Spot]:
         """Return the known names in a question with the nodes that bear them; see `graphret.linking.spotting.spot`.
@@ -392,10 +351,3 @@ def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     if OWN in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"
-
-
-def _kept(nodes: Sequence[Node], scores: NDArray[Any], hows: Sequence[str], rule: LinkRule) -> list[Linked]:
-    """Apply the rule to nodes in the order of their ids."""
-    best = top_k(np.asarray(scores, dtype=np.float32), rule.k)
-    floor = rule.tau * float(scores[best[0]]) if len(best) else 0.0
-    return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist() if scores[i] > 0 and scores[i] >= floor]
