@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graphret.errors import InvalidInput, QueryTimeout, StoreError
+from graphret.errors import InvalidInput, StoreError
 from graphret.stores.base import Rows, require_ids, require_limit, require_seconds
 from graphret.stores.changes import Written
 from graphret.stores.following import Following
@@ -17,19 +16,16 @@ from graphret.stores.ladybug import writing
 from graphret.stores.ladybug.apart import Apart
 from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
 from graphret.stores.ladybug.columns import require_nested
-from graphret.stores.ladybug.engine import Engine, Session, failed, refused
+from graphret.stores.ladybug.engine import Engine, Session, failed
 from graphret.stores.ladybug.loading import is_heavy, load_graph
+from graphret.stores.ladybug.queries import FreeQueries
 from graphret.stores.ladybug.reading import Reader
 from graphret.stores.ladybug.records import EdgeKey, edge_key
-from graphret.stores.ladybug.results import Values, has_entities, is_plain
-from graphret.stores.ladybug.values import json_value
 from graphret.stores.ladybug.view import LadybugView
 from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_edges, delete_nodes, require_ends
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
-
-_DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 
 
 class LadybugStore(Reader, Following):
@@ -102,6 +98,7 @@ class LadybugStore(Reader, Following):
         self.nested = require_nested(nested)
         self._layout = Layout(id_property, name_property, text_property)
         self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
+        self._queries = FreeQueries(self._engine, lambda: self._catalog)
         self._apart = Apart(self._engine, self._layout)
         try:
             with self._engine.reading() as session:
@@ -135,29 +132,7 @@ class LadybugStore(Reader, Following):
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         require_limit(max_rows)
         require_seconds("timeout", timeout, zero=True)
-        with self._engine.reading() as session:
-            try:
-                session.set_timeout(timeout)
-                # A statement that the database let run in a read transaction is one itself from then on.
-                opened = not self._engine.read_only and cypher not in session.reading
-                if opened:
-                    session.connection.execute(session.begin_reading)
-                result = session.run(cypher, dict(parameters) if parameters else None)
-                columns = result.get_column_names()
-                rows = result.get_all() if max_rows is None else result.get_n(max_rows)
-                truncated = max_rows is not None and result.has_next()
-                types = result.get_column_data_types()
-                entities = Values(session, self._catalog, rows) if has_entities(types) else None
-                result.close()
-                if opened:
-                    session.connection.execute(session.commit)
-                    if entities is None:
-                        session.reading.add(cypher)
-            except _DRIVER_ERRORS as error:
-                raise refused(error, timeout) from error
-        if is_plain(types):
-            return Rows(columns, [*map(tuple, rows)], truncated)
-        return Rows(columns, [tuple(map(entities or json_value, row)) for row in rows], truncated)
+        return self._queries.run(cypher, parameters, timeout=timeout, max_rows=max_rows)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
@@ -173,14 +148,7 @@ class LadybugStore(Reader, Following):
             When the plan took longer than `timeout` seconds.
         """
         require_seconds("timeout", timeout, zero=True)
-        with self._engine.reading() as session:
-            started = time.monotonic()
-            try:
-                session.prepared(cypher)
-            except _DRIVER_ERRORS as error:
-                raise refused(error, timeout) from error
-            if timeout is not None and time.monotonic() - started > timeout:
-                raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
+        self._queries.plan(cypher, timeout=timeout)
         return None
 
     def query_apart(
