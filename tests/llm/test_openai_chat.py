@@ -90,7 +90,7 @@ def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture)
         model = chat(server)
         for _ in range(3):
             assert asyncio.run(model.achat(HELLO)).text == "hi"
-        assert len(model._async) == 1
+        assert len(model._clients._async) == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             del model

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool
+from graphret.llm.openai_clients import Clients
 from graphret.llm.openai_wire import (
     FORMAT_REFUSED,
     NATIVE,
@@ -28,9 +27,6 @@ from graphret.llm.openai_wire import (
     without_secrets,
 )
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
-
 _log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
 
@@ -40,20 +36,6 @@ _REASONS |= {422: "bad_request", 429: "rate_limit"}
 _REASONING = "reasoning"
 # Whose exceptions are failures of the endpoint; others are bugs of ours.
 _FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio")
-
-
-async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
-    """Close `client` when this generator is closed, as event loops do with theirs before they end."""
-    try:
-        yield
-    finally:
-        await client.close()
-
-
-class _LoopClient(NamedTuple):
-    loop: asyncio.AbstractEventLoop
-    client: AsyncOpenAI
-    closing: AsyncGenerator[None, None]
 
 
 class OpenAIChat:
@@ -134,23 +116,17 @@ class OpenAIChat:
         self.headers = dict(headers or {})
         self._api_key = api_key
         self._refused: frozenset[str] = frozenset()
-        self._reset()
+        self._clients = Clients()
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={without_secrets(self.base_url)!r})"
 
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._sync: OpenAI | None = None
-        # An asynchronous client's connections belong to the event loop that opened them.
-        self._async: list[_LoopClient] = []
-
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_sync", "_async")}
+        return {k: v for k, v in self.__dict__.items() if k != "_clients"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._reset()
+        self._clients = Clients()
 
     def _key(self) -> str:
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
@@ -167,50 +143,13 @@ class OpenAIChat:
             "default_headers": self.headers,
         }
 
-    def _client(self) -> Any:
-        with self._lock:
-            if self._sync is None:
-                # Imported here, because it takes more than a second.
-                from openai import OpenAI
-
-                from graphret.llm.openai_http import Connections
-
-                self._sync = OpenAI(**self._options(), http_client=Connections())
-            return self._sync
-
-    async def _aclient(self) -> Any:
-        from openai import AsyncOpenAI
-
-        from graphret.llm.openai_http import AsyncConnections
-
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._async = [each for each in self._async if not each.loop.is_closed()]
-            for each in self._async:
-                if each.loop is loop:
-                    return each.client
-            # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            client = AsyncOpenAI(**self._options(), http_client=AsyncConnections())
-            mine = _LoopClient(loop, client, _closing(client))
-            self._async.append(mine)
-        await anext(mine.closing)
-        return client
-
     def close(self) -> None:
         """Close the connections of `chat`; a later call opens new ones."""
-        with self._lock:
-            client, self._sync = self._sync, None
-        if client is not None:
-            client.close()
+        self._clients.close()
 
     async def aclose(self) -> None:
         """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            mine = [each for each in self._async if each.loop is loop]
-            self._async = [each for each in self._async if each.loop is not loop]
-        for each in mine:
-            await each.closing.aclose()
+        await self._clients.aclose()
 
     def chat(
         self,
@@ -226,7 +165,8 @@ class OpenAIChat:
         while True:
             request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
             try:
-                return self._reply(self._client().chat.completions.create(**request))
+                client = self._clients.sync(self._options)
+                return self._reply(client.chat.completions.create(**request))
             except Exception as error:
                 if not self._adapt(error, request):
                     raise self._failure(error) from None
@@ -245,7 +185,8 @@ class OpenAIChat:
         while True:
             request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
             try:
-                return self._reply(await (await self._aclient()).chat.completions.create(**request))
+                client = await self._clients.of_loop(self._options)
+                return self._reply(await client.chat.completions.create(**request))
             except Exception as error:
                 if not self._adapt(error, request):
                     raise self._failure(error) from None
@@ -271,7 +212,8 @@ class OpenAIChat:
             request = self._request(messages, None, temperature, max_tokens, None, timeout)
             try:
                 finished = False
-                with self._client().chat.completions.create(**request, stream=True) as chunks:
+                client = self._clients.sync(self._options)
+                with client.chat.completions.create(**request, stream=True) as chunks:
                     for chunk in chunks:
                         text, last = text_delta(chunk)
                         finished = finished or last
@@ -296,7 +238,8 @@ class OpenAIChat:
             request = self._request(messages, None, temperature, max_tokens, None, timeout)
             try:
                 finished = False
-                async with await (await self._aclient()).chat.completions.create(**request, stream=True) as chunks:
+                client = await self._clients.of_loop(self._options)
+                async with await client.chat.completions.create(**request, stream=True) as chunks:
                     async for chunk in chunks:
                         text, last = text_delta(chunk)
                         finished = finished or last
