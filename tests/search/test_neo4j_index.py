@@ -405,6 +405,54 @@ def test_a_filter_looks_further_in_the_vector_index_before_it_compares_all(
         assert asked[: len(expected)] == expected, condition
         assert len(found) == len(wanted)
         np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-5)
-    asked.clear()
-    assert len(index.view({"part": 1}).search("apple pear", 5)) == 5
-    assert asked == [-1], "a view is not looked for among what it hides"
+
+
+def test_a_view_is_looked_for_in_the_vector_index(store: Neo4jStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hidden hits are left out in the query, k come back where k qualify, and a small view is compared whole."""
+    nodes = [replace(node, properties={"part": i % 2}) for i, node in enumerate(random_nodes(5, 400))]
+    store.upsert(nodes)
+    encoder = HashingEncoder()
+    index, exact = Neo4jTextIndex.create(store, encoder=encoder, alpha=0.0), DenseIndex.build(nodes, encoder)
+    near = exact.search("apple pear", 100).ids
+    store.upsert([replace(node, properties={**node.properties, "far": node.id not in near}) for node in nodes])
+    exact = DenseIndex.build([node for block in store.nodes() for node in block], encoder)
+    plans: list[tuple[int, set[str]]] = []
+
+    class Planned(Statement):
+        def __init__(self, text: str, parameters: Any = None) -> None:
+            super().__init__(text, parameters or {})
+            if "AS score" in text:
+                with store.driver.session(notifications_min_severity="OFF") as session:
+                    plan = session.run(f"EXPLAIN {text}", dict(parameters)).consume().plan
+                plans.append((parameters.get("first", 0), operators(plan)))
+
+    def operators(plan: Any) -> set[str]:
+        return set().union({plan["operatorType"].split("@")[0]}, *map(operators, plan.get("children", ())))
+
+    monkeypatch.setattr(neo4j_asking, "FIRST", 8)
+    monkeypatch.setattr(neo4j_asking, "Statement", Planned)
+    for above, where, k, more, expected in (
+        (0, {"part": 1}, 5, {}, [20]),
+        (0, {"far": True}, 5, {}, [20, 80, 320]),  # what is hidden are the nearest hundred
+        (0, {"far": True}, 5, {"where": {"part": 0}}, [20, 80, 320]),
+        (0, {"far": True}, 150, {}, [600]),
+        (0, {"id": {"$in": near[90:]}}, 5, {}, [20, 0]),
+        (60, {"part": 1}, 5, {"labels": ["Dish"]}, [20]),
+        (200, {"part": 1}, 5, {"where": {"far": True}}, [0]),
+    ):
+        plans.clear()
+        view = Neo4jTextIndex.open(store, encoder=encoder, alpha=0.0, above=above).view(where)
+        found, wanted = view.search("apple pear", k, **more), exact.view(where).search("apple pear", k, **more)
+        assert [first for first, _ in plans[: len(expected)]] == expected, (above, where)
+        for first, planned in plans:
+            assert ("ProcedureCall" in planned, any("Scan" in one for one in planned)) == (first > 0, first == 0)
+        assert len(found) == len(wanted)
+        np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-5)
+        by_id = dict(zip(wanted.ids, wanted.scores.tolist(), strict=True))
+        assert all(
+            by_id.get(i, wanted.scores[-1]) == pytest.approx(s, abs=1e-5)
+            for i, s in zip(found.ids, found.scores, strict=True)
+        )
+    assert index.view({"part": 1}).search("apple pear", 5).ids == exact.view({"part": 1}).search("apple pear", 5).ids
+    with pytest.raises(InvalidInput, match="above"):
+        Neo4jTextIndex.open(store, encoder=encoder, above=-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
 from graphret.search.index import Matches
-from graphret.search.neo4j_view import Scored, Seen
+from graphret.search.neo4j_view import Scored, Seen, Statistics
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.where import bears
@@ -24,6 +24,8 @@ TITLE_WEIGHT = 3.0
 FIRST = 1_000
 #: For so many hits of the vector index a server takes as long as for comparing one stored vector.
 HITS_A_COMPARISON = 8
+#: So many vectors of a view are compared, as quickly as the index is asked.
+ABOVE = 1_000
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
 
 
@@ -43,6 +45,10 @@ class Asking:
         The question's embedding, `None` where it is not needed or has no direction.
     visible
         In a view: what scores the full text in Lucene's place.
+    statistics
+        In a view: what is known of it.
+    above
+        Number of nodes of a view with a vector above which the vector index is asked.
     """
 
     query: str
@@ -51,6 +57,8 @@ class Asking:
     vectors: str | None
     vector: list[float] | None
     visible: Seen | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+    above: int = ABOVE
 
     @property
     def lucene(self) -> str | None:
@@ -125,8 +133,8 @@ class Asking:
     def _near(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
         """Find the nearest nodes: by the index, or by comparing all that qualify where these are few.
 
-        In a view all are compared. Which nodes an approximate index finds depends on all that are in it, so that hidden
-        ones would show.
+        What is hidden is left out in the query itself, and the vectors of what is left are compared anew. Still, which
+        nodes an approximate index finds depends on all that are in it, so that a view of few is always compared.
         """
         if self.vector is None:
             return []
@@ -135,7 +143,7 @@ class Asking:
             f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score ORDER BY score DESC, id LIMIT $k"
         )
         parameters = {"vector": self.vector, "k": k}
-        if graph.scope is None:
+        if graph.scope is None or not (yield from self._is_small(graph)):
             clause, more = graph.conditions("n", documents.own(graph.layout), bearing, where=where)
             text = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {tail}"
             found = yield from self._by_index(graph, k, labels, where, text, parameters | more)
@@ -144,6 +152,15 @@ class Asking:
         clause, more = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL", bearing, where=where)
         rows = yield Statement(f"MATCH {graph.layout.node('n')}{clause} {tail}", parameters | more)
         return [tuple(row) for row in rows]
+
+    def _is_small(self, graph: Graph) -> Plan[bool]:
+        """Whether the nodes of a view are few enough to be compared, counted as far as that takes."""
+        known = self.statistics
+        if known.vectors is None:
+            clause, parameters = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL")
+            text = f"MATCH {graph.layout.node('n')}{clause} WITH n LIMIT $most RETURN count(n)"
+            ((known.vectors,),) = yield Statement(text, parameters | {"most": self.above + 1})
+        return known.vectors <= self.above
 
     def _by_index(
         self,
@@ -155,7 +172,7 @@ class Asking:
         parameters: Mapping[str, Any],
     ) -> Plan[Scored | None]:
         """Find the nearest nodes among more and more hits, `None` where comparing all that qualify is less work."""
-        narrowed = where is not None or labels is not None
+        narrowed = where is not None or labels is not None or graph.scope is not None
         first, most = max(FIRST // 2, 4 * k) if narrowed else max(100, k), 0
         while True:
             rows = yield Statement(text, {**parameters, "index": self.vectors, "first": first})

@@ -15,9 +15,9 @@ from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import Matches, require_k
 from graphret.search.neo4j_around import Alone, Around
-from graphret.search.neo4j_asking import Asking
+from graphret.search.neo4j_asking import ABOVE, Asking
 from graphret.search.neo4j_recipe import recipe, recorded_text
-from graphret.search.neo4j_view import Counted, Remembered, Seen
+from graphret.search.neo4j_view import Counted, Remembered
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.base import require_names
 from graphret.stores.following import require_whole
@@ -49,9 +49,12 @@ class Neo4jTextIndex:
     A view scores full text by the BM25 of what may be seen, as a `BM25Index` of its nodes would, of two fields: titles
     with aliases, and all else. The database counts the nodes, the terms and the lengths of the view and scores by the
     terms it keeps beside each node (``graphret_terms``), so that only the best come back; the counts are remembered
-    until the store writes, or reads what somebody else wrote. Vectors are compared with those of all nodes of the view,
-    in Cypher: what a view finds depends on its own nodes alone, and what an approximate index finds on all. Neither
-    statistics nor names of the other nodes show in what a view finds. Where `text` reads the names of neighbours, the
+    until the store writes, or reads what somebody else wrote. Vectors are looked for in the index as with `where`, and
+    hidden hits are left out in the same query; those of a view of up to `above` nodes are all compared, in Cypher.
+    Scores depend on the view's own nodes alone, and so does what is found in full text and by comparing. HNSW, being
+    approximate, may miss one of the nearest nodes of a larger view, which one may depend on hidden nodes too: where
+    that is too much, set `above` as high as views are large. Neither statistics nor names of the other nodes show in
+    what a view finds. Where `text` reads the names of neighbours, the
     server puts them together for each node that matches, the heaviest of those in the view, as a field of their own; a
     neighbour without a name is not found by its id there.
     """
@@ -64,6 +67,7 @@ class Neo4jTextIndex:
         encoder: Any = None,
         name: str = "graphret",
         alpha: float = 0.6,
+        above: int = ABOVE,
     ) -> None:
         if not isinstance(store, Neo4jStore):
             raise InvalidInput(
@@ -73,12 +77,15 @@ class Neo4jTextIndex:
         require_whole(store.is_view)
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+        if isinstance(above, bool) or not isinstance(above, int) or above < 0:
+            raise InvalidInput(f"above: a number of nodes is expected, not {above!r}")
         self.store = store
         self.text = text or NodeText()
         self.encoder: Encoder | None = as_encoder(encoder)
         self.alpha = alpha if self.encoder is not None else 1.0
         self.fulltext = f"{name}_fulltext"
         self.vector = f"{name}_vector" if self.encoder is not None else None
+        self.above = above
         self._scope: Where | None = None
         self._remembered = Remembered()
 
@@ -91,6 +98,7 @@ class Neo4jTextIndex:
         encoder: Any = None,
         name: str = "graphret",
         alpha: float = 0.6,
+        above: int = ABOVE,
         timeout: float = 600.0,
     ) -> Neo4jTextIndex:
         """Write the documents of all nodes, make the indexes where there are none, and wait until they are ready.
@@ -107,6 +115,8 @@ class Neo4jTextIndex:
             The indexes are ``<name>_fulltext`` and ``<name>_vector``.
         alpha
             The share of full text.
+        above
+            Number of nodes of a view above which its vectors are looked for by HNSW; up to it all are compared.
         timeout
             Seconds to wait for the database to fill the indexes.
 
@@ -120,7 +130,7 @@ class Neo4jTextIndex:
             When the store is a view or asynchronous, and when it is followed by an index of another encoder, whose
             vectors this one would overwrite.
         """
-        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
+        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha, above=above)
         rows = index._check(making=True)
         store.require_attachable(index)
         store.run(Work(lambda: documents.require_apart(rows, store.graph().layout)))
@@ -144,6 +154,7 @@ class Neo4jTextIndex:
         encoder: Any = None,
         name: str = "graphret",
         alpha: float = 0.6,
+        above: int = ABOVE,
     ) -> Neo4jTextIndex:
         """Open indexes that `create` made, with the encoder that they were made with.
 
@@ -160,7 +171,7 @@ class Neo4jTextIndex:
         InvalidInput
             As for `create`.
         """
-        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha)
+        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha, above=above)
         rows = index._check(recorded=text is None)
         if asleep := [
             name for name, _, state, *_ in rows if name in (index.fulltext, index.vector) and state != "ONLINE"
@@ -302,16 +313,14 @@ class Neo4jTextIndex:
             made = self.encoder.encode_queries([query])
             unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
             vector = unit.tolist() if unit.any() else None
-        asking = Asking(query, self.alpha, self.fulltext, self.vector, vector)
-        if self._scope is not None and asking.lucene is not None:
-            asking.visible = self._seen(query, self._scope)
+        asking = Asking(query, self.alpha, self.fulltext, self.vector, vector, above=self.above)
+        if self._scope is not None:
+            bookmarks = frozenset(self.store.driver.execute_query_bookmark_manager.get_bookmarks())
+            asking.statistics = self._remembered.at(bookmarks, self._scope)
+            if asking.lucene is not None:
+                says = Around(self.text) if self.text.reads_neighbors else Alone()
+                asking.visible = Counted(query, self.fulltext, asking.statistics, says)
         return asking
-
-    def _seen(self, query: str, scope: Where) -> Seen:
-        """What scores the full text of a view."""
-        bookmarks = frozenset(self.store.driver.execute_query_bookmark_manager.get_bookmarks())
-        says = Around(self.text) if self.text.reads_neighbors else Alone()
-        return Counted(query, self.fulltext, self._remembered.at(bookmarks, scope), says)
 
 
 def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]:

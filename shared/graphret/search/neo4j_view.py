@@ -43,12 +43,14 @@ class Seen(Protocol):
 
 @dataclass(slots=True)
 class Statistics:
-    """What BM25 has to know of the nodes of a view, as far as it was asked for.
+    """What has to be known of the nodes of a view, as far as it was asked for.
 
     Parameters
     ----------
     nodes
         How many there are, `None` while that is not known.
+    vectors
+        How many have a vector, counted as far as decides whether all are compared; `None` while that is not known.
     means
         The mean number of terms in each part of a node, each over the nodes that have any.
     frequencies
@@ -56,6 +58,7 @@ class Statistics:
     """
 
     nodes: int | None = None
+    vectors: int | None = None
     means: tuple[float, ...] = ()
     frequencies: dict[str, int] = field(default_factory=dict)
 
