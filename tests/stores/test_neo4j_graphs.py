@@ -122,6 +122,9 @@ def test_nodes_with_neither_a_label_nor_an_edge_have_properties(database: neo4j.
         assert (found.kind, found.severity) == (kinds.UNKNOWN_PROPERTY, "warning")
         assert check("MATCH (n:Person) RETURN n.nothing LIMIT 1", partly).errors
     assert read(6, sample=3).sampled_properties == set()
+    view = store.view({"foo": {"$exists": True}})
+    shown = view.run(Work(lambda: sampling.Sampler(view.graph(), scanned=2).schema()))
+    assert shown.sampled_properties == set(), "how many nodes are hidden does not show"
     database.execute_query("MATCH (n) WHERE labels(n) = [] SET n:Thing")
     assert read(1).sampled_properties == {""}  # Ada has two labels: there may be a node with none
     for change in ("MATCH (n:Author) REMOVE n:Author", "MATCH (n) SET n:Thing"):

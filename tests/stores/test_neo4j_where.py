@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,7 @@ NESTED: list[Any] = [
 ]
 BEYOND = [2**63, -(2**63) - 1, 2**64, 10**30, 10**400]
 FIELDS = ["a", "b", "a.b", "a.b.c", "properties.a", "properties.name", "properties.a.b", "odd key", "missing"]
+ORDERS = ["$gt", "$gte", "$lt", "$lte"]
 OWN_FIELDS = ["id", "name", "text"]
 
 
@@ -168,8 +170,26 @@ def test_conditions_mean_what_they_say(filled: tuple[neo4j.Driver, list[Node]], 
 def test_strings_are_in_the_order_of_code_points_and_zero_has_no_sign(filled: tuple[neo4j.Driver, list[Node]]) -> None:
     texts = [value for value in SCALARS if isinstance(value, str)]
     operands = [*texts, "a\U0001f3ac\ue000", "\uffff", "\U00010000", "\U0010ffff\ue000a", 0, -0.0, 0.0]
-    asked: list[dict[str, Any]] = [{"a": {op: one}} for op in ("$gt", "$gte", "$lt", "$lte", "$eq") for one in operands]
+    asked: list[dict[str, Any]] = [{"a": {op: one}} for op in (*ORDERS, "$eq") for one in operands]
     compare(filled[0], OWN, filled[1], asked)
+
+
+def test_large_numbers_are_compared_exactly(neo4j_empty: neo4j.Driver) -> None:
+    """The server compares an integer with how a large number is written, and takes 2**63 for the integer before it."""
+    numbers = [2**53 + 1, 2**59, 2**59 + 1, -(2**61), 2**63 - 1, -(2**63)]
+    values = [*numbers, *map(float, numbers[1:]), -1e300]
+    operands: list[Any] = [*values, 2**63, -(2**63) - 1, math.inf, 10**400]
+    written = [Node(str(i), properties={"a": value}) for i, value in enumerate([*values, *([v] for v in values)])]
+    Neo4jStore.from_driver(neo4j_empty).upsert(written)
+    neo4j_empty.execute_query("CREATE ({id: 'x', a: [2.0 ^ 63, 0.0 / 0]}), ({id: 'y', a: 2.0 ^ 63})")
+    foreign = replace(FOREIGN, id="id")
+    read = [node for block in Neo4jStore.from_driver(neo4j_empty, layout=foreign).nodes() for node in block]
+    asked: list[dict[str, Any]] = [{"a": {op: one}} for op in ("$eq", *ORDERS) for one in operands]
+    asked += [{"a": test} for v in values[3:-1] for test in ([v], {"$contains": v}, {"$in": [[v], v, "a"]})]
+    asked += [{"a": [v, None]} for v in values[3:-1]]
+    for one in asked:  # one by one, since the server plans the same words once
+        compare(neo4j_empty, foreign, read, [one])
+    compare(neo4j_empty, OWN, written, asked[::7])
 
 
 def test_conditions_on_what_others_wrote(neo4j_empty: neo4j.Driver) -> None:
@@ -183,7 +203,7 @@ def test_conditions_on_what_others_wrote(neo4j_empty: neo4j.Driver) -> None:
     read = [node for block in Neo4jStore.from_driver(neo4j_empty).nodes() for node in block]
     assert len({node.id for node in read}) == 10
     texts = ["2020-02-01", "2020-01-01T00:00:01.000000001", "10:00:00.5Z", "P1Y2M3DT4.5S", "", "z", "7", 2020]
-    operators = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains"]
+    operators = ["$eq", "$ne", *ORDERS, "$contains"]
     asked: list[dict[str, Any]] = [{"a": {op: text}} for op in operators for text in texts]
     asked += [{field: {op: value}} for field in ("name", "id") for op in operators for value in ("7", True)]
     asked += [{"name": {"$in": [7, "7", ["a"]]}}, {"text": ["a"]}]

@@ -45,6 +45,9 @@ class Sampler:
     def schema(self) -> Plan[GraphSchema]:
         """Count labels and relations, so that none is missing, and sample the rest."""
         everything, whole = yield from self.graph.whole()
+        if self.graph.scope is not None:  # how many there are besides a view must not show
+            clause, parameters = self.graph.conditions("n")
+            (everything,) = yield from _counted([f"MATCH {self.graph.layout.node('n')}{clause}"], parameters)
         labels = yield from self._labels(whole)
         relations = yield from self._relations(whole)
         self.counted = max(self.counted, ALL_COUNTED // max(1, len(relations)))
@@ -55,9 +58,8 @@ class Sampler:
         if not (whole and self._all_labelled(everything, labels)):
             builder.observe_nodes((yield from self._unlabelled(everything)))
         for relation, n in relations.items():
-            if n:
-                triples.update((yield from self._triples(relation, n, list(labels), whole)))
-                builder.observe_edges((yield from self._edges(relation, n)))
+            triples.update((yield from self._triples(relation, n, list(labels), whole)))
+            builder.observe_edges((yield from self._edges(relation, n)))
         return builder.build(
             labels,
             triples,
@@ -93,7 +95,8 @@ class Sampler:
             else:
                 pattern, parameters = self.graph.edge(f":{quote(name)}")
                 patterns.append(pattern)
-        return dict(zip(names, (yield from _counted(patterns, parameters, "r")), strict=True))
+        found = zip(names, (yield from _counted(patterns, parameters, "r")), strict=True)
+        return {name: n for name, n in found if n}
 
     def _nodes(self, label: str, n: int) -> Plan[list[Node]]:
         if n > self.sample:

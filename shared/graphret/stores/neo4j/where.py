@@ -62,14 +62,15 @@ class Neo4jWhere(WhereCypher):
         if value == _HELD and isinstance(operand, tuple) and None in operand:
             parts += self._equal_with_none(operand, value)
         elif (sent := _sent(operand)) is not _NEVER:
-            parts.append(f"coalesce({value} = {self.parameter(sent)}, false)")
+            parts.append(f"coalesce({value} = {self.parameter(sent)}{_apart(operand, value)}, false)")
         if items and isinstance(operand, tuple):
             parts.append(f"coalesce({items} = {self.parameter([canonical(v) for v in operand])}, false)")
         return _any_of(parts)
 
     def _any(self, operands: tuple[Any, ...], value: str, items: str | None) -> str:
-        scalars = [sent for v in operands if (sent := _sent(v)) is not _NEVER]
-        parts = [f"coalesce({value} IN {self.parameter(scalars)}, false)"] if scalars else []
+        parts = [self._equal(v, value, None) for v in operands if _apart(v, value)]
+        scalars = [sent for v in operands if (sent := _sent(v)) is not _NEVER and not _apart(v, value)]
+        parts += [f"coalesce({value} IN {self.parameter(scalars)}, false)"] if scalars else []
         if value == _HELD:
             for operand in operands:
                 if isinstance(operand, tuple) and None in operand:
@@ -87,7 +88,8 @@ class Neo4jWhere(WhereCypher):
         items = self.parameter(sent)
         same = f"coalesce(items[i] = {items}[i], items[i] IS NULL AND {items}[i] IS NULL)"
         alike = f"size(items) = {len(sent)} AND all(i IN range(0, {len(sent) - 1}) WHERE {same})"
-        return [f"any(items IN [{value}] WHERE items IS :: LIST<ANY> NOT NULL AND {alike})"]
+        apart = _apart(operand, "items")
+        return [f"any(items IN [{value}] WHERE items IS :: LIST<ANY> NOT NULL AND {alike}{apart})"]
 
     def _contains(self, operand: Any, value: str, items: str | None, is_text: bool) -> str:
         parts = []
@@ -98,7 +100,8 @@ class Neo4jWhere(WhereCypher):
         if (sent := _sent(operand)) is not _NEVER:
             what = self.parameter(sent)
             text = f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {what} " if isinstance(sent, str) else ""
-            held = f"WHEN {value} IS :: LIST<ANY> NOT NULL THEN {what} IN {value}"
+            apart = _apart((operand,), value)
+            held = f"WHEN {value} IS :: LIST<ANY> NOT NULL THEN {what} IN {value}{apart}"
             parts.append(f"coalesce(CASE {text}{held} ELSE false END, false)")
         if items:
             parts.append(f"coalesce({self.parameter(canonical(operand))} IN {items}, false)")
@@ -108,19 +111,26 @@ class Neo4jWhere(WhereCypher):
         if operand is None or isinstance(operand, (bool, tuple)):
             return "false"
         sign = _ORDER[op]
-        if isinstance(operand, int) and not -(2**63) <= operand < 2**63:
-            # Beyond 64 bits there are only floating-point numbers: the nearest stands for it, itself in or out.
-            nearest = float(operand) if abs(operand) < 2**1023 else math.copysign(math.inf, operand)
-            if nearest != operand:
-                sign = sign[0] + ("=" if (nearest > operand) == (sign[0] == ">") else "")
-            operand = nearest
         if isinstance(operand, str):
             return f"coalesce({self._by_code_point(sign, operand, value)}, false)"
+        if abs(operand) >= 2**53:
+            return self._far(sign, operand, value)
         if operand:
             return f"coalesce({value} {sign} {self.parameter(operand)}, false)"
         zero = self.parameter(0)  # the server has -0.0 below 0, though they are equal
         signs = {"<": f" AND NOT {value} = {zero}", ">=": f" OR {value} = {zero}"}
         return f"coalesce({value} {sign} {zero}{signs.get(sign, '')}, false)"
+
+    def _far(self, sign: str, operand: float, value: str) -> str:
+        """Compare with a large number, integers with an integer: the server goes by how a large float is written."""
+        integers = "true" if (operand > 0) == (sign[0] == "<") else "false"
+        if -(2**63) <= operand < 2**63:
+            integers = f"{value} {sign} {self.parameter(int(operand))}"
+        nearest = float(operand) if abs(operand) < 2**1023 else math.inf if operand > 0 else -math.inf
+        if nearest != operand:  # it stands for the operand, itself in or out
+            sign = sign[0] + ("=" if (nearest > operand) == (sign[0] == ">") else "")
+        floats = f"{value} {sign} {self.parameter(nearest)}"
+        return f"coalesce(CASE WHEN {value} IS :: INTEGER NOT NULL THEN {integers} ELSE {floats} END, false)"
 
     def _by_code_point(self, sign: str, operand: str, value: str) -> str:
         """Compare strings by code point; the server compares UTF-16, where U+10000 and above come before U+E000."""
@@ -267,6 +277,14 @@ def _sent(operand: Any) -> Any:
     if isinstance(operand, int) and not isinstance(operand, bool) and not -(2**63) <= operand < 2**63:
         return float(operand) if abs(operand) < 2**1023 and float(operand) == operand else _NEVER
     return operand
+
+
+def _apart(operand: Any, value: str) -> str:
+    """What tells the greatest integer from the float above it, which are equal to the server; for most, nothing."""
+    numbers = operand if isinstance(operand, tuple) else (operand,)
+    integers = f"{value} IS :: {'LIST<INTEGER NOT NULL>' if numbers is operand else 'INTEGER'} NOT NULL"
+    kept = f" AND {integers}" if 2**63 - 1 in numbers else ""
+    return f"{kept} AND NOT {integers}" if 2**63 in numbers else kept
 
 
 def _encodes(text: str) -> bool:
