@@ -25,7 +25,7 @@ from graphret.graphs.places import part_of, places_of
 from graphret.graphs.tables import GraphTables
 from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
-from graphret.stores.neo4j import writes
+from graphret.stores.neo4j import preparing
 from graphret.stores.neo4j.layout import OWN
 from graphret.types import Edge, Node
 
@@ -37,7 +37,7 @@ class AsNeo4j:
     """Refuses what a Neo4j that graphret writes to does: its check needs no server."""
 
     def check(self, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-        writes.check(OWN, nodes, edges, "refuse")
+        preparing.check(OWN, nodes, edges, "refuse")
 
 
 @pytest.fixture(scope="module")

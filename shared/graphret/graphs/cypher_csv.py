@@ -13,7 +13,7 @@ from graphret.graphs.writing import Exported, Progress, no_progress, replacing_f
 from graphret.stores.base import GraphStore
 from graphret.stores.neo4j.layout import CONSTRAINT, MARKER, OWN
 from graphret.stores.neo4j.names import quote
-from graphret.stores.neo4j.writes import Change, prepared
+from graphret.stores.neo4j.preparing import Change, prepared
 from graphret.types import Edge, Node
 
 SCRIPT = "load.cypher"

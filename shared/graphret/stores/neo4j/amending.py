@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphret.stores.neo4j import writes
+from graphret.stores.neo4j import preparing, writes
 from graphret.stores.neo4j.keeping import odd_nodes, restored
 from graphret.stores.neo4j.layout import INDEXED, JSON, LABELS, NULLS, Layout
 from graphret.stores.neo4j.names import quotable, quote
@@ -19,15 +19,15 @@ from graphret.types import Node
 class Amended:
     """Nodes ready to be amended: rows of id and properties by labels, those that go being null, by labels that go."""
 
-    groups: dict[tuple[str, ...], writes.Change] = field(default_factory=lambda: defaultdict(writes.Change))
+    groups: dict[tuple[str, ...], preparing.Change] = field(default_factory=lambda: defaultdict(preparing.Change))
 
 
 def prepared(
-    layout: Layout, changes: Iterable[tuple[Node, Node]], nested: str, writers: Sequence[writes.Writer]
+    layout: Layout, changes: Iterable[tuple[Node, Node]], nested: str, writers: Sequence[preparing.Writer]
 ) -> Amended:
-    """Check nodes as they were and are, and lay out the difference; raises as `writes.prepared` does."""
+    """Check nodes as they were and are, and lay out the difference; raises as `preparing.prepared` does."""
     pairs = {after.id: (before, after) for before, after in changes}
-    fresh = writes.prepared(layout, [after for _, after in pairs.values()], (), nested, writers)
+    fresh = preparing.prepared(layout, [after for _, after in pairs.values()], (), nested, writers)
     amended = Amended()
     rows = {row[0]: (labels, row[1]) for labels, of_kind in fresh.nodes.items() for row in of_kind}
     for before, after in pairs.values():
@@ -54,8 +54,8 @@ def amend(layout: Layout, amended: Amended) -> Plan[None]:
                 f"UNWIND $rows AS row MERGE {node} SET n += row[1]{f' SET n{borne}' if borne else ''}"
                 f"{f' REMOVE n{removed}' if removed else ''}"
             )
-            for start in range(0, len(rows), writes.BATCH):
-                batch = rows[start : start + writes.BATCH]
+            for start in range(0, len(rows), preparing.BATCH):
+                batch = rows[start : start + preparing.BATCH]
                 odd = yield from odd_nodes(layout, [key for key, _ in batch])
                 batch = [[key, restored(values, odd.get(key, {}))[0]] for key, values in batch]
                 yield Statement(text, {"rows": batch})

@@ -14,7 +14,7 @@ from graphret.stores.neo4j.connection import Options, direct, driver_options
 from graphret.stores.neo4j.failures import require_driver, sending, translated
 from graphret.stores.neo4j.following import InDatabase
 from graphret.stores.neo4j.layout import Layout
-from graphret.stores.neo4j.writes import Writer
+from graphret.stores.neo4j.preparing import Writer
 from graphret.where import Where, WhereLike, both
 
 #: Nodes or edges in one block of `nodes` and `edges`.

@@ -11,7 +11,7 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.changes import Written
 from graphret.stores.incidence import Incidence
-from graphret.stores.neo4j import amending, writes
+from graphret.stores.neo4j import amending, preparing, relationships, writes
 from graphret.stores.neo4j import incidence as incident
 from graphret.stores.neo4j.connection import Options
 from graphret.stores.neo4j.following import Step, require_same_database
@@ -80,7 +80,7 @@ def count(graph: Graph) -> Work[tuple[int, int]]:
 def upsert(options: Options, layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[Work[None]]:
     """Write nodes and edges, behind the constraint that finds graphret's by id, and what indexes make of them."""
     nodes, edges = list(nodes), list(edges)
-    change = writes.prepared(layout, nodes, edges, options.nested, options.writers)
+    change = preparing.prepared(layout, nodes, edges, options.nested, options.writers)
     yield from _at_home(options)
     if layout.lossless and not options.constrained:  # a label of others is theirs to constrain
         yield Work(lambda: writes.constrained(layout), writes=True)
@@ -113,7 +113,7 @@ def amend(options: Options, layout: Layout, changes: Iterable[tuple[Node, Node]]
 
 def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[None]]:
     """Take nodes away, from the indexes too."""
-    writes.require_writable(graph.layout)
+    preparing.require_writable(graph.layout)
     gone = require_ids(ids)
     step = Step(graph, options.followers, deletes=gone)
     yield from _at_home(options)
@@ -124,10 +124,10 @@ def delete(options: Options, graph: Graph, ids: Iterable[str]) -> Iterator[Work[
 def delete_edges(options: Options, graph: Graph, edges: Iterable[Edge]) -> Iterator[Work[None]]:
     """Take edges away, and tell the indexes of their ends."""
     gone = list(edges)
-    keys = writes.edge_keys(graph.layout, gone)
+    keys = preparing.edge_keys(graph.layout, gone)
     step = Step(graph, options.followers, edges=gone)
     yield from _at_home(options)
-    yield step.work(lambda: writes.delete_edges(graph.layout, keys))
+    yield step.work(lambda: relationships.delete_edges(graph.layout, keys))
     step.adopt()
 
 

@@ -14,7 +14,7 @@ from graphret.stores.base import require_names, require_seconds
 from graphret.stores.neo4j.failures import DYNAMIC, is_at_least
 from graphret.stores.neo4j.journal import Journal
 from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
-from graphret.stores.neo4j.writes import Writer, require_nested
+from graphret.stores.neo4j.preparing import Writer, require_nested
 
 LAYOUTS = {"graphret": OWN, "llama-index": LLAMA_INDEX, "foreign": FOREIGN}
 

@@ -11,7 +11,7 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names
 from graphret.stores.changes import Written
 from graphret.stores.incidence import Incidence
-from graphret.stores.neo4j import calls, writes
+from graphret.stores.neo4j import calls, preparing
 from graphret.stores.neo4j.base import BLOCK, Connected
 from graphret.stores.neo4j.deadline import deadline
 from graphret.stores.neo4j.failures import require_version, sending, translated
@@ -173,7 +173,7 @@ class Neo4jStore(Connected):
 
         They are taken one by one, the last that was taken is the one that is refused.
         """
-        writes.check(self._layout(), nodes, edges, self.options.nested)
+        preparing.check(self._layout(), nodes, edges, self.options.nested)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
