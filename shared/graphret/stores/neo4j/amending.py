@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from graphret.stores.neo4j import preparing, writes
-from graphret.stores.neo4j.keeping import odd_nodes, restored
+from graphret.stores.neo4j.keeping import held_nodes, restored
 from graphret.stores.neo4j.layout import INDEXED, JSON, LABELS, NULLS, Layout
 from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.placing import NOTHING, Held, Said, placed
 from graphret.stores.neo4j.reads import Graph
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.types import Node
@@ -17,7 +19,9 @@ from graphret.types import Node
 
 @dataclass(slots=True)
 class Amended:
-    """Nodes ready to be amended: rows of id and properties by labels, those that go being null, by labels that go."""
+    """Nodes ready to be amended, by labels that go: rows of a `Change`, properties that go being null, and the node as
+    it was.
+    """
 
     groups: dict[tuple[str, ...], preparing.Change] = field(default_factory=lambda: defaultdict(preparing.Change))
 
@@ -29,16 +33,14 @@ def prepared(
     pairs = {after.id: (before, after) for before, after in changes}
     fresh = preparing.prepared(layout, [after for _, after in pairs.values()], (), nested, writers)
     amended = Amended()
-    rows = {row[0]: (labels, row[1]) for labels, of_kind in fresh.nodes.items() for row in of_kind}
+    rows = {row[0]: (labels, *row[1:]) for labels, of_kind in fresh.nodes.items() for row in of_kind}
     for before, after in pairs.values():
-        labels, values = rows[layout.id_key(after.id)]
-        stale = {LABELS, NULLS, JSON, *INDEXED, *filter(None, map(layout.key, before.properties))}
-        fields = (layout.name, before.name), (layout.text, before.text)
-        stale.update(candidates[0] for candidates, said in fields if said)
+        labels, values, said = rows[layout.id_key(after.id)]
+        stale = {LABELS, NULLS, JSON, *INDEXED, *map(layout.place, before.properties)}
         if (before.name, before.text) != (after.name, after.text):
             stale.update(layout.hidden)  # others' embeddings are of the texts that were
         gone = tuple(label for label in before.labels if label not in labels)
-        row = [layout.id_key(after.id), {**dict.fromkeys(sorted(stale)), **values}]
+        row = [layout.id_key(after.id), {**dict.fromkeys(sorted(stale)), **values}, said, before]
         amended.groups[gone].nodes[labels].append(row)
     return amended
 
@@ -56,9 +58,21 @@ def amend(layout: Layout, amended: Amended) -> Plan[None]:
             )
             for start in range(0, len(rows), preparing.BATCH):
                 batch = rows[start : start + preparing.BATCH]
-                odd = yield from odd_nodes(layout, [key for key, _ in batch])
-                batch = [[key, restored(values, odd.get(key, {}))[0]] for key, values in batch]
-                yield Statement(text, {"rows": batch})
+                held = yield from held_nodes(layout, [row[:3] for row in batch])
+                written = [
+                    [key, _difference(layout, values, said, before, held.get(key, NOTHING))]
+                    for key, values, said, before in batch
+                ]
+                yield Statement(text, {"rows": written})
+
+
+def _difference(layout: Layout, values: dict[str, Any], said: Said, before: Node, held: Held) -> dict[str, Any]:
+    """Return the properties that are written, those that go being null."""
+    fields = (layout.name[0], before.name, said.name, held.name), (layout.text[0], before.text, said.text, held.text)
+    for first, was, now, source in fields:
+        if was and not now and (source is None or source[0] == first):
+            values = {first: None, **values}
+    return restored(placed(layout, values, said, held), held.odd)[0]
 
 
 def as_they_will_be(graph: Graph, changes: Sequence[tuple[Node, Node]]) -> Plan[list[Node]]:

@@ -47,7 +47,9 @@ class Connected(ABC):
         other labels are. An id that several nodes have, as 5 and "5" do, is refused in writes and by `get`; others
         are not affected. No constraint or index is made on a label of others: a uniqueness constraint on label and id
         is quick, and keeps several writers from making one node twice. A property that is called as one of these is
-        read with the others; a node on which it says something else than the id, the name or the text does is refused.
+        read with the others. A name or a text is written to the property that the node there has it in, else to the
+        first; where that property is itself given another value, to the first too, and the node is refused where that
+        is the same one, as it is where its property says another id.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
         in a graph that something else wrote). A property that is written under such a name, as the embeddings of a

@@ -7,12 +7,13 @@ database that is not graphret's.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.names import quote
+from graphret.stores.neo4j.placing import Held, conflicts, says
 from graphret.stores.neo4j.statements import Plan, Statement
 from graphret.stores.neo4j.temporal import is_unreadable
 from graphret.stores.neo4j.values import edge_from, edge_key, json_value
@@ -21,8 +22,8 @@ _SCALARS = ("STRING", "INTEGER", "BOOLEAN")
 _LISTS = ("LIST<STRING>", "LIST<BOOLEAN>")
 
 
-def odd_values(variable: str, *names: str) -> str:
-    """An expression for the names and values that are read as something else, and for those of some names.
+def odd_values(variable: str, also: str) -> str:
+    """An expression for the names and values that are read as something else, and for those of other names ``k``.
 
     Numbers that are not finite are such, and bytes, which are integers to Cypher; an empty list may be of bytes.
     """
@@ -33,23 +34,34 @@ def odd_values(variable: str, *names: str) -> str:
         f"WHEN {lists} THEN size({value}) > 0 "
         f"WHEN {value} IS :: LIST<FLOAT> NOT NULL THEN all(v IN {value} WHERE v - v = 0) ELSE false END"
     )
-    named = "".join(f"k = '{name}' OR " for name in names)
-    return f"[k IN keys({variable}) WHERE {named}NOT {plain} | [k, {value}]]"
+    return f"[k IN keys({variable}) WHERE {also} OR NOT {plain} | [k, {value}]]"
 
 
-def odd_nodes(layout: Layout, keys: list[Any]) -> Plan[dict[Any, dict[str, Any]]]:
-    """Read such values of nodes, by what the nodes have as their id."""
+def held_nodes(layout: Layout, rows: Sequence[Sequence[Any]]) -> Plan[dict[Any, Held]]:
+    """Read what the database holds of nodes that will be written, by what they have as their id; others are plain."""
     node_id = f"n.{quote(layout.id or '')}"
+    said = "n[k] IS :: STRING NOT NULL OR n[k] IS :: INTEGER NOT NULL"
     text = (
-        f"MATCH {layout.node('n')} WHERE {node_id} IN $keys WITH {node_id} AS id, {odd_values('n')} AS odd "
-        "WHERE size(odd) > 0 RETURN id, odd"
+        f"MATCH {layout.node('n')} WHERE {node_id} IN $keys "
+        f"WITH {node_id} AS id, {odd_values('n', f'(k IN $fields AND NOT ({said}))')} AS odd, "
+        f"[names IN $candidates | head([k IN names WHERE {said} | "
+        "[k, CASE WHEN $told OR k <> names[0] OR n[k] IS :: INTEGER NOT NULL THEN n[k] END]])] AS said "
+        "WHERE size(odd) > 0 OR any(one IN said WHERE one[1] IS NOT NULL) RETURN id, odd, said"
     )
-    return {key: dict(odd) for key, odd in (yield Statement(text, {"keys": keys}))}
+    candidates = [[name for name in names if name not in layout.hidden] for names in (layout.name, layout.text)]
+    parameters = {
+        "keys": [row[0] for row in rows],
+        "fields": [layout.id, layout.name[0], layout.text[0]],
+        "candidates": candidates,
+        "told": any(conflicts(layout, values, said) for _, values, said in rows),
+    }
+    found = yield Statement(text, parameters)
+    return {key: Held(dict(odd), *(tuple(one) if one else None for one in said)) for key, odd, said in found}
 
 
 def restored(values: Mapping[str, Any], odd: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the values to write, and the names of those that stay as they are, since they say what was read."""
-    stay = {name for name, value in odd.items() if _same(json_value(values.get(name)), json_value(value))}
+    stay = {name for name, value in odd.items() if says(values.get(name), value)}
     return {name: value for name, value in values.items() if name not in stay}, tuple(sorted(stay))
 
 
@@ -75,10 +87,6 @@ def restored_edge(row: list[Any], odd: Mapping[str, Any]) -> list[Any]:
             )
         values[name] = _writable(odd[name])
     return [*row[:4], values]
-
-
-def _same(given: Any, held: Any) -> bool:
-    return type(given) is type(held) and bool(given == held)
 
 
 def _unwritable(value: Any) -> bool:

@@ -176,9 +176,15 @@ class Layout:
 
     def key(self, name: str, value: object = "") -> str | None:
         """Where the property of this name is stored; `None` where a node cannot have such a property."""
-        if self.lossless:
-            return escaped(name, self._fields)
-        return None if self._is_field(name) and self._is_said(name, value) else escaped(name, self.hidden)
+        return None if not self.lossless and self.is_doubtful(name, value) else self.place(name)
+
+    def place(self, name: str, value: object = None) -> str:
+        """Where the property of this name is stored if a node can have it."""
+        return escaped(name, self._fields if self.lossless else self.hidden)
+
+    def is_doubtful(self, name: str, value: object) -> bool:
+        """Whether a field has this very name, so that it depends on the database whether such a property lies there."""
+        return not self.own and self._is_field(name) and (self.lossless or self._is_said(name, value))
 
     def property(self, key: str, value: object) -> str | None:
         """The name of the property that is stored there; `None` where it is no property."""
@@ -279,7 +285,12 @@ def number_of(node_id: str) -> int | float | None:
 
 def may_be_other(node_id: str) -> bool:
     """Whether an id may be that of a node which has another as its property: a number, or none at all."""
-    return number_of(node_id) is not None or _ELEMENT_ID.match(node_id) is not None
+    return number_of(node_id) is not None or may_be_element(node_id)
+
+
+def may_be_element(node_id: str) -> bool:
+    """Whether an id may be the element id of a node that has no other."""
+    return _ELEMENT_ID.match(node_id) is not None
 
 
 def is_id(value: object, node_id: str) -> bool:
@@ -289,7 +300,7 @@ def is_id(value: object, node_id: str) -> bool:
     else:
         number = number_of(node_id)
         known = number is not None and type(value) is type(number) and value == number
-    return known or _ELEMENT_ID.match(node_id) is not None
+    return known or may_be_element(node_id)
 
 
 def key_of(node_id: str) -> str:

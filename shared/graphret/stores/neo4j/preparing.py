@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 
 from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.layout import LABELS, LONG_ID, RESERVED, ROWS, Layout, is_id
+from graphret.stores.neo4j.layout import LABELS, LONG_ID, RESERVED, ROWS, Layout, is_id, may_be_element
 from graphret.stores.neo4j.names import quote
-from graphret.stores.neo4j.values import NESTED, edge_key, field_of, stored
+from graphret.stores.neo4j.placing import NOTHING, Said, lost, placed
+from graphret.stores.neo4j.values import NESTED, edge_key, stored
 from graphret.types import Edge, Node, require_id
 
 #: Nodes or edges in one statement.
@@ -25,8 +26,8 @@ Writer: TypeAlias = Callable[[Sequence[Node]], Mapping[str, Mapping[str, Any]]]
 class Change:
     """Nodes and edges ready to be written, grouped by what a query has to name.
 
-    `nodes` has rows of id and properties by labels, `edges` rows of source, target, two rows and properties by
-    relation.
+    `nodes` has rows by labels: of id and properties, and in a graph of others what is `Said`. `edges` has rows of
+    source, target, two rows and properties by relation.
     """
 
     nodes: dict[tuple[str, ...], list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -54,8 +55,8 @@ def prepared(
         seen.add(node.id)
     extras = _written(writers, fresh)
     for node in fresh:
-        labels, values = _node_row(layout, node, nested)
-        change.nodes[labels].append([layout.id_key(node.id), values | extras.get(node.id, {})])
+        labels, values, *said = _node_row(layout, node, nested)
+        change.nodes[labels].append([layout.id_key(node.id), values | extras.get(node.id, {}), *said])
     distinct: dict[tuple[Any, ...], list[Any]] = {}
     for edge in edges:
         row = _edge_row(layout, edge, nested)
@@ -66,11 +67,14 @@ def prepared(
 
 
 def check(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> None:
-    """Check nodes and edges one by one, as `prepared` does, and keep nothing of them."""
+    """Check nodes and edges one by one, as those that are not there yet, and keep nothing of them."""
     require_writable(layout)
     for node in nodes:
         require_id(node.id, "node")
-        _require_text(_node_row(layout, node, nested), f"node {node.id!r}")
+        labels, values, *said = _node_row(layout, node, nested)
+        if said:
+            values = placed(layout, values, said[0], NOTHING)
+        _require_text([labels, values], f"node {node.id!r}")
     for edge in edges:
         row = _edge_row(layout, edge, nested)
         if edge.properties:
@@ -94,7 +98,8 @@ def require_writable(layout: Layout) -> None:
         )
 
 
-def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _node_row(layout: Layout, node: Node, nested: str) -> list[Any]:
+    """Return the labels and the properties of a node, and in a graph of others what is `Said`."""
     what = f"node {node.id!r}"
     for name, value in (("name", node.name), ("text", node.text)):
         if not isinstance(value, str):
@@ -102,18 +107,20 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
     if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
         raise InvalidInput(f"{what}: the labels must be a tuple of strings")
     require_properties(node.properties, what)
-    values = stored(node.properties, layout.key, nested, what, searchable=layout.lossless, foreign=not layout.lossless)
-    for candidates, value, named in ((layout.name, node.name, "name"), (layout.text, node.text, "text")):
-        if not value:
-            continue
-        if _has(layout, node, candidates[0]):
-            if field_of(values, candidates) != value:
-                raise _lost(what, candidates[0], named)
-        else:
-            values[candidates[0]] = value
+    values = stored(node.properties, layout.place, nested, what, searchable=layout.lossless, foreign=not layout.own)
+    said = []
+    if layout.own:
+        values |= {field: value for field, value in (("name", node.name), ("text", node.text)) if value}
+    else:
+        doubtful = {name: v for name, v in node.properties.items() if layout.is_doubtful(name, v)}
+        said = [Said(node.id, node.name, node.text, doubtful)]
     assert layout.id is not None
-    if _has(layout, node, layout.id) and not is_id(node.properties[layout.id], node.id):
-        raise _lost(what, layout.id, "id")
+    if not layout.lossless and layout.id in node.properties:
+        given = node.properties[layout.id]
+        if not (layout.id in said[0].doubtful or is_id(given, node.id)):
+            raise lost(what, layout.id, "id")
+        if may_be_element(node.id) and given != node.id:
+            said[0].doubtful[layout.id] = given
     values[layout.id] = layout.id_key(node.id)
     if values[layout.id] != node.id:
         values[LONG_ID] = node.id
@@ -128,18 +135,7 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
         values[LABELS] = list(labels)
     if layout.entity_label and (node.name or not node.text):
         labels = (*labels, layout.entity_label)
-    return tuple(sorted(labels)), values
-
-
-def _has(layout: Layout, node: Node, field: str) -> bool:
-    """Whether the node has a property that is stored where a field is, under its own name."""
-    return field in node.properties and layout.key(field, node.properties[field]) == field
-
-
-def _lost(what: str, name: str, field: str) -> InvalidInput:
-    return InvalidInput(
-        f"{what}: property {name!r} is where nodes have their {field} here, and says something else; one would be lost"
-    )
+    return [tuple(sorted(labels)), values, *said]
 
 
 def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:

@@ -76,13 +76,14 @@ def _delete_same(
             if layout.own:
                 yield Statement(f"{text}DELETE r", {"rows": chosen})
                 continue
-            text += f"WITH row, r, {odd_values('r', 'weight')} AS odd DELETE r "
+            text += f"WITH row, r, {odd_values('r', _WEIGHT)} AS odd DELETE r "
             found = yield Statement(f"{text}RETURN row[0], row[1], row[2], row[3], odd", {"rows": chosen})
             for *key, values in found:
                 odd[tuple(key)].append(dict(values))
     return odd
 
 
+_WEIGHT = "k = 'weight'"
 _SAME = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 

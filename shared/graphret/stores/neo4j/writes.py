@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphret.stores.neo4j.keeping import odd_nodes, restored
+from graphret.stores.neo4j.keeping import held_nodes, restored
 from graphret.stores.neo4j.layout import CONSTRAINT, INDEXED, MARKER, Layout
 from graphret.stores.neo4j.names import quotable, quote
+from graphret.stores.neo4j.placing import NOTHING, placed
 from graphret.stores.neo4j.preparing import BATCH, Change
 from graphret.stores.neo4j.relationships import upsert_edges
 from graphret.stores.neo4j.statements import Plan, Statement
@@ -40,10 +41,11 @@ def _kept(layout: Layout, rows: list[list[Any]]) -> Plan[dict[tuple[str, ...], l
     """Group rows by the properties that stay as they are; the database of others may have what JSON has not."""
     if layout.own:
         return {(): rows}
-    odd = yield from odd_nodes(layout, [key for key, _ in rows])
+    held = yield from held_nodes(layout, rows)
     groups: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
-    for key, values in rows:
-        fresh, stay = restored(values, odd.get(key, {}))
+    for key, values, said in rows:
+        there = held.get(key, NOTHING)
+        fresh, stay = restored(placed(layout, values, said, there), there.odd)
         groups[stay].append([key, fresh])
     return groups
 
@@ -57,7 +59,8 @@ def renumbered(layout: Layout, change: Change) -> Plan[Change]:
         return change
     nodes = {
         labels: [
-            [stored[key], values | {layout.id: stored[key]}] if key in stored else [key, values] for key, values in rows
+            [stored[key], values | {layout.id: stored[key]}, *said] if key in stored else [key, values, *said]
+            for key, values, *said in rows
         ]
         for labels, rows in change.nodes.items()
     }
@@ -66,10 +69,12 @@ def renumbered(layout: Layout, change: Change) -> Plan[Change]:
 
 def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]], stay: Sequence[str]) -> Plan[None]:
     assert layout.id is not None
-    own = "".join(f":{quote(label)}" for label in labels)
+    own = "".join(f":{quote(label)}" for label in labels if label != layout.entity_label)
     node = f"(n:{quote(layout.label or '')} {{{quote(layout.id)}: row[0]}})"
+    entity = layout.entity_label if layout.entity_label in labels else None
     text = (
-        f"UNWIND $rows AS row MERGE {node} {_replaced(layout, stay)}{f' SET n{own}' if own else ''} "
+        f"UNWIND $rows AS row MERGE {node} {f'ON CREATE SET n:{quote(entity)} ' if entity else ''}"
+        f"{_replaced(layout, stay, entity)}{f' SET n{own}' if own else ''} "
         "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
     )
     keep = [*labels, *layout.unseen_labels]
@@ -79,18 +84,22 @@ def _merge(layout: Layout, labels: tuple[str, ...], rows: list[list[Any]], stay:
         yield Statement(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": [row[:1] for row in rows]})
 
 
-def _replaced(layout: Layout, stay: Sequence[str]) -> str:
+def _replaced(layout: Layout, stay: Sequence[str], entity: str | None) -> str:
     """Replace the properties of ``n`` but for some; what others keep beside it, such as an embedding, stays as well
-    while its texts do.
+    while its texts do. It becomes an entity where that is new: one that others call none stays what it is.
     """
+    if layout.own:
+        return "SET n = row[1]"
     always = f"n {{{', '.join(f'.{quote(name)}' for name in stay)}}}"
-    beside = [name for name in layout.hidden if name not in INDEXED]
-    if not beside:
-        return f"WITH n, row, {always} AS kept SET n = row[1] SET n += kept" if stay else "SET n = row[1]"
-    fields = layout.name, layout.text
-    same = " AND ".join(f"{layout.text_of('n', names)} = {layout.text_of('row[1]', names)}" for names in fields)
-    more = f"n {{{', '.join(f'.{quote(name)}' for name in (*stay, *beside))}}}"
-    return f"WITH n, row, CASE WHEN {same} THEN {more} ELSE {always} END AS kept SET n = row[1] SET n += kept"
+    more = f"n {{{', '.join(f'.{quote(name)}' for name in (*stay, *layout.hidden) if name not in INDEXED)}}}"
+    was, now = ([layout.text_of(node, names) for names in (layout.name, layout.text)] for node in ("n", "row[1]"))
+    same = " AND ".join(f"{before} = {after}" for before, after in zip(was, now, strict=True))
+    becomes = f"{was[0]} = '' AND ({now[0]} <> '' OR {was[1]} <> '')" if entity else "false"
+    marked = f" FOREACH (one IN CASE WHEN becomes THEN [n] ELSE [] END | SET one:{quote(entity)})" if entity else ""
+    return (
+        f"WITH n, row, {becomes} AS becomes, CASE WHEN {same} THEN {more} ELSE {always} END AS kept "
+        f"SET n = row[1] SET n += kept{marked}"
+    )
 
 
 def delete(layout: Layout, ids: Iterable[str]) -> Plan[None]:
