@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,7 @@ class Asking:
     visible: Seen | None = None
     statistics: Statistics = field(default_factory=Statistics)
     above: int = ABOVE
+    _places: dict[str, str] = field(default_factory=dict)
 
     @property
     def lucene(self) -> str | None:
@@ -87,10 +88,12 @@ class Asking:
         if self.lucene is None:
             return Matches([], np.empty(0, dtype=np.float32))
         rows = yield Statement(
-            f"{documents.hits(limit='$first')} RETURN collect({graph.layout.id_of('n')}), collect(score)",
+            f"{documents.hits(limit='$first')} "
+            f"RETURN collect({graph.layout.id_of('n')}), collect(score), collect({documents.place(graph.layout)})",
             {"index": self.fulltext, "lucene": self.lucene, "first": n},
         )
-        ((ids, scores),) = rows
+        ((ids, scores, places),) = rows
+        yield from self._apart(graph, zip(ids, places, strict=False))
         return Matches(ids, np.asarray(scores, dtype=np.float32))
 
     def score(self, graph: Graph, ids: Sequence[str]) -> Plan[NDArray[np.float32]]:
@@ -111,12 +114,12 @@ class Asking:
         if self.lucene is None:
             return []
         if self.visible is not None:
-            return (yield from self.visible.search(graph, k, labels, where))
+            return (yield from self._told(graph, (yield from self.visible.search(graph, k, labels, where))))
         clause, parameters = graph.conditions(
             "n", documents.own(graph.layout), bears(graph.layout, "n", labels), where=where
         )
         parameters |= {"index": self.fulltext, "lucene": self.lucene, "k": k, "first": max(FIRST, 2 * k)}
-        columns = f"{graph.layout.id_of('n')} AS id, score"
+        columns = f"{graph.layout.id_of('n')} AS id, score, {documents.place(graph.layout)} AS place"
         order = "ORDER BY score DESC, id LIMIT $k"
         first = documents.hits(limit="$first")
         rows = yield Statement(
@@ -124,11 +127,11 @@ class Asking:
             f"{first} WITH n, score, total, lowest{clause} RETURN {columns}, total, lowest {order}",
             parameters,
         )
-        everything = rows and rows[0][2] < parameters["first"]
-        if not everything and (len(rows) < k or rows[-1][1] <= rows[-1][3]):
+        everything = rows and rows[0][3] < parameters["first"]
+        if not everything and (len(rows) < k or rows[-1][1] <= rows[-1][4]):
             text = f"{documents.hits()} WITH n, score{clause} RETURN {columns} {order}"
             rows = yield Statement(text, parameters)
-        return [(row[0], row[1]) for row in rows]
+        return (yield from self._told(graph, rows))
 
     def _near(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
         """Find the nearest nodes: by the index, or by comparing all that qualify where these are few.
@@ -140,7 +143,8 @@ class Asking:
             return []
         bearing = bears(graph.layout, "n", labels)
         tail = (
-            f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score ORDER BY score DESC, id LIMIT $k"
+            f"WITH n, {_COSINE} AS score RETURN {graph.layout.id_of('n')} AS id, score, "
+            f"{documents.place(graph.layout)} AS place ORDER BY score DESC, id LIMIT $k"
         )
         parameters = {"vector": self.vector, "k": k}
         if graph.scope is None or not (yield from self._is_small(graph)):
@@ -151,7 +155,7 @@ class Asking:
                 return found
         clause, more = graph.conditions("n", f"n.{documents.VECTOR} IS NOT NULL", bearing, where=where)
         rows = yield Statement(f"MATCH {graph.layout.node('n')}{clause} {tail}", parameters | more)
-        return [tuple(row) for row in rows]
+        return (yield from self._told(graph, rows))
 
     def _is_small(self, graph: Graph) -> Plan[bool]:
         """Whether the nodes of a view are few enough to be compared, counted as far as that takes."""
@@ -177,7 +181,7 @@ class Asking:
         while True:
             rows = yield Statement(text, {**parameters, "index": self.vectors, "first": first})
             if len(rows) == k:
-                return [tuple(row) for row in rows]
+                return (yield from self._told(graph, rows))
             if not narrowed:
                 return None
             if not most:
@@ -249,12 +253,28 @@ class Asking:
         """Find more nodes by id, which nothing speaks for."""
         there = ["n.id IS NOT NULL"] if graph.layout.own else []  # so that the database takes them from the index by id
         clause, parameters = graph.conditions("n", *there, bears(graph.layout, "n", labels), where=where)
+        told, known = "id", found
+        if graph.layout.may_share_ids:
+            told, known = "elementId(n)", [self._places[node_id] for node_id in found]
         text = (
-            f"MATCH {graph.layout.node('n')}{clause} WITH n, {graph.layout.id_of('n')} AS id WHERE NOT id IN $found "
-            f"RETURN id ORDER BY {graph.layout.order_of('n')} LIMIT $n"
+            f"MATCH {graph.layout.node('n')}{clause} WITH n, {graph.layout.id_of('n')} AS id "
+            f"WHERE NOT {told} IN $known RETURN id, $score, {documents.place(graph.layout)} "
+            f"ORDER BY {graph.layout.order_of('n')} LIMIT $n"
         )
-        rows = yield Statement(text, parameters | {"found": found, "n": n})
-        return [(row[0], self._nothing) for row in rows]
+        rows = yield Statement(text, parameters | {"known": known, "n": n, "score": self._nothing})
+        return (yield from self._told(graph, rows))
+
+    # -- ids of several nodes
+
+    def _told(self, graph: Graph, rows: Sequence[Sequence[Any]]) -> Plan[Scored]:
+        """Return ids and scores of rows that tell places too."""
+        yield from self._apart(graph, ((row[0], row[2]) for row in rows))
+        return [(row[0], row[1]) for row in rows]
+
+    def _apart(self, graph: Graph, places: Iterable[tuple[str, str]]) -> Plan[None]:
+        """Refuse an id that was found in several places."""
+        if graph.layout.may_share_ids:
+            yield from graph.refuse_shared({i for i, place in places if self._places.setdefault(i, place) != place})
 
     @property
     def _nothing(self) -> float:

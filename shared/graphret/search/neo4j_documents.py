@@ -126,6 +126,11 @@ def own(layout: Layout, node: str = "n") -> str:
     return "true" if layout.label is None else f"{node}:{quote(layout.label)}"
 
 
+def place(layout: Layout) -> str:
+    """Return where the node ``n`` is, by which nodes of one id are told apart; null where there can be none."""
+    return "elementId(n)" if layout.may_share_ids else "null"
+
+
 def creating(
     layout: Layout, text: NodeText, fulltext: str, vector: str | None, dimension: int | None
 ) -> list[list[Statement]]:

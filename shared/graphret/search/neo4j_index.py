@@ -331,5 +331,8 @@ def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]
         among = graph.layout.among("n", [node.id for node in nodes], parameters)
         columns = f"{graph.layout.id_of('n')} AS id, elementId(n) AS place"
         statement = f"MATCH {graph.layout.node('n')} WHERE {among} RETURN {columns}"
-        placed = dict((yield Statement(statement, parameters)))
+        rows = yield Statement(statement, parameters)
+        placed = dict(rows)
+        if len(placed) < len(rows):
+            yield from graph.get([node.id for node in nodes])  # which refuses an id of several
     return [(placed[node.id], node) for node in nodes if node.id in placed]

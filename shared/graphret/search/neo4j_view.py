@@ -32,8 +32,8 @@ _SETTINGS = BM25Settings()
 class Seen(Protocol):
     """The full text of a view, for one question."""
 
-    def search(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
-        """Find the `k` best nodes in which a term of the question occurs."""
+    def search(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[list[list[Any]]]:
+        """Find the `k` best nodes in which a term of the question occurs: ids, scores, and where they are."""
         ...
 
     def score(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
@@ -102,8 +102,8 @@ class Counted:
     statistics: Statistics
     says: Alone
 
-    def search(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[Scored]:
-        """Find the `k` best nodes in which a term of the question occurs."""
+    def search(self, graph: Graph, k: int, labels: list[str] | None, where: Where | None) -> Plan[list[list[Any]]]:
+        """Find the `k` best nodes in which a term of the question occurs: ids, scores, and where they are."""
         parameters = yield from self._weights(graph)
         if not parameters["terms"]:
             return []
@@ -111,12 +111,13 @@ class Counted:
         said, seen = self.says.said(graph)
         asked = [["", *self._lucene(list(self._terms().values()))]]
         parameters |= more | seen | {"index": self.fulltext, "asked": asked, "k": k}
-        rows = yield Statement(
-            f"UNWIND $asked AS one {found} {said} {self._score} RETURN {graph.layout.id_of('n')} AS id, score "
-            "ORDER BY score DESC, id LIMIT $k",
-            parameters,
+        return (
+            yield Statement(
+                f"UNWIND $asked AS one {found} {said} {self._score} RETURN {graph.layout.id_of('n')} AS id, score, "
+                f"{documents.place(graph.layout)} AS place ORDER BY score DESC, id LIMIT $k",
+                parameters,
+            )
         )
-        return [(row[0], row[1]) for row in rows]
 
     def score(self, graph: Graph, ids: Sequence[str]) -> Plan[dict[str, float]]:
         """Score given nodes; those in which no term occurs are left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -82,7 +83,7 @@ class AsyncNeo4jStore(Connected):
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]:
         """See `Neo4jStore.nodes`."""
         names, condition = require_names("labels", labels), Where.parse(where)
-        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row))
+        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row), apart=True)
 
     def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]:
         """See `Neo4jStore.edges`."""
@@ -192,7 +193,11 @@ class AsyncNeo4jStore(Connected):
                 return await session.execute_read(transacted)
 
     async def _blocks(
-        self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
+        self,
+        ask: Callable[[Graph], Statement | None],
+        read: Callable[[Graph, list[Any]], T],
+        *,
+        apart: bool = False,
     ) -> AsyncIterator[list[T]]:
         import neo4j
 
@@ -204,8 +209,11 @@ class AsyncNeo4jStore(Connected):
         with translated(self.options.uri):
             async with session:
                 result = await session.run(query, dict(statement.parameters))
-                while block := await result.fetch(BLOCK):
-                    yield [read(graph, row_of(record)) for record in block]
+                last = None
+                while rows := [row_of(record) for record in await result.fetch(BLOCK)]:
+                    if apart and graph.layout.may_share_ids:
+                        last = await self._run(Work(partial(graph.require_apart, last, rows)))
+                    yield [read(graph, row) for row in rows]
 
 
 async def _drive(work: Work[T], run: Callable[[str, dict[str, Any]], Awaitable[neo4j.AsyncResult]]) -> T:

@@ -41,15 +41,16 @@ class Connected(ABC):
         (anything: element ids are the ids), a `Layout`, or ``auto``: seen from the database.
     id_property, name_property, text_property, label
         Of a graph that something else wrote: the property that is the id (otherwise element ids are), the properties
-        that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes).
-        Give `label` and an index on it and the id where there is an id, or each lookup reads every node. Writing takes
-        both: a node that is written gets the label, which is shown on nodes, in the schema and to filters as their
-        other labels are. An id that several nodes have, as 5 and "5" do, is refused in writes and by `get`; others
-        are not affected. No constraint or index is made on a label of others: a uniqueness constraint on label and id
-        is quick, and keeps several writers from making one node twice. A property that is called as one of these is
-        read with the others. A name or a text is written to the property that the node there has it in, else to the
-        first; where that property is itself given another value, to the first too, and the node is refused where that
-        is the same one, as it is where its property says another id.
+        that are the name and the text, the first that a node has, and the label of the nodes to read (all nodes). Give
+        `label` and an index on it and the id where there is an id, or each lookup reads every node. Writing takes both:
+        a node that is written gets the label, which is shown on nodes, in the schema and to filters as their other
+        labels are. An id that several nodes have, as 5 and "5" do, is refused by every call that is given it, and by
+        each that returns several of the nodes, but for `edges`; other ids are not affected. No constraint or index is
+        made on a label of others: a uniqueness constraint on label and id is quick, and keeps several writers from
+        making one node twice. A property that is called as one of these is read with the others. A name or a text is
+        written to the property that the node there has it in, else to the first; where that property is itself given
+        another value, to the first too, and the node is refused where that is the same one, as it is where its property
+        says another id.
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
         in a graph that something else wrote). A property that is written under such a name, as the embeddings of a

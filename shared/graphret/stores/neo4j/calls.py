@@ -35,7 +35,7 @@ def schema(graph: Graph) -> Work[GraphSchema]:
 def get(graph: Graph, ids: Sequence[str]) -> Work[list[Node | None]]:
     """Read nodes by id."""
     wanted = require_ids(ids)
-    return Work(lambda: graph.get(wanted, unique=not graph.layout.own))
+    return Work(lambda: graph.get(wanted))
 
 
 def neighbors(
@@ -153,7 +153,7 @@ def query(
         answer = yield asked
         columns, rows = answer.columns, answer[:cap]
         try:
-            yield from reader.resolve(rows)
+            yield from graph.get(sorted((yield from reader.resolve(rows))))
             values = [tuple(map(reader.value, row)) for row in rows]
         except RecursionError:
             raise StoreError("what the query returns is nested too deeply to be read") from None

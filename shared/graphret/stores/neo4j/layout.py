@@ -100,6 +100,11 @@ class Layout:
         """The layout with more properties of nodes never read."""
         return replace(self, hidden=tuple(dict.fromkeys((*self.hidden, *properties))))
 
+    @property
+    def may_share_ids(self) -> bool:
+        """Whether several nodes may have one id: others make them, and 5 and "5" are one."""
+        return self.id is not None and not self.own
+
     # Cypher
 
     def node(self, variable: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import ROWS, Layout
 from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.stored_ids import shared
 from graphret.stores.neo4j.values import edge_from, node_from
 from graphret.stores.neo4j.where import bears, relation_types, scope_of
 from graphret.types import Edge, Node
@@ -42,14 +44,13 @@ class Graph:
 
     # nodes
 
-    def get(self, ids: Sequence[str], *, unique: bool = False) -> Plan[list[Node | None]]:
+    def get(self, ids: Sequence[str]) -> Plan[list[Node | None]]:
         """Read nodes by id.
 
-        Parameters
-        ----------
-        unique
-            Whether an id of several nodes is refused, as there may be in a graph that something else wrote; otherwise
-            it is that of any of them.
+        Raises
+        ------
+        InvalidInput
+            When an id is that of several nodes, as it may be in a graph that something else wrote.
         """
         stored: dict[str, list[Any]] = defaultdict(list)
         found: dict[str, Node] = {}
@@ -62,14 +63,20 @@ class Graph:
             returned = f"RETURN collect([{columns}])" if few else f"RETURN {columns}"
             rows = yield Statement(f"MATCH {self.layout.node('n')}{clause} {returned}", parameters | more)
             for row in rows[0][0] if few else rows:
-                found.setdefault(row[0], node_from(self.layout, *row))
-                if unique and self.layout.id is not None:
+                found[row[0]] = node_from(self.layout, *row)
+                if self.layout.may_share_ids:
                     stored[row[0]].append(row[2].get(self.layout.id))
         for node_id, values in sorted(stored.items()):
             if len(values) > 1:
                 shown = " and ".join(sorted(map(repr, values[:2])))
                 raise InvalidInput(f"node {node_id!r}: {len(values)} nodes have this id: {self.layout.id} is {shown}")
         return [found.get(node_id) for node_id in ids]
+
+    def refuse_shared(self, ids: Iterable[str]) -> Plan[None]:
+        """Raise what `get` does of ids that were found to be those of several nodes; no ids, no error."""
+        if found := sorted(ids):
+            yield from self.get(found)
+            raise InvalidInput(f"node {found[0]!r}: several nodes have this id")
 
     def nodes(self, labels: list[str] | None, where: Where | None) -> Statement:
         """Read all nodes by id; each row is read by `node`."""
@@ -81,6 +88,18 @@ class Graph:
     def node(self, row: list[Any]) -> Node:
         """Read a row of `nodes`."""
         return node_from(self.layout, *row)
+
+    def require_apart(self, before: str | None, rows: Sequence[list[Any]]) -> Plan[str]:
+        """Refuse an id that follows on itself in rows of `nodes`, which are by id, and return the last.
+
+        Parameters
+        ----------
+        before
+            The last of the rows before.
+        """
+        ids = [before, *(row[0] for row in rows)]
+        yield from self.refuse_shared(one for one, after in pairwise(ids) if one is not None and one == after)
+        return str(ids[-1])
 
     def _node_columns(self) -> str:
         return f"{self.layout.id_of('n')}, labels(n), {self.layout.values_of('n')}"
@@ -119,20 +138,37 @@ class Graph:
         left, right = ("<-", "-") if direction == "in" else ("-", "->") if direction == "out" else ("-", "-")
         path = f"(a){left}[r{types}]{right}{self.layout.node('b')}"
         others, parameters = self.conditions("b", bears(self.layout, "b", labels), where=where)
-        found: dict[tuple[Any, ...], Edge] = {}
+        ends = {"source": self._end("startNode(r)"), "target": self._end("endNode(r)")}
+        columns = {**ends, "relation": "type(r)", "properties": "properties(r)", "element": "elementId(r)"}
+        if self.layout.may_share_ids:
+            columns |= {"left": "elementId(startNode(r))", "entered": "elementId(endNode(r))"}
+        returned = "RETURN " + ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+        found: dict[str, Edge] = {}
+        places: list[tuple[str, str]] = []
         distinct = list(dict.fromkeys(ids))
         for start in range(0, len(distinct), CHUNK):
             keys: dict[str, Any] = {}
             among = self.layout.among("a", distinct[start : start + CHUNK], keys)
             clause, more = self.conditions("a", among)
-            text = (
-                f"MATCH {self.layout.node('a')}{clause} MATCH {path}{others} {self._kept(limit)} "
-                f"RETURN {self._end('startNode(r)')}, type(r), {self._end('endNode(r)')}, properties(r), elementId(r)"
-            )
-            for *row, element in (yield Statement(text, parameters | more | keys | {"limit": limit})):
-                found[element] = edge_from(*row)
+            text = f"MATCH {self.layout.node('a')}{clause} MATCH {path}{others} {self._kept(limit)} {returned}"
+            if self.layout.may_share_ids:
+                text = f"{self._shared(clause, columns)} UNION ALL {text}"
+            rows = yield Statement(text, parameters | more | keys | {"limit": limit})
+            yield from self.refuse_shared(row[0] for row in rows if row[2] is None)
+            for source, target, relation, values, element, *elements in rows:
+                found[element] = edge_from(source, relation, target, values)
+                places += zip((source, target), elements, strict=False)
+        yield from self.refuse_shared(shared(places))
         ordered = sorted(found.items(), key=lambda pair: (edge_order(pair[1]), pair[0]))  # others make edges alike
         return [edge for _, edge in ordered]
+
+    def _shared(self, clause: str, columns: Iterable[str]) -> str:
+        """Return what gives a row for each id that several nodes ``a`` have, null but for the first column."""
+        first, *others = columns
+        return (
+            f"MATCH {self.layout.node('a')}{clause} WITH {self.layout.id_of('a')} AS {first}, count(*) AS nodes "
+            f"WHERE nodes > 1 RETURN {first}, {', '.join(f'null AS {name}' for name in others)}"
+        )
 
     def _end(self, node: str) -> str:
         return self.layout.id_of(node)

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphret.stores.neo4j.layout import LONG_ID, Layout
 from graphret.stores.neo4j.statements import Plan, Statement
+from graphret.stores.neo4j.stored_ids import shared
 from graphret.stores.neo4j.values import edge_from, json_value, node_from
 
 
@@ -26,8 +27,8 @@ class Reader:
         self.layout = layout
         self._ids: dict[str, str] = {}
 
-    def resolve(self, rows: list[list[Any]]) -> Plan[None]:
-        """Find out the ids of the nodes and of the ends of relationships in the rows."""
+    def resolve(self, rows: list[list[Any]]) -> Plan[set[str]]:
+        """Find out the ids of the nodes and of the ends of relationships in the rows; return those of several nodes."""
         unknown: set[str] = set()
         for value in _entities(rows):
             if hasattr(value, "labels"):
@@ -43,6 +44,9 @@ class Reader:
             text = f"MATCH (n) WHERE elementId(n) IN $elements RETURN elementId(n), {self.layout.id_of('n')}"
             found = yield Statement(text, {"elements": sorted(unknown)})
             self._ids.update({element: node_id for element, node_id in found if node_id is not None})
+        if not self.layout.may_share_ids:
+            return set()
+        return shared((node_id, element) for element, node_id in self._ids.items())
 
     def value(self, value: Any) -> Any:
         """Return a value as graphret has it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -97,7 +98,13 @@ class Neo4jStore(Connected):
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`.
+
+        Raises
+        ------
+        InvalidInput
+            When an id is that of several nodes, as from `get`, or two nodes that the edges touch have one id.
+        """
         return self.run(calls.neighbors(self.graph(), ids, relations, labels, where, direction, limit))
 
     def state(self) -> frozenset[str] | None:
@@ -113,7 +120,7 @@ class Neo4jStore(Connected):
         return self.run(calls.degree(self.graph(), node))
 
     def incidence(self, node: str) -> Incidence | None:
-        """Return the edges of a node in columns; `None` where several nodes have one id and other labels."""
+        """Return the edges of a node in columns; see `Incident.incidence`."""
         return self.run(calls.incidence(self.graph(), node))
 
     def hubs(self, above: int) -> list[tuple[str, int]]:
@@ -125,12 +132,21 @@ class Neo4jStore(Connected):
         return self.run(calls.count(self.graph()))
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id.
+
+        Raises
+        ------
+        InvalidInput
+            When it comes to an id of several nodes, as from `get`.
+        """
         names, condition = require_names("labels", labels), Where.parse(where)
-        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row))
+        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row), apart=True)
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        """Go through all edges, or those of some relations, in blocks, each edge once.
+
+        That several nodes have one id shows in `nodes`, and not here.
+        """
         names = require_names("relations", relations)
         return self._blocks(lambda graph: graph.edges(names), lambda _, row: edge_from(*row))
 
@@ -274,7 +290,11 @@ class Neo4jStore(Connected):
             return session.execute_read(transacted)
 
     def _blocks(
-        self, ask: Callable[[Graph], Statement | None], read: Callable[[Graph, list[Any]], T]
+        self,
+        ask: Callable[[Graph], Statement | None],
+        read: Callable[[Graph, list[Any]], T],
+        *,
+        apart: bool = False,
     ) -> Iterator[list[T]]:
         import neo4j
 
@@ -285,8 +305,11 @@ class Neo4jStore(Connected):
         query = neo4j.Query(statement.text, timeout=self.options.timeout)
         with translated(self.options.uri), session:
             result = session.run(query, dict(statement.parameters))
-            while block := result.fetch(BLOCK):
-                yield [read(graph, row_of(record)) for record in block]
+            last = None
+            while rows := [row_of(record) for record in result.fetch(BLOCK)]:
+                if apart and graph.layout.may_share_ids:
+                    last = self.run(Work(partial(graph.require_apart, last, rows)))
+                yield [read(graph, row) for row in rows]
 
 
 def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], neo4j.Result]) -> T:

@@ -14,6 +14,12 @@ from graphret.stores.neo4j.temporal import is_unreadable
 _BATCH = 5_000
 
 
+def shared(places: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the ids that come with several element ids."""
+    known: dict[str, str] = {}
+    return {node_id for node_id, place in places if known.setdefault(node_id, place) != place}
+
+
 def with_ends(edges: Mapping[str, list[list[Any]]], stored: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
     """Return rows of edges, by relation, with the ids of their ends as they lie there."""
     return {
