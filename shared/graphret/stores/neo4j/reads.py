@@ -138,11 +138,10 @@ class Graph:
         left, right = ("<-", "-") if direction == "in" else ("-", "->") if direction == "out" else ("-", "-")
         path = f"(a){left}[r{types}]{right}{self.layout.node('b')}"
         others, parameters = self.conditions("b", bears(self.layout, "b", labels), where=where)
-        ends = {"source": self._end("startNode(r)"), "target": self._end("endNode(r)")}
-        columns = {**ends, "relation": "type(r)", "properties": "properties(r)", "element": "elementId(r)"}
+        columns = [self._end("startNode(r)"), "type(r)", self._end("endNode(r)"), "properties(r)", "elementId(r)"]
         if self.layout.may_share_ids:
-            columns |= {"left": "elementId(startNode(r))", "entered": "elementId(endNode(r))"}
-        returned = "RETURN " + ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+            columns += ["elementId(startNode(r))", "elementId(endNode(r))", "shared"]
+        touching = f"MATCH {path}{others} {self._kept(limit)}"
         found: dict[str, Edge] = {}
         places: list[tuple[str, str]] = []
         distinct = list(dict.fromkeys(ids))
@@ -150,24 +149,25 @@ class Graph:
             keys: dict[str, Any] = {}
             among = self.layout.among("a", distinct[start : start + CHUNK], keys)
             clause, more = self.conditions("a", among)
-            text = f"MATCH {self.layout.node('a')}{clause} MATCH {path}{others} {self._kept(limit)} {returned}"
-            if self.layout.may_share_ids:
-                text = f"{self._shared(clause, columns)} UNION ALL {text}"
+            text = f"MATCH {self.layout.node('a')}{clause} {self._and_shared(touching)} RETURN {', '.join(columns)}"
             rows = yield Statement(text, parameters | more | keys | {"limit": limit})
-            yield from self.refuse_shared(row[0] for row in rows if row[2] is None)
-            for source, target, relation, values, element, *elements in rows:
+            if self.layout.may_share_ids:
+                yield from self.refuse_shared(row[-1] for row in rows if row[-1] is not None)
+            for source, relation, target, values, element, *ends in rows:
                 found[element] = edge_from(source, relation, target, values)
-                places += zip((source, target), elements, strict=False)
+                places += zip((source, target), ends, strict=False)
         yield from self.refuse_shared(shared(places))
         ordered = sorted(found.items(), key=lambda pair: (edge_order(pair[1]), pair[0]))  # others make edges alike
         return [edge for _, edge in ordered]
 
-    def _shared(self, clause: str, columns: Iterable[str]) -> str:
-        """Return what gives a row for each id that several nodes ``a`` have, null but for the first column."""
-        first, *others = columns
+    def _and_shared(self, touching: str) -> str:
+        """Go on from nodes ``a`` to what `touching` finds of them, and to each id that several of them have."""
+        if not self.layout.may_share_ids:
+            return touching
         return (
-            f"MATCH {self.layout.node('a')}{clause} WITH {self.layout.id_of('a')} AS {first}, count(*) AS nodes "
-            f"WHERE nodes > 1 RETURN {first}, {', '.join(f'null AS {name}' for name in others)}"
+            "WITH collect(a) AS found CALL { "
+            f"WITH found UNWIND found AS a WITH {self.layout.id_of('a')} AS shared, count(*) AS nodes WHERE nodes > 1 "
+            f"RETURN shared, null AS r UNION ALL WITH found UNWIND found AS a {touching} RETURN null AS shared, r }}"
         )
 
     def _end(self, node: str) -> str:
