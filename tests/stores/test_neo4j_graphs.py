@@ -172,16 +172,27 @@ def test_a_graph_without_a_label_and_a_property_for_ids_is_not_written_to(
 IDS = "1, '2', 3.5, 1.0, 1e21, 9223372036854775807, -0.0, 'NaN', 0.0/0.0, 1.0/0.0, true, date('2020-01-01'), null"
 
 
-def test_every_id_that_is_listed_is_found(neo4j_empty: neo4j.Driver) -> None:
-    neo4j_empty.execute_query(f"UNWIND [{IDS}] AS sku CREATE (p:P {{sku: sku}})-[:R]->(p)")
-    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
-    listed = [node.id for node in all_of(store.nodes())]
+@pytest.mark.parametrize("llama", [False, True])
+def test_every_id_that_is_listed_is_found(neo4j_empty: neo4j.Driver, llama: bool) -> None:
+    label, own = ("__Node__", "id") if llama else ("P", "sku")
+    points = ", point({x: 1, y: 2}), duration('P1D'), [1]" if llama else ""
+    neo4j_empty.execute_query(f"UNWIND [{IDS}{points}] AS id CREATE (p:{label} {{{own}: id}})-[:R]->(p)")
+    options = {} if llama else {"id_property": own, "label": label}
+    store = Neo4jStore.from_driver(neo4j_empty, **options)
+    nodes = all_of(store.nodes())
+    listed = [node.id for node in nodes]
     assert {"1", "2", "3.5", "1.0", "1.0E21", "9223372036854775807", "-0.0", "NaN", "Infinity"} < set(listed)
-    assert len(set(listed)) == len(listed) == 13
-    assert [node and node.id for node in store.get(listed)] == listed
+    assert len(set(listed)) == len(listed) == 13 + 3 * llama
+    assert store.get(listed) == nodes
     assert store.neighbors(listed) == [Edge(node_id, "R", node_id) for node_id in sorted(listed)]
     assert sorted(node.id for (node,) in store.query("MATCH (n) RETURN n").rows) == sorted(listed)
-    assert store.get(["1.00", "+1", "01", "1e21", "2.0", "nan", "inf", "1_0"]) == [None] * 8
+    assert store.get(["1.00", "+1", "01", "1e21", "2.0", "nan", "inf", "1_0", "true", "2020-01-01"]) == [None] * 10
+    (day,) = [node for node in nodes if node.properties.get(own) == "2020-01-01"]
+    assert all_of(store.nodes(where={"properties.id": "2020-01-01"} if llama else {own: "2020-01-01"})) == [day]
+    neo4j_empty.execute_query(f"MATCH (n {{{own}: 1}}) DETACH DELETE n")  # 1 and 1.0: a constraint takes them for one
+    store.upsert([day], [Edge(day.id, "S", day.id)])
+    assert (store.get([day.id]), store.degree(day.id)) == ([day], 2)
+    assert neo4j_empty.execute_query(f"MATCH (n:{label} {{{own}: date('2020-01-01')}}) RETURN n").records
 
 
 def test_ids_that_are_numbers_are_written_as_numbers(neo4j_empty: neo4j.Driver) -> None:

@@ -118,11 +118,10 @@ class Layout:
         if self.id is None:
             return f"elementId({node})"
         value = f"{node}.{quote(self.id)}"
-        if self.lossless:  # what has ids of this kind has strings, and each kind that is asked for takes time to plan
-            return f"coalesce({node}.{LONG_ID}, toStringOrNull({value}), elementId({node}))"
         kinds = f"{value} IS :: STRING NOT NULL OR {value} IS :: INTEGER NOT NULL OR {value} IS :: FLOAT NOT NULL"
         known = f"CASE WHEN ({kinds}) AND {value} = {value} THEN toString({value}) END"  # NaN equals nothing
-        return f"coalesce({known}, elementId({node}))"
+        long = f"{node}.{LONG_ID}, " if self.lossless else ""
+        return f"coalesce({long}{known}, elementId({node}))"
 
     def order_of(self, node: str) -> str:
         """An expression that orders by id, from the index where graphret made one."""
@@ -207,17 +206,12 @@ class Layout:
         if self.own or not self._is_field(name):
             return None
         value = f"{node}.{quote(name)}"
-        if name == "id" and self.lossless:
-            said = f"toStringOrNull({value}) IS NOT NULL"
-        else:
-            kinds = ("STRING", "INTEGER", "FLOAT") if name == "id" else ("STRING", "INTEGER")
-            said = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in kinds)
+        kinds = ("STRING", "INTEGER", "FLOAT") if name == "id" else ("STRING", "INTEGER")
+        said = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in kinds)
         return f"CASE WHEN {said} THEN null ELSE {value} END"
 
     def _is_said(self, name: str, value: object) -> bool:
         """Whether a field of this name says this value: a name may be a string or a number, and not a list."""
-        if name == "id" and self.lossless:
-            return not isinstance(value, list)
         return isinstance(value, (str, int, float) if name == "id" else (str, int)) and not isinstance(value, bool)
 
     def _is_field(self, name: str) -> bool:
