@@ -436,16 +436,6 @@ def test_one_of_several_relationships_that_are_one_edge_is_not_written_to(neo4j_
     assert store.count() == (2, 2)
 
 
-def test_an_edge_with_a_date_that_the_driver_cannot_write_is_not_made_anew(neo4j_empty: neo4j.Driver) -> None:
-    neo4j_empty.execute_query("CREATE (a:P {sku: '1'})-[:KNOWS {since: date('-0044-03-15')}]->(a)")
-    store = Neo4jStore.from_driver(neo4j_empty, id_property="sku", label="P")
-    (edge,) = all_of(store.edges())
-    with pytest.raises(InvalidInput, match=r"edge .1. to .1.: property .since.*-0044-03-15"):
-        store.upsert([Node("2")], [edge])
-    assert store.count() == (1, 1)
-    assert all_of(store.edges()) == [edge]
-
-
 def test_a_number_that_is_none_hinders_no_index(neo4j_empty: neo4j.Driver) -> None:
     """NaN is what pandas leaves for a missing number, and an infinite one is read as Cypher writes it."""
     neo4j_empty.execute_query(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j import Neo4jStore
-from graphret.types import Node
+from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
+from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
     import neo4j
@@ -116,3 +116,36 @@ def test_labels_that_llama_index_gives_entities_stay(neo4j_empty: neo4j.Driver) 
     assert store.get(["odd"]) == [replace(odd, name="Odd")]
     store.upsert([replace(node, name="Named") for node in nodes if node.id in ("bare", "chunk")])
     assert set(neo4j_empty.execute_query(told).records[0]["ids"]) == {"Ada", "new", "nothing", "bare", "chunk", "odd"}
+
+
+async def test_an_edge_is_changed_where_it_is(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Any) -> None:
+    """The driver cannot write years before 1 and after 9999: such a value stays in the database."""
+    neo4j_empty.execute_query(
+        """CREATE (a:P {sku: '1'})-[:KNOWS {since: date('-0044-03-15'), until: [date('+10000-01-01')], gone: 1,
+        at: datetime('0000-12-31T23:00:00-02:00'), zone: datetime('2020-01-01T00:00[UTC]'), weight: 'heavy'}]->(a),
+        (a)-[:KNOWS {since: date('-0044-03-15')}]->(:P {sku: 2})"""
+    )
+    store = Neo4jStore.from_driver(neo4j_empty, **LAID_OUT)
+    told = """MATCH ()-[r]->(b) UNWIND keys(r) AS k WITH *, [v IN r[k] | toString(v)] AS list
+        RETURN elementId(r), k, valueType(r[k]), coalesce(toStringOrNull(r[k]), list) ORDER BY b.sku, k"""
+    told = told.replace("[v IN r[k]", "[v IN CASE WHEN r[k] IS :: LIST<ANY> THEN r[k] END")
+
+    def rows() -> list[list[Any]]:
+        return [record.values() for record in neo4j_empty.execute_query(told).records]
+
+    before, edges = rows(), all_of(store.edges())
+    store.upsert([Node("3", ("P",))], [*edges, Edge("3", "KNOWS", "1")])
+    assert rows() == before
+    loop, other = sorted(edges, key=lambda edge: edge.target)
+    gone = {name: value for name, value in loop.properties.items() if name not in ("gone", "weight")}
+    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth, **LAID_OUT) as same:
+        await same.upsert(
+            [], [replace(loop, weight=2.0, properties={**gone, "new": "x"}), replace(other, properties={})]
+        )
+    kept = [row for row in before if row[1] not in ("gone", "weight")]
+    made = [[before[0][0], "new", "STRING NOT NULL", "x"], [before[0][0], "weight", "FLOAT NOT NULL", "2.0"]]
+    assert sorted(rows()) == sorted([*[row for row in kept if row[0] == before[0][0]], *made])
+    assert store.count() == (3, 3)
+    (changed,) = store.neighbors(["1"], relations=["KNOWS"], direction="out", limit=1)
+    store.upsert([], [replace(changed, properties={**changed.properties, "since": "-0043-03-15"})])
+    assert ["since", "STRING NOT NULL", "-0043-03-15"] in [row[1:] for row in rows()]

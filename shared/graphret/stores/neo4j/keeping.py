@@ -6,17 +6,14 @@ database that is not graphret's.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import Layout
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.placing import Held, conflicts, says
 from graphret.stores.neo4j.statements import Plan, Statement
-from graphret.stores.neo4j.temporal import is_unreadable
-from graphret.stores.neo4j.values import edge_from, edge_key, json_value
+from graphret.stores.neo4j.values import edge_from, edge_key
 
 _SCALARS = ("STRING", "INTEGER", "BOOLEAN")
 _LISTS = ("LIST<STRING>", "LIST<BOOLEAN>")
@@ -65,41 +62,12 @@ def restored(values: Mapping[str, Any], odd: Mapping[str, Any]) -> tuple[dict[st
     return {name: value for name, value in values.items() if name not in stay}, tuple(sorted(stay))
 
 
-def restored_edge(row: list[Any], odd: Mapping[str, Any]) -> list[Any]:
-    """Put back what is unchanged of an edge, which is made anew.
-
-    Raises
-    ------
-    InvalidInput
-        When it has a date that the driver cannot write, and that would be lost.
-    """
-    values, stay = restored(row[4], {name: value for name, value in odd.items() if name != "weight"})
+def restored_edge(values: Mapping[str, Any], odd: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return for an edge what `restored` does for a node; a weight stays if it is read as the one that is given."""
+    fresh, stay = restored(values, {name: value for name, value in odd.items() if name != "weight"})
     if "weight" in odd:
-        was, given = edge_from("", "", "", {"weight": odd["weight"]}), edge_from("", "", "", row[4])
+        was, given = edge_from("", "", "", {"weight": odd["weight"]}), edge_from("", "", "", values)
         if (was.weight, was.properties.get("weight")) == (given.weight, given.properties.get("weight")):
-            values.pop(edge_key("weight"), None)
+            fresh = {name: value for name, value in fresh.items() if name not in ("weight", edge_key("weight"))}
             stay += ("weight",)
-    for name in stay:
-        if _unwritable(odd[name]):
-            raise InvalidInput(
-                f"edge {row[0]!r} to {row[1]!r}: property {name!r} is a date or time that Neo4j's driver cannot write "
-                f"({json_value(odd[name])}): it would become a text"
-            )
-        values[name] = _writable(odd[name])
-    return [*row[:4], values]
-
-
-def _unwritable(value: Any) -> bool:
-    """Whether the driver fails on writing a value; it does on a time of the day before the year 1."""
-    if isinstance(value, list):
-        return any(map(_unwritable, value))
-    return is_unreadable(value) or (hasattr(value, "to_ordinal") and value.to_ordinal() < 1)
-
-
-def _writable(value: Any) -> Any:
-    """The value as the driver writes it back; it would make a zone of UTC where there was none."""
-    if isinstance(value, list):
-        return [_writable(v) for v in value]
-    if getattr(getattr(value, "tzinfo", None), "zone", None) == "UTC":
-        return value.replace(tzinfo=datetime.UTC)
-    return value
+    return fresh, stay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -24,24 +24,57 @@ def upsert_edges(layout: Layout, edges: Mapping[str, list[list[Any]]]) -> Plan[N
             ((existing,),) = yield Statement(f"MATCH ()-[r:{quote(relation)}]->() RETURN count(r)")
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
-            if existing:
-                odd = yield from _delete_same(layout, relation, batch)
-                batch = [_restored(relation, row, odd.get(tuple(row[:4]), ())) for row in batch]
-            kind = "$($relation)" if layout.dynamic else quote(relation)
-            text = f"{_ends(layout)} CREATE (a)-[r:{kind}]->(b) SET r = row[4]"
-            ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": batch, "relation": relation})
-            if made != len(batch):
-                yield from _refuse_dangling(layout, batch)
+            if existing and layout.own:
+                yield from _delete_same(layout, relation, batch)
+            elif existing:
+                batch = yield from _rewritten(layout, relation, batch)
+            if batch:
+                yield from _create(layout, relation, batch)
 
 
-def _restored(relation: str, row: list[Any], held: Sequence[dict[str, Any]]) -> list[Any]:
-    """Put back what is unchanged of an edge that was taken away; raises as `restored_edge` does."""
-    if len(held) > 1:
-        raise InvalidInput(
-            f"edge {row[0]!r} to {row[1]!r}: {len(held)} relationships {relation!r} of the database are this edge, "
-            "so that none of them can be written to"
+def _create(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[None]:
+    kind = "$($relation)" if layout.dynamic else quote(relation)
+    text = f"{_ends(layout)} CREATE (a)-[r:{kind}]->(b) SET r = row[4]"
+    ((made,),) = yield Statement(f"{text} RETURN count(r)", {"rows": rows, "relation": relation})
+    if made != len(rows):
+        yield from _refuse_dangling(layout, rows)
+
+
+def _rewritten(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[list[list[Any]]]:
+    """Write edges that others made where they are, so that what JSON lacks stays, and return those that are not there.
+
+    Raises
+    ------
+    InvalidInput
+        When several relationships of the database are one edge.
+    """
+    held: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for text, chosen in _same(layout, relation, rows):
+        text += f"RETURN row[0], row[1], row[2], row[3], elementId(r), {odd_values('r', _WEIGHT)}"
+        for *key, element, odd in (yield Statement(text, {"rows": chosen})):
+            held[tuple(key)].append((element, dict(odd)))
+    fresh: list[list[Any]] = []
+    groups: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
+    for row in rows:
+        there = held.get(tuple(row[:4]), [])
+        if len(there) > 1:
+            raise InvalidInput(
+                f"edge {row[0]!r} to {row[1]!r}: {len(there)} relationships {relation!r} of the database are this "
+                "edge, so that none of them can be written to"
+            )
+        for element, odd in there:
+            values, stay = restored_edge(row[4], odd)
+            groups[stay].append([element, values])
+        if not there:
+            fresh.append(row)
+    for stay, chosen in groups.items():
+        kept = f"r {{{', '.join(f'.{quote(name)}' for name in stay)}}}"
+        yield Statement(
+            "UNWIND $rows AS row MATCH ()-[r]->() WHERE elementId(r) = row[0] "
+            f"WITH row, r, {kept} AS kept SET r = row[1] SET r += kept",
+            {"rows": chosen},
         )
-    return restored_edge(row, held[0]) if held else row
+    return fresh
 
 
 def _known_relations() -> Plan[set[str]]:
@@ -50,16 +83,19 @@ def _known_relations() -> Plan[set[str]]:
     return {name for (name,) in rows}
 
 
-def _delete_same(
-    layout: Layout, relation: str, rows: Sequence[list[Any]]
-) -> Plan[dict[tuple[Any, ...], list[dict[str, Any]]]]:
-    """Take away edges of the same ends and rows; return what others stored in each and JSON has not.
+def _delete_same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Plan[None]:
+    """Take away edges of the same ends and rows."""
+    for text, chosen in _same(layout, relation, rows):
+        yield Statement(f"{text}DELETE r", {"rows": chosen})
+
+
+def _same(layout: Layout, relation: str, rows: Sequence[list[Any]]) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Return what finds the edges ``r`` of the same ends and rows, and for which of the rows.
 
     Each is looked for from the end that has fewer edges among these, as far as they tell: Neo4j would go through all
     edges of a hub for each of them.
     """
     edges = [Counter(row[end] for row in rows) for end in (0, 1)]
-    odd: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     from_source = [row for row in rows if edges[0][row[0]] <= edges[1][row[1]]]
     from_target = [row for row in rows if edges[0][row[0]] > edges[1][row[1]]]
     for near, far, chosen in ((0, 1, from_source), (1, 0, from_target)):
@@ -71,20 +107,13 @@ def _delete_same(
             )
             text = (
                 f"UNWIND $rows AS row MATCH {_end(layout, near)} MATCH (a)-[r:{quote(relation)}]->(b) "
-                f"WHERE {is_far} AND {_SAME} "
+                f"WHERE {is_far} AND {_ROWS} "
             )
-            if layout.own:
-                yield Statement(f"{text}DELETE r", {"rows": chosen})
-                continue
-            text += f"WITH row, r, {odd_values('r', _WEIGHT)} AS odd DELETE r "
-            found = yield Statement(f"{text}RETURN row[0], row[1], row[2], row[3], odd", {"rows": chosen})
-            for *key, values in found:
-                odd[tuple(key)].append(dict(values))
-    return odd
+            yield text, chosen
 
 
 _WEIGHT = "k = 'weight'"
-_SAME = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
+_ROWS = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 
 def _ends(layout: Layout) -> str:
@@ -96,7 +125,7 @@ def _end(layout: Layout, end: int) -> str:
     return f"({'ab'[end]}:{quote(layout.label or '')} {{{quote(layout.id or '')}: row[{end}]}})"
 
 
-def _refuse_dangling(layout: Layout, rows: list[list[Any]]) -> Plan[None]:
+def _refuse_dangling(layout: Layout, rows: Sequence[list[Any]]) -> Plan[None]:
     assert layout.id is not None
     ends = sorted({end for row in rows for end in row[:2]}, key=str)
     text = (
