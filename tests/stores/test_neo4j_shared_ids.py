@@ -10,7 +10,7 @@ import pytest
 from graphret.errors import InvalidInput
 from graphret.search import Neo4jTextIndex
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
-from graphret.types import Edge
+from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
     import neo4j
@@ -102,3 +102,35 @@ def test_an_index_of_a_database_refuses_alike(store: Neo4jStore, neo4j_empty: ne
         with pytest.raises(InvalidInput, match=SHARED):
             ask()
     assert index.search("Cy", 1).ids == ["b"]
+
+
+def test_of_equal_numbers_none_is_written_to(store: Neo4jStore, neo4j_empty: neo4j.Driver) -> None:
+    """1 is 1.0 to the database, where it looks for a node, and another id."""
+    neo4j_empty.execute_query("CREATE (:P {sku: 1, x: 1}), (:P {sku: 1.0, x: 2})")
+    for nodes, edges in (([Node("1")], []), ([Node("1.0")], []), ([], [Edge("1", "R", "b")])):
+        with pytest.raises(InvalidInput, match=r"node '1': another has the id '1\.0', an equal number"):
+            store.upsert(nodes, edges)
+    assert [node and node.properties["x"] for node in store.get(["1", "1.0"])] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "writes"),
+    [
+        ("datetime('2020-01-01T00:00Z')", True),
+        ("time('10:00Z')", True),
+        ("localdatetime('0000-12-31T10:00')", False),
+        ("0.0 / 0.0", False),
+    ],
+)
+def test_an_id_that_is_no_string_or_number_is_written_to_or_refused(
+    neo4j_empty: neo4j.Driver, value: str, writes: bool
+) -> None:
+    neo4j_empty.execute_query(f"CREATE (:P {{sku: {value}}})")
+    store = Neo4jStore.from_driver(neo4j_empty, **OPTIONS)
+    ((node,),) = store.nodes()
+    if writes:
+        store.upsert([node], [Edge(node.id, "R", node.id)])
+    else:
+        with pytest.raises(InvalidInput, match=f"node '{node.id}': its property 'sku'"):
+            store.upsert([node])
+    assert (list(store.nodes()), store.count()[1]) == ([[node]], int(writes))

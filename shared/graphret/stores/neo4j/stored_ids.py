@@ -9,7 +9,7 @@ from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import Layout, may_be_other
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.statements import Plan, Statement
-from graphret.stores.neo4j.temporal import is_unreadable
+from graphret.stores.neo4j.temporal import is_unwritable, writable
 
 _BATCH = 5_000
 
@@ -42,11 +42,27 @@ def stored_numbers(layout: Layout, ids: Iterable[str]) -> Plan[dict[str, Any]]:
     for start in range(0, len(asked), _BATCH):
         stored = yield from stored_ids(layout, asked[start : start + _BATCH])
         for i, value in stored.items():
-            if value is None or isinstance(value, list) or is_unreadable(value):
+            if value is None or isinstance(value, list) or value != value or is_unwritable(value):  # NaN equals nothing
                 what = "is missing" if value is None else "is no id"
                 raise InvalidInput(f"node {i!r}: its property {layout.id!r}, by which nodes are written, {what}")
-        found.update((i, value) for i, value in stored.items() if not isinstance(value, str))
+        found.update((i, writable(value)) for i, value in stored.items() if not isinstance(value, str))
+        yield from _require_unlike(layout, [v for v in found.values() if isinstance(v, (int, float))])
     return found
+
+
+def _require_unlike(layout: Layout, numbers: Sequence[float]) -> Plan[None]:
+    """Raise an `InvalidInput` if two nodes have equal numbers of two types as ids: a write would be of both."""
+    if not numbers:
+        return
+    ids = f"n.{quote(layout.id or '')}"
+    text = f"MATCH {layout.node('n')} WHERE {ids} IN $numbers RETURN {ids}, {layout.id_of('n')} AS id ORDER BY id"
+    known: dict[float, str] = {}
+    for number, node_id in (yield Statement(text, {"numbers": list(numbers)})):
+        if (other := known.setdefault(number, node_id)) != node_id:
+            raise InvalidInput(
+                f"node {other!r}: another has the id {node_id!r}, an equal number, so that none of them can be "
+                "written to"
+            )
 
 
 def stored_ids(layout: Layout, ids: Sequence[str]) -> Plan[dict[str, Any]]:

@@ -40,6 +40,20 @@ def is_unreadable(value: Any) -> bool:
     return hasattr(value, "raw_data") and hasattr(value, "error")
 
 
+def is_unwritable(value: Any) -> bool:
+    """Whether the driver fails on writing a value that it read: of a year that Python lacks, or the day before them."""
+    if isinstance(value, list):
+        return any(map(is_unwritable, value))
+    return is_unreadable(value) or (hasattr(value, "to_ordinal") and hasattr(value, "hour") and value.to_ordinal() < 1)
+
+
+def writable(value: Any) -> Any:
+    """Return a value as the driver writes it back; it would make a zone of UTC where there was none."""
+    if hasattr(value, "to_ordinal") and getattr(getattr(value, "tzinfo", None), "zone", None) == "UTC":
+        return value.replace(tzinfo=datetime.UTC)
+    return value
+
+
 def unreadable_text(value: Any) -> str:
     """Return what the driver could not read as text, from what the server sent; see the Bolt protocol's structures."""
     sent = value.raw_data
