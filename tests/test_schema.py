@@ -188,6 +188,8 @@ def test_types() -> None:
         "MAP": {},
         "DATE_TIME": datetime.datetime(2020, 1, 1),
         "DATE": datetime.date(2020, 1, 1),
+        "TIME": datetime.time(10),
+        "DURATION": datetime.timedelta(1),
     }
     assert {name: type_of(value) for name, value in values.items()} == {name: name for name in values}
     assert merged_type(["LIST OF ANY", "LIST OF STRING"]) == "LIST OF STRING"

@@ -102,6 +102,26 @@ def test_a_sampled_schema_says_what_it_knows_all_of(database: neo4j.Driver, monk
     assert (view.sampled_names, view.sampled_relations) == (False, {"KNEW"})
 
 
+def test_dates_times_and_durations_have_types(neo4j_empty: neo4j.Driver) -> None:
+    neo4j_empty.execute_query(
+        """CREATE (:P {day: date('2020-01-02'), at: time('10:00Z'), local: localtime('10:00:01'),
+        stamp: datetime('2020-01-02T10:00Z'), long: duration('P1Y2M3DT4.5S'), all: [duration('PT1S')]})"""
+    )
+    schema = Neo4jStore.from_driver(neo4j_empty).schema()
+    assert {name: known.type for name, known in schema.properties["P"].items()} == {
+        "day": "DATE",
+        "at": "TIME",
+        "local": "TIME",
+        "stamp": "DATE_TIME",
+        "long": "DURATION",
+        "all": "LIST OF DURATION",
+    }
+    assert schema.properties["P"]["long"].examples == ("P1Y2M3DT4.5S",)
+    assert GraphSchema.from_dict(schema.to_dict()).text() == schema.text()
+    for query in ("MATCH (n:P) RETURN n.long.days, n.at.hour LIMIT 1", "MATCH (n:P) RETURN n.day + n.long LIMIT 1"):
+        assert check(query, schema).findings == []
+
+
 def test_nodes_with_neither_a_label_nor_an_edge_have_properties(database: neo4j.Driver) -> None:
     database.execute_query("CREATE ({foo: 1}), ({foo: 2, bar: 'x'})")
     store = Neo4jStore.from_driver(database)

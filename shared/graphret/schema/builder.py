@@ -167,13 +167,22 @@ def type_of(value: Any) -> str:
         return "MAP"
     if _is_point(value):
         return "POINT"
+    if _is_duration(value):
+        return "DURATION"
     if isinstance(value, (list, tuple)):
         return f"LIST OF {merged_type(type_of(v) for v in value if v is not None)}"
     if isinstance(value, datetime.datetime):
         return "DATE_TIME"
     if isinstance(value, datetime.date):
         return "DATE"
+    if isinstance(value, datetime.time):
+        return "TIME"
     return "ANY"
+
+
+def _is_duration(value: Any) -> bool:
+    """Whether a value is a duration, which Neo4j's driver makes a tuple."""
+    return isinstance(value, datetime.timedelta) or (hasattr(value, "months") and hasattr(value, "nanoseconds"))
 
 
 def _is_point(value: Any) -> bool:
@@ -244,7 +253,7 @@ def _example(value: Any) -> _Example | None:
     """Return a value, shortened, with its JSON; `None` for what shows little: an object, a point, or a list of them."""
     if isinstance(value, Mapping) or _is_point(value):
         return None
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not _is_duration(value):
         short = [_cut(v) if isinstance(v, str) else v for v in value[:_LIST_LENGTH]]
         plain = short and all(isinstance(v, (str, int, float, bool)) for v in short)
         return _Example(json.dumps(short), short) if plain else None

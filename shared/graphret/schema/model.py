@@ -19,8 +19,8 @@ class PropertySchema:
     Parameters
     ----------
     type
-        ``STRING``, ``INTEGER``, ``FLOAT``, ``BOOLEAN``, ``DATE``, ``DATE_TIME``, ``POINT``, ``MAP``, ``LIST OF`` one
-        of these, or ``ANY`` where values of several types were seen.
+        ``STRING``, ``INTEGER``, ``FLOAT``, ``BOOLEAN``, ``DATE``, ``TIME``, ``DATE_TIME``, ``DURATION``, ``POINT``,
+        ``MAP``, ``LIST OF`` one of these, or ``ANY`` where values of several types were seen.
     coverage
         Share of the nodes or edges that have it, 0 to 1.
     examples

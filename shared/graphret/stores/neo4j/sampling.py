@@ -203,9 +203,9 @@ def _readable(values: dict[str, Any], hidden: Sequence[str] = ()) -> dict[str, A
 
 
 def _native(value: Any) -> Any:
-    if hasattr(value, "srid"):  # a point is what queries take it for, though a node shows a map
+    if isinstance(value, tuple):  # a point or a duration is what queries take it for, though a node shows a map or text
         return value
-    if isinstance(value, list):  # a duration is a tuple
+    if isinstance(value, list):
         return [_native(v) for v in value]
     if hasattr(value, "to_native"):
         try:
@@ -214,4 +214,4 @@ def _native(value: Any) -> Any:
             return json_value(value)
     if isinstance(value, float) or is_unreadable(value):
         return json_value(value)
-    return str(value) if isinstance(value, tuple) else value
+    return value
