@@ -46,6 +46,29 @@ async def test_the_asynchronous_store_says_the_same(neo4j_spare: Neo4jServer) ->
             await store.get(["a"])
 
 
+@pytest.mark.parametrize("asked", [True, False])
+async def test_a_closed_store_answers_no_more(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth, asked: bool
+) -> None:
+    given = Neo4jStore.from_driver(neo4j_empty)
+    given.upsert([Node("a")])
+    store, other = Neo4jStore(neo4j_uri, auth=neo4j_auth), AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth)
+    if asked:
+        assert store.count() == await other.count() == (1, 0)
+    view = store.view({"id": "a"})
+    store.close()
+    await other.close()
+    for call in (store.count, lambda: store.get(["a"]), lambda: list(store.nodes()), view.count):
+        with pytest.raises(StoreUnavailable, match="the store was closed"):
+            call()
+    with pytest.raises(StoreUnavailable, match="the store was closed"):
+        await other.count()
+    with pytest.raises(StoreUnavailable, match="the store was closed"):
+        await other.upsert([Node("b")])
+    given.close()  # a driver that is its maker's stays
+    assert given.count() == (1, 0)
+
+
 def test_a_server_that_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
     uri = neo4j_spare.uri
     with Neo4jStore(uri, auth=neo4j_spare.auth, retry_time=0.2, layout="graphret") as store:

@@ -43,6 +43,7 @@ class AsyncNeo4jStore(Connected):
     async def close(self) -> None:
         """See `Neo4jStore.close`."""
         if self._own_driver:
+            self.options.closed = True
             await self.driver.close()
 
     async def __aenter__(self) -> Self:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreUnavailable
 from graphret.stores.base import require_names, require_seconds
 from graphret.stores.neo4j.failures import DYNAMIC, is_at_least
 from graphret.stores.neo4j.journal import Journal
@@ -60,6 +60,7 @@ class Options:
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
     settled: bool = False
     constrained: bool = False
+    closed: bool = False
 
     @classmethod
     def of(
@@ -105,9 +106,17 @@ class Options:
         return layout
 
     def session(self, driver: Any, *, writes: bool, rows: int = 1000) -> dict[str, Any]:
-        """What a session is opened with; one sees what the last one of the same driver wrote, on a cluster too."""
+        """What a session is opened with; one sees what the last one of the same driver wrote, on a cluster too.
+
+        Raises
+        ------
+        StoreUnavailable
+            When the store was closed: the driver would connect anew, and nobody close that.
+        """
         import neo4j
 
+        if self.closed:
+            raise StoreUnavailable(f"{self.uri}: the store was closed")
         options = {
             "database": self.database,
             "impersonated_user": self.impersonated_user,

@@ -47,8 +47,9 @@ class Neo4jStore(Connected):
         return neo4j.GraphDatabase.driver(uri, **settings)
 
     def close(self) -> None:
-        """Close the connections; a driver that the store was given stays open."""
+        """Close the connections, after which every call raises; a driver that the store was given stays open."""
         if self._own_driver:
+            self.options.closed = True
             self.driver.close()
 
     def __enter__(self) -> Self:
