@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphret.errors import InvalidInput
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
@@ -149,6 +150,34 @@ def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], 
         assert view.neighbors(ids) == memory.view(condition).neighbors(ids), condition
         options: dict[str, Any] = {"where": condition, "direction": direction, "labels": ["Odd"]}
         assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
+
+
+def test_half_of_a_surrogate_pair_is_compared_and_never_stored(store: LadybugStore) -> None:
+    """No text holds one; in the order of code points it stands before all that comes after the halves."""
+    texts = ["", "a", "ab", "ab\ue000", "ac", "é", "\ud7ff", "\ue000", "\U00010000", "a\U0010ffff"]
+    held: list[Any] = [*({"text": v, "name": v} for v in texts), *({"mixed": [v, 1]} for v in texts), {"mixed": 1}, {}]
+    nodes = [Node(f"n{i:02}", ("Odd",), p.get("text", ""), "", {**p, "texts": ["a"]}) for i, p in enumerate(held)]
+    store.delete([node.id for block in store.nodes() for node in block])
+    store.upsert([*nodes, Node("x", ("Odd",), "", "", {"mixed": "ab"}), Node("y", ("Odd",), "", "", {"mixed": 2**70})])
+    nodes = [node for block in store.nodes() for node in block]
+    halves = ["\ud800", "a\udfff", "ab\udc00\ue000"]
+    asked: list[dict[str, Any]] = [
+        {field: {op: half}}
+        for field in ("text", "mixed", "name", "properties.name")
+        for op in ("$eq", "$ne", "$contains", "$gt", "$gte", "$lt", "$lte")
+        for half in halves
+    ]
+    asked += [{"text": {op: [*halves, "ab", [halves[0]]]}} for op in ("$in", "$nin")] + [{"texts": [halves[0]]}]
+    for where in [*asked, {"label": halves[0]}, {"label": {"$ne": halves[0]}}]:
+        wanted = Where.parse(where)
+        assert wanted is not None
+        found = {node.id for block in store.nodes(where=where) for node in block}
+        assert found == {node.id for node in nodes if wanted.matches(node)}, ascii(where)
+
+
+def test_json_with_half_of_a_surrogate_pair_is_refused_by_name() -> None:
+    with LadybugStore(":memory:", nested="json") as store, pytest.raises(InvalidInput, match=r"node 'n'.*\['mixed'\]"):
+        store.upsert([Node("n", properties={"mixed": [1, "\ud800"]})])
 
 
 def test_true_is_no_number_in_a_list_either(store: LadybugStore) -> None:

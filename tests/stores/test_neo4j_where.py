@@ -169,7 +169,19 @@ def test_conditions_mean_what_they_say(filled: tuple[neo4j.Driver, list[Node]], 
 
 def test_strings_are_in_the_order_of_code_points_and_zero_has_no_sign(filled: tuple[neo4j.Driver, list[Node]]) -> None:
     texts = [value for value in SCALARS if isinstance(value, str)]
-    operands = [*texts, "a\U0001f3ac\ue000", "\uffff", "\U00010000", "\U0010ffff\ue000a", 0, -0.0, 0.0]
+    operands = [
+        *texts,
+        "\ud800",
+        "a\udfff",
+        "a\U0001f3ac\udc00a",
+        "a\U0001f3ac\ue000",
+        "\uffff",
+        "\U00010000",
+        "\U0010ffff\ue000a",
+        0,
+        -0.0,
+        0.0,
+    ]
     asked: list[dict[str, Any]] = [{"a": {op: one}} for op in (*ORDERS, "$eq") for one in operands]
     compare(filled[0], OWN, filled[1], asked)
 

@@ -35,7 +35,7 @@ class WhereCypher(ABC):
             return "(" + word.join(self.write(child) for child in where.children) + ")"
         if where.operator == "$not":
             return f"NOT ({self.write(where.children[0])})"
-        return self.leaf(where)
+        return self.leaf(writable(where))
 
     @abstractmethod
     def leaf(self, where: Where) -> str:
@@ -46,3 +46,26 @@ class WhereCypher(ABC):
         name = f"{self.prefix}{len(self.parameters)}"
         self.parameters[name] = value
         return f"${name}"
+
+
+def writable(where: Where) -> Where:
+    """Return a condition on one field without the texts that no database holds: with half of a surrogate pair.
+
+    Nothing equals them. In the order of code points, the texts after one are those from where its half gives way to the
+    first character behind all halves.
+    """
+    op, value = where.operator, where.value
+    if op in ("$in", "$nin"):
+        return where if _is_writable(value) else Where(op, where.field, tuple(filter(_is_writable, value)))
+    if _is_writable(value):
+        return where
+    if not isinstance(value, str) or op in ("$eq", "$ne", "$contains"):
+        return Where("$nin" if op == "$ne" else "$in", where.field, ())
+    half = next(i for i, character in enumerate(value) if "\ud800" <= character <= "\udfff")
+    return Where("$gte" if op in ("$gt", "$gte") else "$lt", where.field, value[:half] + "\ue000")
+
+
+def _is_writable(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_writable, value))
+    return not isinstance(value, str) or not any("\ud800" <= character <= "\udfff" for character in value)

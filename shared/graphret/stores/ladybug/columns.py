@@ -74,6 +74,7 @@ class Columns:
         if beside:
             try:
                 row[OVERFLOW] = json_object(beside)
+                row[OVERFLOW].encode()
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidInput(f"{what}, properties {sorted(beside)}: cannot be kept as JSON: {error}") from error
             self.unlined |= not row[OVERFLOW].startswith(OPENING)

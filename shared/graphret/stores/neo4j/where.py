@@ -94,7 +94,7 @@ class Neo4jWhere(WhereCypher):
     def _contains(self, operand: Any, value: str, items: str | None, is_text: bool) -> str:
         parts = []
         if is_text:  # the server refuses to look for items in what is always a string
-            return f"({value} CONTAINS {self.parameter(operand)})" if isinstance(_sent(operand), str) else "false"
+            return f"({value} CONTAINS {self.parameter(operand)})" if isinstance(operand, str) else "false"
         if operand is None and value == _HELD:
             parts.append(f"coalesce({value} IS :: LIST<ANY> NOT NULL AND any(v IN {value} WHERE v IS NULL), false)")
         if (sent := _sent(operand)) is not _NEVER:
@@ -272,8 +272,6 @@ def _sent(operand: Any) -> Any:
     if isinstance(operand, tuple):
         sent = [_sent(v) for v in operand]
         return _NEVER if any(v is _NEVER or isinstance(v, list) for v in sent) else sent
-    if isinstance(operand, str):
-        return operand if operand < "\ud800" or _encodes(operand) else _NEVER
     if isinstance(operand, int) and not isinstance(operand, bool) and not -(2**63) <= operand < 2**63:
         return float(operand) if abs(operand) < 2**1023 and float(operand) == operand else _NEVER
     return operand
@@ -285,14 +283,6 @@ def _apart(operand: Any, value: str) -> str:
     integers = f"{value} IS :: {'LIST<INTEGER NOT NULL>' if numbers is operand else 'INTEGER'} NOT NULL"
     kept = f" AND {integers}" if 2**63 - 1 in numbers else ""
     return f"{kept} AND NOT {integers}" if 2**63 in numbers else kept
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _any_of(parts: list[str]) -> str:
