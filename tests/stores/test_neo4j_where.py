@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j import FOREIGN, LLAMA_INDEX, OWN, Layout, Neo4jStore, Neo4jWhere
+from graphret.stores.neo4j.values import node_from
 from graphret.types import Node
 from graphret.where import Where
 
@@ -267,6 +268,14 @@ def test_conditions_on_values_that_json_lacks(neo4j_empty: neo4j.Driver, layout:
     asked += [{f: {"$exists": True}} for f in ("a", "b", "a.x", "a.z", "properties.name", "properties.text")]
     for one in asked:  # one by one, since the server plans the same words once
         compare(neo4j_empty, layout, read, [one])
+
+
+def test_of_two_stored_for_one_property_the_same_is_read_and_compared() -> None:
+    """A name that is none is read as a property, and gives way to what is stored for that, as in conditions."""
+    for stored in ({"name": ["x"], "properties.name": "y"}, {"properties.name": "y", "name": ["x"]}):
+        assert node_from(LLAMA_INDEX, "n", [], stored).properties == {"name": "y"}
+    kept = {"properties.name": float("nan"), "name": ["x"]}
+    assert node_from(LLAMA_INDEX, "n", [], kept).properties == {"name": ["x"]}
 
 
 def test_null_is_no_absence_beside_a_property_of_the_same_name(neo4j_empty: neo4j.Driver) -> None:

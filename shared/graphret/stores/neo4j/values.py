@@ -175,7 +175,9 @@ def loaded(values: Mapping[str, Any], name_of: Callable[[str, Any], str | None])
         name = name_of(key, value)
         if name is not None:
             read = json_value(value)
-            if read is not None:
+            if read is not None and not (
+                name == key and name in found
+            ):  # what is stored for it goes first, as in where
                 found[name] = read
     for name in values.get(JSON) or ():
         if isinstance(found.get(name), str):
