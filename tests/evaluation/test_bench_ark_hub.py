@@ -17,8 +17,8 @@ def test_the_hub_has_the_neighbours_that_it_says() -> None:
 def test_the_part_adds_its_figures_and_counts() -> None:
     report = Report()
     bench_ark_hub.memory(report, 500)
-    assert set(report.figures) == {"ark hub", "ark hub tokens", "ark hub memory first"}
+    assert set(report.figures) == {"ark hub", "ark hub tokens", "ark hub memory first", "ark hub memory following"}
     assert report.figures["ark hub tokens"].met
     assert report.counts["ark hub/neighbours"] == 500
-    assert len([name for name in report.seconds if name.startswith("ark hub/")]) == 16 + 20
+    assert len([name for name in report.seconds if name.startswith("ark hub/")]) == 16 + 20 + 1
     assert speed.PARTS["ark hub"] is bench_ark_hub.whole
