@@ -283,3 +283,14 @@ class HashedStrings:
                 if str(blob[offsets[position] : offsets[position + 1]], "utf-8") == wanted:
                     return int(position)
         return -1
+
+
+def fewest_sets(
+    codes: NDArray[np.int32], label_sets: Sequence[tuple[str, ...]]
+) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
+    """Leave out sets of labels that no node has and sort the others, so that the same nodes have the same columns."""
+    used = np.bincount(codes, minlength=len(label_sets)) > 0
+    kept = sorted({labels for labels, there in zip(label_sets, used.tolist(), strict=True) if there})
+    rank = {labels: i for i, labels in enumerate(kept)}
+    new = np.asarray([rank.get(labels, -1) for labels in label_sets], dtype=np.int32)
+    return new[codes], kept

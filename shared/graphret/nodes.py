@@ -21,7 +21,7 @@ from graphret._checked import (
     text_column,
 )
 from graphret._matching import matching, reads, with_labels
-from graphret.columns import SortedIds, all_empty, assemble, no_records, no_strings, to_records, to_strings
+from graphret.columns import SortedIds, all_empty, assemble, fewest_sets, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
 from graphret.types import Node, require_id
@@ -94,7 +94,7 @@ class NodeTable(Sequence[Node]):
             text_column("id", ids, ids),
             text_column("name", ids, [node.name for node in ordered]),
             text_column("text", ids, [node.text for node in ordered]),
-            *_fewest(np.asarray(codes, dtype=np.int32), list(sets)),
+            *fewest_sets(np.asarray(codes, dtype=np.int32), list(sets)),
             property_column(ordered, [node.properties for node in ordered]),
         )
 
@@ -155,7 +155,7 @@ class NodeTable(Sequence[Node]):
             records = assemble([records], order)
         positions = np.empty(n, dtype=np.int64)
         positions[order] = np.arange(n)
-        return cls(columns[0], columns[1], columns[2], *_fewest(codes[order], sets), records), positions
+        return cls(columns[0], columns[1], columns[2], *fewest_sets(codes[order], sets), records), positions
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -203,7 +203,7 @@ class NodeTable(Sequence[Node]):
             assemble([self.ids], chosen),
             assemble([self.names], chosen),
             assemble([self.texts], chosen),
-            *_fewest(self.labels[chosen], self.label_sets),
+            *fewest_sets(self.labels[chosen], self.label_sets),
             assemble([self.properties], chosen),
         )
 
@@ -246,11 +246,20 @@ class NodeTable(Sequence[Node]):
             assemble([self.ids, fresh.ids], order),
             assemble([self.names, fresh.names], order),
             assemble([self.texts, fresh.texts], order),
-            *_fewest(np.concatenate([self.labels, theirs])[order], sets),
+            *fewest_sets(np.concatenate([self.labels, theirs])[order], sets),
             assemble([self.properties, fresh.properties], order),
         )
         table._came, table.restriction = (weakref.ref(self), moved), self.restriction
         return table, moved
+
+    def relabelled(self, positions: Sequence[int], labels: Sequence[tuple[str, ...]]) -> NodeTable:
+        """Return a table in which the nodes at `positions` bear other labels; ids are found as they are here."""
+        sets = list(dict.fromkeys([*self.label_sets, *labels]))
+        codes = self.labels.copy()
+        codes[list(positions)] = [sets.index(own) for own in labels]
+        table = NodeTable(self.ids, self.names, self.texts, *fewest_sets(codes, sets), self.properties)
+        table._sorted, table.restriction = self._sorted, self.restriction
+        return table
 
     def places_in(self, before: NodeTable, fresh: Iterable[str] = ()) -> NDArray[np.int64]:
         """Return where each node of this table is in another, -1 if it is not there or among `fresh`, ``(n,)``.
@@ -386,14 +395,3 @@ class NodeTable(Sequence[Node]):
             [tuple(labels) for labels in bundle.meta["label_sets"]],
             bundle.records("properties"),
         )
-
-
-def _fewest(
-    codes: NDArray[np.int32], label_sets: Sequence[tuple[str, ...]]
-) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
-    """Leave out sets of labels that no node has and sort the others, so that the same nodes have the same columns."""
-    used = np.bincount(codes, minlength=len(label_sets)) > 0
-    kept = sorted({labels for labels, there in zip(label_sets, used.tolist(), strict=True) if there})
-    rank = {labels: i for i, labels in enumerate(kept)}
-    new = np.asarray([rank.get(labels, -1) for labels in label_sets], dtype=np.int32)
-    return new[codes], kept

@@ -151,7 +151,10 @@ def rejoined(
     ends = [edge.target if edge.source == node else edge.source for edge in edges]
     given = list(nodes)
     known = table.find([one.id for one in given])
-    table = _relabelled(table, given, known)
+    there = [(at, one.labels) for at, one in zip(known.tolist(), given, strict=True) if at >= 0]
+    other = [(at, labels) for at, labels in there if table.label_sets[table.labels[at]] != labels]
+    if other:
+        table = table.relabelled(*zip(*other, strict=True))
     fresh = [Node(one.id, one.labels) for one, at in zip(given, known.tolist(), strict=True) if at < 0]
     if table is links.nodes and not fresh and not others:
         return links
@@ -183,21 +186,6 @@ def rejoined(
         spliced(links.weight, [edge.weight for edge in ordered]),
         list(code),
     )
-
-
-def _relabelled(table: NodeTable, nodes: Sequence[Node], places: NDArray[np.int64]) -> NodeTable:
-    """Return a table in which nodes bear their labels, itself where they do; -1 is the place of one that is not there.
-
-    No column but that of the labels is made anew.
-    """
-    there = [(at, node.labels) for at, node in zip(places.tolist(), nodes, strict=True) if at >= 0]
-    other = [(at, labels) for at, labels in there if table.label_sets[table.labels[at]] != labels]
-    if not other:
-        return table
-    sets = list(dict.fromkeys([*table.label_sets, *(labels for _, labels in other)]))
-    column = table.labels.copy()
-    column[[at for at, _ in other]] = [sets.index(labels) for _, labels in other]
-    return NodeTable(table.ids, table.names, table.texts, column, sets, table.properties)
 
 
 def _strings(column: Any) -> Strings:
