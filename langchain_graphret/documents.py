@@ -25,8 +25,10 @@ import numpy as np
 from langchain_core.documents import Document
 
 from graphret import corpus
+from graphret.corpus.chunks import DERIVED, placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
+from graphret.corpus.names import file_of, given_name
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 
@@ -119,14 +121,28 @@ def made_id(document: Document) -> str:
     return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
 
 
+def from_chunk(document: Document) -> Node:
+    """Return a document as a node that knows its source and where in that it begins, as far as its metadata say it.
+
+    The source is the file or address in the metadata, or else the document itself. What an earlier retrieval said of
+    the document is left out.
+    """
+    bare = Document(document.page_content, id=document.id, metadata=without_block(document))
+    node = from_document(bare)
+    start = bare.metadata.get("start_index")
+    return placed(node, file_of(bare.metadata) or node.id, start if isinstance(start, int) and start >= 0 else None)
+
+
 def to_item(document: Document) -> corpus.Document:
-    """Return a LangChain document as an item of a corpus, without what an earlier retrieval said of it."""
+    """Return a whole LangChain document as an item of a corpus, without what an earlier retrieval said of it."""
+    given = without_block(document)
+    return corpus.Document(document.page_content, document.id or "", given_name(given), metadata=given)
+
+
+def without_block(document: Document) -> dict[str, Any]:
+    """Return the metadata that the user gave."""
     _block(document, f"document {document.id!r}")
-    given = {key: value for key, value in document.metadata.items() if key != KEY}
-    title = given.get("title")
-    return corpus.Document(
-        document.page_content, document.id or "", title if isinstance(title, str) else "", metadata=given
-    )
+    return {key: value for key, value in document.metadata.items() if key != KEY}
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -166,10 +182,11 @@ def _name(properties: Mapping[str, Any]) -> str:
 
 def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell what the user gave from what graphret added."""
-    filled = properties.get(EXTRACTED)
-    added = {key for key in (*filled, EXTRACTED) if isinstance(key, str)} if isinstance(filled, list) else set()
+    listed = [properties.get(name) for name in (EXTRACTED, DERIVED)]
+    filled = [key for keys in listed if isinstance(keys, list) for key in keys if isinstance(key, str)]
+    added = {*filled, EXTRACTED, DERIVED} if filled else set()
     added.discard("name")  # it stands for the node's name: a property called so is the user's
-    if "source_id" in properties:
+    if "source_id" in properties and DERIVED not in properties:
         added.add("source_id")
         added.update(key for key in properties if key.startswith(_PLACE) or (key == "title" and not properties[key]))
     given: dict[str, Any] = {}

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
-from graphret.corpus import Chunker, HeuristicMetadata, MetadataExtractor
+from graphret.corpus import Chunker, HeuristicMetadata, MetadataExtractor, from_chunks, to_edges
+from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
+from graphret.sage.changing import Changes
 from graphret.sage.graph import Progress, SageView
-from graphret.types import Edge
+from graphret.types import Edge, Node
 from graphret.where import WhereLike
-from langchain_graphret.documents import to_item
+from langchain_graphret.documents import from_chunk
 from langchain_graphret.filters import to_where
 from langchain_graphret.retriever import SageRetriever
 
@@ -38,31 +44,58 @@ class SageGraph(sage.SageGraph):
         Parameters
         ----------
         documents
-            Usually what a text splitter returns. A document without an id gets one made from its title and text;
-            ``metadata["title"]`` is the title.
+            What a loader or a text splitter returns, in any order. A document without an id gets one made from its
+            title and text. Those whose ``metadata["source"]`` is the same file or address are parts of it: they have
+            its name, and the rows of its tables are rows, those of `CSVLoader` too; ``start_index`` says where each
+            begins. `graphret.corpus.from_chunks` has the rule.
         embedding
             LangChain embeddings, or anything else that `graphret.SageGraph.build` takes; `None` goes without.
         chunker, metadata, settings, edges, progress
-            As `graphret.SageGraph.build` has them.
+            As `graphret.SageGraph.build` has them; a chunker is for documents that are whole files.
 
         Raises
         ------
         InvalidInput
             When there are no documents, two have the same id, or the metadata of one is not JSON.
         """
-        return cls.build(
-            _items(documents),
-            encoder=embedding,
-            chunker=chunker,
-            metadata=metadata,
-            settings=settings,
-            edges=edges,
-            progress=progress,
-        )
+        options: dict[str, Any] = {"metadata": metadata, "settings": settings, "progress": progress}
+        if chunker is not None:
+            whole = corpus.read([require_document(document) for document in documents])
+            return cls.build(whole, encoder=embedding, chunker=chunker, edges=edges, **options)
+        nodes = from_chunks(_chunks(documents))
+        return cls.from_nodes(nodes, encoder=embedding, edges=to_edges(edges, nodes), **options)
 
-    def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Add documents, each in place of the one that had its id, and return the ids of their nodes."""
-        return self.add(_items(documents))
+    def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
+        """Add documents of LangChain, see `add_documents`, or items of graphret."""
+        listed = items if isinstance(items, corpus.Corpus) else list(items)
+        if not isinstance(listed, corpus.Corpus) and any(isinstance(one, Document) for one in listed):
+            return self.add_documents(listed, edges=edges)
+        return super().add(listed, edges=edges)
+
+    def add_documents(self, documents: Iterable[Document], *, edges: Iterable[Edge] = ()) -> list[str]:
+        """Add documents, each in place of the one that had its id, and return the ids of their nodes.
+
+        They are cut where the graph was made with a chunker. `refresh_from_store` also takes away what is gone.
+        """
+        if self.chunker is not None:
+            return super().add(corpus.read([require_document(document) for document in documents]), edges=edges)
+        return self._add_chunks(_chunks(documents), edges)
+
+    def refresh_from_store(self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> Changes:
+        """Bring the graph up to date with a store: what was added, changed and deleted there, and say what that was.
+
+        Parameters
+        ----------
+        store
+            A document store (`BaseStore`), a vector store that lists its documents (`Chroma`, `InMemoryVectorStore`),
+            or all documents that there are now.
+
+        Raises
+        ------
+        InvalidInput
+            When a vector store does not list its documents, or there are none.
+        """
+        return self._refresh(_chunks(documents_of(store)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LangChain retriever over the graph; `options` are the parameters of `SageRetriever`."""
@@ -78,15 +111,43 @@ class _View(SageView, SageGraph):
     """A part of a graph that can be read and not changed, and makes LangChain retrievers."""
 
 
-def _items(documents: Iterable[Document]) -> list[corpus.Document]:
-    """Return the documents as items; those without an id whose content comes again get a number behind it."""
-    items: list[corpus.Document] = []
-    times: dict[str, int] = {}
+def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> list[Document]:
+    """Return the documents of a document store, or of a vector store that lists them, with the ids they have there."""
+    if isinstance(store, BaseStore):
+        keys = list(store.yield_keys())
+        found = zip(keys, store.mget(keys), strict=True)
+        return [_with_id(document, key) for key, document in found if document is not None]
+    if isinstance(store, InMemoryVectorStore):
+        return store.get_by_ids(list(store.store))
+    if isinstance(store, VectorStore):
+        get = getattr(store, "get", None)
+        if not callable(get):
+            raise InvalidInput(f"store: {type(store).__name__} does not list its documents: give the documents")
+        listed = get(include=["documents", "metadatas"])  # Chroma
+        columns = zip(listed["ids"], listed["documents"], listed["metadatas"], strict=True)
+        return [Document(text, id=key, metadata=metadata or {}) for key, text, metadata in columns]
+    return list(store)
+
+
+def require_document(value: object) -> Document:
+    """Return a document of LangChain; an `InvalidInput` names the type of anything else."""
+    if not isinstance(value, Document):
+        kind = f"{type(value).__module__.split('.')[0]}.{type(value).__qualname__}"
+        raise InvalidInput(f"documents: a LangChain Document is expected, not {kind}")
+    return value
+
+
+def _chunks(documents: Iterable[Document]) -> list[Node]:
+    """Return the documents as nodes; those without an id whose content comes again get a number behind it."""
+    nodes: list[Node] = []
+    times: Counter[str] = Counter()
     for document in documents:
-        item = to_item(document)
-        if item.made_id:
-            times[item.id] = times.get(item.id, 0) + 1
-            if times[item.id] > 1:
-                item = corpus.Document(item.text, f"{item.id}-{times[item.id]}", item.title, item.metadata)
-        items.append(item)
-    return items
+        node = from_chunk(require_document(document))
+        times[node.id] += 1
+        again = times[node.id] > 1 and not document.id
+        nodes.append(replace(node, id=f"{node.id}-{times[node.id]}") if again else node)
+    return nodes
+
+
+def _with_id(document: Document, key: str) -> Document:
+    return document if document.id else document.model_copy(update={"id": key})

@@ -13,15 +13,16 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, Document, MetadataMode
 
 import graphret
-from graphret.corpus import HeuristicMetadata, MetadataExtractor
+from graphret.corpus import Corpus, HeuristicMetadata, MetadataExtractor, from_chunks
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
+from graphret.sage.changing import Changes
 from graphret.sage.settings import SimilaritySettings, Thresholds
 from graphret.sage.signals import SIGNALS
 from graphret.search.resolve import resolve_encoder
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import LlamaIndexEncoder
-from llama_index_graphret.nodes import ORIGIN, from_llama_node, require_nodes
+from llama_index_graphret.nodes import from_llama_node, require_nodes
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
 
@@ -46,7 +47,7 @@ class SageGraph(graphret.SageGraph):
         """Build a graph over the nodes of a vector index.
 
         Nodes come from the docstore, or from a vector store that can list them; embeddings from the vector store where
-        it gives them out, and only what it lacks is embedded. The graph does not follow later changes of the index.
+        it gives them out, and only what it lacks is embedded. `refresh_from_index` follows later changes of the index.
 
         Parameters
         ----------
@@ -120,7 +121,7 @@ class SageGraph(graphret.SageGraph):
                 encoder = LlamaIndexEncoder(Settings.embed_model)
             if vectors is None and (carries or embed_model is not None):
                 vectors = _completed(given, carried, encoder)
-            listed = _numbered(given)
+            listed = from_chunks(map(from_llama_node, given))
         if vectors is not None and not embed_metadata:
             settings = _by_content(settings or SageSettings())
         made = super().from_nodes(
@@ -153,7 +154,16 @@ class SageGraph(graphret.SageGraph):
         assert isinstance(loaded, SageGraph)
         return loaded
 
-    def add_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
+    def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
+        """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex nodes, or items of graphret."""
+        listed = items if isinstance(items, Corpus) else list(items)
+        if isinstance(listed, Corpus) or not any(isinstance(one, BaseNode) for one in listed):
+            return super().add(listed, edges=edges)
+        whole = [one for one in listed if isinstance(one, Document)]
+        parts = [one for one in listed if not isinstance(one, Document)]
+        return self.add_nodes([*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges)
+
+    def add_nodes(self, nodes: Iterable[BaseNode], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex nodes, each in place of the node that had its id, and return their ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
@@ -163,11 +173,17 @@ class SageGraph(graphret.SageGraph):
         InvalidInput
             When one is malformed; the graph stays as it was.
         """
-        given = require_nodes(nodes)
-        with self._writing:
-            fresh = _numbered(given, self.nodes)
-            self._change(fresh, (), [])
-        return [node.id for node in fresh]
+        return self._add_chunks([from_llama_node(node) for node in require_nodes(nodes)], edges)
+
+    def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
+        """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was.
+
+        Raises
+        ------
+        InvalidInput
+            When the index holds no nodes, or its store does not list them.
+        """
+        return self._refresh([from_llama_node(node) for node in nodes_of(index)])
 
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
@@ -231,28 +247,6 @@ def _completed(nodes: Sequence[BaseNode], carried: Sequence[list[float] | None],
             f"node {nodes[odd].node_id!r}: its embedding has {len(rows[odd])} numbers, the first one's {len(rows[0])}"
         )
     return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
-
-
-def _numbered(nodes: Sequence[BaseNode], known: Sequence[Node] = ()) -> list[Node]:
-    """Return the nodes as graphret's; parts of one document are numbered in the order they come in, behind `known`."""
-    given = [from_llama_node(node) for node in nodes]
-    sources = {node.properties.get("source_id") for node in given}
-    last: dict[str, int] = {}
-    places: dict[str, int] = {}
-    for node in known:
-        source, place = node.properties.get("source_id"), node.properties.get("chunk_index")
-        if source in sources and isinstance(source, str) and isinstance(place, int):
-            places[node.id] = place
-            last[source] = max(last.get(source, -1), place)
-    out = []
-    for node in given:
-        source = node.properties.get("source_id")
-        if ORIGIN in node.properties and isinstance(source, str) and "chunk_index" not in node.properties:
-            if node.id not in places:
-                places[node.id] = last[source] = last.get(source, -1) + 1
-            node = dataclasses.replace(node, properties={**node.properties, "chunk_index": places[node.id]})
-        out.append(node)
-    return out
 
 
 def _by_content(settings: SageSettings) -> SageSettings:

@@ -22,9 +22,11 @@ from llama_index.core.schema import (
 from llama_index.core.schema import Node as MediaNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
+from graphret.corpus.chunks import placed
 from graphret.corpus.items import Document as Text
 from graphret.corpus.items import Item, Record, Table, checked_metadata
 from graphret.corpus.metadata import EXTRACTED
+from graphret.corpus.names import given_name
 from graphret.corpus.nodes import linearize
 from graphret.errors import InvalidInput
 from graphret.types import Node, require_id
@@ -35,7 +37,6 @@ KEPT = "graphret"
 #: The property under which a graphret node keeps what LlamaIndex knows of it.
 ORIGIN = "llama_index"
 
-_NAMES = ("title", "name", "document_title")
 _CLASSES: dict[str, type[BaseNode]] = {
     kind.class_name(): kind for kind in (TextNode, IndexNode, ImageNode, MediaNode, Document, ImageDocument)
 }
@@ -68,8 +69,8 @@ def from_llama_node(node: BaseNode) -> Node:
     """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it back.
 
     The metadata become properties, so that filters find them; the source document's id becomes ``source_id``. The name
-    is the metadata's ``title``, ``name`` or ``document_title``. An object inside an `IndexNode` that cannot be written
-    as JSON, and the embedding, are left out.
+    is the title in the metadata; `graphret.corpus.from_chunks` finds out what else the source knows. An object inside
+    an `IndexNode` that cannot be written as JSON, and the embedding, are left out.
 
     Raises
     ------
@@ -89,11 +90,12 @@ def from_llama_node(node: BaseNode) -> Node:
         if _same(_text_node(made), node):
             return made
         return Node(made.id, made.labels, made.name, text, {**made.properties, ORIGIN: _origin(node, made.properties)})
-    properties = dict(metadata)
-    if node.ref_doc_id and "source_id" not in properties:
-        properties["source_id"] = node.ref_doc_id
-    name = next((v for key in _NAMES if isinstance(v := metadata.get(key), str) and v), "")
-    return Node(node_id, ("Document",), name, text, {**properties, ORIGIN: _origin(node, properties)})
+    start = getattr(node, "start_char_idx", None)
+    return placed(
+        Node(node_id, ("Document",), given_name(metadata), text, {**metadata, ORIGIN: _origin(node, metadata)}),
+        node.ref_doc_id,
+        start if node.ref_doc_id else None,
+    )
 
 
 def outline(node: BaseNode) -> Node:

@@ -199,7 +199,6 @@ def test_malformed_documents_are_named() -> None:
         ([], "empty"),
         ([Document("x", id="a"), Document("y", id="a")], "'a'"),
         ([Document("x", id="a", metadata={"when": object()})], "'a'.*when"),
-        ([Document("x", id="a", metadata={"chunk_index": 3})], "chunk_index"),
     ):
         with pytest.raises(InvalidInput, match=named):
             SageGraph.from_documents(documents, None)

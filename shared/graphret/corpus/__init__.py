@@ -1,6 +1,7 @@
 """Documents, tables and records become chunk nodes with metadata (SAGE, section 2.1 A)."""
 
 from graphret.corpus.chunking import Chunker, SemanticChunker, SentenceChunker, breakpoints
+from graphret.corpus.chunks import from_chunks
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe, without_extracted
@@ -23,6 +24,7 @@ __all__ = [
     "adescribe",
     "breakpoints",
     "describe",
+    "from_chunks",
     "linearize",
     "parse_item",
     "read",

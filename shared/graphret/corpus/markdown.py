@@ -1,20 +1,14 @@
-"""A Markdown file becomes a document of its text, and a table of each of its pipe tables."""
+"""A text with headings and tables becomes a document, and a table of each of its tables."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.corpus.items import Document, Table
+from graphret.corpus.names import headings, section_at, title_among
+from graphret.corpus.text_tables import pipe_cells, tables_in
 from graphret.errors import InvalidInput
-
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-_CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def parse_markdown(
@@ -28,7 +22,7 @@ def parse_markdown(
     Parameters
     ----------
     text
-        The content of a file.
+        The content of a file: Markdown, with or without HTML.
     name
         The title of a file without headings.
     metadata
@@ -39,102 +33,38 @@ def parse_markdown(
     Raises
     ------
     InvalidInput
-        If a row of a table has more cells than its header; the message names the line. A shorter row is filled up, as
-        Markdown has it.
+        If a row of a pipe table has more cells than its header; the message names the line. A shorter row is filled
+        up, as Markdown has it.
     """
-    page = _Page()
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        number = page.take(lines, number, where)
-    title = page.title or name
-    body = "\n".join(page.body).strip("\n")
-    if body.strip():
-        yield _named(where, Document, text=body, title=title, metadata=metadata)
-    for table in page.tables:
-        section = " > ".join(table.path[1:] if table.path[:1] == (title,) else table.path)
-        values = {"header": table.header, "rows": table.rows, "section_text": table.before}
-        yield _named(f"{where}, line {table.line}", Table, title=title, section=section, metadata=metadata, **values)
-
-
-@dataclass(slots=True)
-class _Found:
-    line: int
-    path: tuple[str, ...]
-    before: str
-    header: list[str]
-    rows: list[list[str]]
-
-
-@dataclass(slots=True)
-class _Page:
-    """What has been read: text without tables, the tables, and the headings above the current line."""
-
-    body: list[str] = field(default_factory=list)
-    tables: list[_Found] = field(default_factory=list)
-    headings: list[tuple[int, str]] = field(default_factory=list)
-    title: str = ""
-    title_level: int = 7
-    fence: str = ""
-
-    def take(self, lines: list[str], number: int, where: str) -> int:
-        """Read what begins at a line, and return the number of the next line."""
-        line = lines[number].rstrip("\r")
-        fence = _FENCE.match(line)
-        if self.fence:
-            if fence and fence[1].startswith(self.fence):
-                self.fence = ""
-        elif fence:
-            self.fence = fence[1]
-        elif heading := _HEADING.match(line):
-            self._enter(len(heading[1]), heading[2])
-        elif number + 1 < len(lines) and line.strip():
-            below = lines[number + 1].rstrip("\r")
-            if "|" in line and _RULE.match(below) and len(_cells(line)) == len(_cells(below)):
-                return self._take_table(lines, number, where)
-            underline = _UNDERLINE.match(below)
-            if underline and (number == 0 or not lines[number - 1].strip()) and line[:1] not in "-*+>|":
-                self._enter(1 if underline[1][0] == "=" else 2, line.strip())
-        self.body.append(line)
-        return number + 1
-
-    def _enter(self, level: int, heading: str) -> None:
-        self.headings = [(depth, text) for depth, text in self.headings if depth < level]
-        self.headings.append((level, heading))
-        if level < self.title_level and heading:
-            self.title, self.title_level = heading, level
-
-    def _take_table(self, lines: list[str], number: int, where: str) -> int:
-        header = _cells(lines[number])
-        found = _Found(number + 1, tuple(text for _, text in self.headings), self._paragraph_before(), header, [])
-        number += 2
-        while number < len(lines) and "|" in lines[number]:
-            cells = _cells(lines[number])
-            if len(cells) > len(header):
+    found = headings(text)
+    title = title_among(found) or name
+    tables = [table for table in tables_in(text) if table.header]
+    body, end = [], 0
+    for table in tables:
+        body.append(text[end : table.start])
+        end = table.end
+        for row in table.rows:
+            cells = pipe_cells(text[row.start : row.end]) if text[table.start] != "<" else row.cells
+            if len(cells) > len(table.header):
                 raise InvalidInput(
-                    f"{where}, line {number + 1}: {len(cells)} cells, and the header of the table has {len(header)}"
+                    f"{where}, line {_line(text, row.start)}: {len(cells)} cells, and the header of the table has "
+                    f"{len(table.header)}"
                 )
-            found.rows.append(cells + [""] * (len(header) - len(cells)))
-            number += 1
-        self.tables.append(found)
-        return number
-
-    def _paragraph_before(self) -> str:
-        paragraph: list[str] = []
-        for line in reversed(self.body):
-            if not line.strip() and not paragraph:
-                continue
-            if not line.strip() or _HEADING.match(line):
-                break
-            paragraph.append(line.strip())
-        return " ".join(reversed(paragraph))
+    body.append(text[end:])
+    rest = "".join(body).strip("\r\n")
+    if rest.strip():
+        yield _named(where, Document, text=rest, title=title, metadata=metadata)
+    for table in tables:
+        section = section_at(found, table.start, table.end, title)
+        before = text[: table.start].rstrip().rsplit("\n\n", 1)[-1].rsplit("\r\n\r\n", 1)[-1]
+        told = " ".join(before.split()) if table.start and not headings(before) and "|" not in before else ""
+        values = {"header": table.header, "rows": [row.cells for row in table.rows], "section_text": told}
+        line = _line(text, table.start)
+        yield _named(f"{where}, line {line}", Table, title=title, section=section, metadata=metadata, **values)
 
 
-def _cells(line: str) -> list[str]:
-    inner = line.strip().removeprefix("|")
-    if inner.endswith("|") and not inner.endswith("\\|"):
-        inner = inner[:-1]
-    return [cell.strip().replace("\\|", "|") for cell in _CELL_END.split(inner)]
+def _line(text: str, start: int) -> int:
+    return text.count("\n", 0, start) + 1
 
 
 def _named(where: str, kind: Any, **values: Any) -> Any:

@@ -32,7 +32,7 @@ def parse_delimited(text: str, where: str, delimiter: str | None = None) -> tupl
         If there is no line, or one has another number of cells than the header; the message names it.
     """
     if delimiter is None:
-        delimiter = _sniff(text)
+        delimiter = sniff(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     starts: list[int] = []
@@ -60,15 +60,16 @@ def parse_delimited(text: str, where: str, delimiter: str | None = None) -> tupl
 def has_header(rows: list[list[str]]) -> bool:
     """Whether the first row names columns: it does unless it has a number, not a year, on top of a column of them."""
     return not any(
-        _is_number(name)
+        is_number(name)
         and not _YEAR.fullmatch(name.strip())
-        and all(_is_number(row[i]) or not row[i].strip() for row in rows[1:] if i < len(row))
+        and all(is_number(row[i]) or not row[i].strip() for row in rows[1:] if i < len(row))
         for i, name in enumerate(rows[0])
         if len(rows) > 1
     )
 
 
-def _sniff(text: str) -> str:
+def sniff(text: str) -> str:
+    """Return what separates the cells: that of comma, semicolon, tab and bar which cuts most lines alike."""
     lines = text.split("\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
 
     def regularity(delimiter: str) -> tuple[float, int]:
@@ -81,7 +82,8 @@ def _sniff(text: str) -> str:
     return best if regularity(best)[1] else ","
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, with thousands or a percent sign as people write them."""
     try:
         float(cell.replace(",", "").strip().rstrip("%"))
     except ValueError:

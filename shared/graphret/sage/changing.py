@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from graphret.corpus import MetadataExtractor, describe, without_extracted
+from graphret.corpus import MetadataExtractor, describe, from_chunks, without_extracted
+from graphret.corpus.chunks import source_of, without_derived
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -20,6 +22,46 @@ def nodes_of(items: Collection[str], state: SageState) -> set[str]:
         for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
         if node_id in wanted or properties.get("source_id") in wanted
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The ids of the nodes that a refresh added, changed and deleted, in order."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.deleted)
+
+    def __str__(self) -> str:
+        return f"{len(self.added)} added, {len(self.changed)} changed, {len(self.deleted)} deleted"
+
+
+def bare(node: Node) -> Node:
+    """Return a node without what graphret found out about it."""
+    return without_derived(without_extracted(node))
+
+
+def changes(fresh: Sequence[Node], state: SageState) -> Changes:
+    """Return how chunks differ from the nodes of a graph, ids that the chunks lack counting as deleted."""
+    known = {node.id: node for node in state.graph.nodes}
+    added = [node.id for node in fresh if node.id not in known]
+    other = [node.id for node in fresh if node.id in known and bare(known[node.id]) != bare(node)]
+    return Changes(tuple(added), tuple(other), tuple(known.keys() - {node.id for node in fresh}))
+
+
+def told(fresh: Sequence[Node], state: SageState, gone: Collection[str] = ()) -> list[Node]:
+    """Return chunks that are added, and those of the same sources in the graph which these make different."""
+    new = {node.id: node for node in fresh}
+    nodes = state.graph.nodes
+    sources = {source_of(node) for node in (*fresh, *(node for node in nodes if node.id in new or node.id in gone))}
+    known = [without_extracted(node) for node in nodes if node.id not in gone and source_of(node) in sources]
+    known.sort(key=lambda node: node.properties.get("chunk_index", 0))  # a chunk without a place keeps that of before
+    before = {node.id: node for node in known}
+    listed = [new.get(node.id, node) for node in known] + [node for node in fresh if node.id not in before]
+    return [node for node in from_chunks(listed) if node.id in new or before[node.id] != node]
 
 
 def changed(

@@ -25,7 +25,7 @@ from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
 from graphret.sage import saving
-from graphret.sage.changing import changed, nodes_of
+from graphret.sage.changing import Changes, changed, changes, nodes_of, told
 from graphret.sage.chunkers import named_chunker
 from graphret.sage.living import Living
 from graphret.sage.report import GraphReport
@@ -285,6 +285,24 @@ class SageGraph(Living):
             given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
             self._change(fresh, replaced, given)
         return [node.id for node in fresh]
+
+    def _add_chunks(self, fresh: Sequence[Node], edges: Iterable[Edge] = ()) -> list[str]:
+        """Add chunks that somebody else cut, each in place of the node that had its id."""
+        with self._writing:
+            given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
+            self._change(told(fresh, self.state), (), given)
+        return [node.id for node in fresh]
+
+    def _refresh(self, fresh: Sequence[Node]) -> Changes:
+        """Have the graph hold these chunks and no other node."""
+        if not fresh:
+            raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
+        with self._writing:
+            found = changes(fresh, self.state)
+            if found:
+                new = {*found.added, *found.changed}
+                self._change(told([n for n in fresh if n.id in new], self.state, found.deleted), found.deleted, [])
+        return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Take away items or single nodes by id, and return the ids of the nodes that went.

@@ -151,6 +151,8 @@ def _units(nodes: NodeTable) -> Iterator[_Unit]:
         if rows is None:
             yield _Unit(owner, NO_PART, [node.text])
             continue
+        if around := node.properties.get("table_context"):
+            yield _Unit(owner, NO_PART, [str(around)])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
         context = frozenset(_words(" ".join([node.name, str(node.properties.get("section") or ""), *header])))
         for part, row in enumerate(rows):

@@ -123,8 +123,10 @@ class NodeText:
         aliases = properties.get(self.aliases)
         if aliases:
             fields["aliases"] = _flat(aliases)
-        if "table_rows" in properties:
+        if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
+        if "table_rows" in properties:
+            fields["body"] = _flat(properties.get("table_context"))
             fields["header"] = _flat(properties.get("table_header"))
             fields["introduction"] = " ".join(
                 _flat(properties.get(key)) for key in ("introduction", "section_text", "column_descriptions")

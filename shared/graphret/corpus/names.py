@@ -1,0 +1,159 @@
+"""What a source is called: one rule, whichever way it came in.
+
+A title in the metadata, or in front matter; else the first heading of the highest level; else the stem of the file's
+name; else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+TITLE_KEYS = ("title", "Title", "document_title", "name", "Header 1", "header_1", "h1")
+_FILE_KEYS = ("file_path", "source", "file_name", "filename", "path", "url")
+_SECTION_KEYS = tuple((f"Header {n}", f"header_{n}", f"h{n}") for n in range(2, 7))
+
+_FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_YAML_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""", re.MULTILINE | re.IGNORECASE)
+_HEADING = re.compile(
+    r"""^(?:(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))
+      | [ ]{0,3}(?P<marks>\#{1,6})[ \t]+(?P<atx>.*?)[ \t]*\#*[ \t]*\r?$
+      | (?:\A|(?<=\n\n)|(?<=\n\r\n))(?P<setext>[^\s\-*+>|#<].*?)[ \t]*\r?\n[ ]{0,3}(?P<line>=+|-{3,})[ \t]*\r?$
+      | .*?<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>)""",
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_MARKS = (
+    (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),  # an image is no name
+    (re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),  # a link is its text
+    (re.compile(r"<[^<>]*>"), " "),
+    (re.compile(r"\{\s*[#.:][^{}]*\}\s*$"), ""),  # an anchor or a class
+    (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
+    (re.compile(r"`+"), ""),
+    (re.compile(r"\\([\\`*_{}\[\]()#+.!|-])"), r"\1"),
+)
+_EXTENSION = re.compile(
+    r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?|pdf|docx?|pptx?|xlsx?|ipynb|xml)$", re.IGNORECASE
+)
+_NO_STEM = re.compile(
+    r"(?:index|readme|untitled|document|page|file|data|tmp\w{8}|[0-9a-f-]{16,}|[\d\W_]+)$", re.IGNORECASE
+)
+_LONGEST = 200
+
+
+class Heading(NamedTuple):
+    """A heading of a text: where it begins, its level from 1, and its name; level 0 is a title of the whole."""
+
+    start: int
+    level: int
+    name: str
+
+
+def clean_name(text: object) -> str:
+    """Return a text as a name, without marks of Markdown and HTML and a file's extension; empty where it is none."""
+    if not isinstance(text, str):
+        return ""
+    for pattern, plain in _MARKS:
+        text = pattern.sub(plain, text)
+    name = _EXTENSION.sub("", " ".join(html.unescape(text).split()))
+    return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
+
+
+def given_name(metadata: Mapping[str, Any]) -> str:
+    """Return the title that the metadata of a document or chunk gives, empty where it gives none."""
+    path = _header_path(metadata)
+    candidates = (*(metadata.get(key) for key in TITLE_KEYS), path[0] if path else "")
+    return next((name for one in candidates if (name := clean_name(one))), "")
+
+
+def given_section(metadata: Mapping[str, Any]) -> str:
+    """Return the path of headings that a splitter by headings wrote into the metadata, without the title."""
+    parts = [next((metadata[key] for key in keys if metadata.get(key)), "") for keys in _SECTION_KEYS]
+    return join_section(parts if any(parts) else _header_path(metadata)[1:])
+
+
+def join_section(path: Sequence[object]) -> str:
+    """Return a path of headings as one text."""
+    return " > ".join(name for part in path if (name := clean_name(part)))
+
+
+def file_of(metadata: Mapping[str, Any]) -> str:
+    """Return the path or address that the metadata name, empty where they name none.
+
+    LangChain's ``source`` may be anything; it counts where it looks like a path, an address or a file.
+    """
+    for key in _FILE_KEYS:
+        value = metadata.get(key)
+        if (
+            isinstance(value, str)
+            and value
+            and (key != "source" or "/" in value or "\\" in value or _EXTENSION.search(value))
+        ):
+            return value
+    return ""
+
+
+def stem_of(file: str) -> str:
+    """Return the name in a file's path or an address; empty where it says nothing: ``index``, ``README``, a number."""
+    path = unquote(urlsplit(file).path) if "://" in file else file
+    stem = _EXTENSION.sub("", PurePosixPath(path.replace("\\", "/")).name)
+    name = clean_name(stem if " " in stem else stem.replace("_", " ").replace("-", " "))
+    return "" if _NO_STEM.match(name) else name
+
+
+def headings(text: str) -> list[Heading]:
+    """Return the headings of Markdown or HTML, in order; those in fenced code are none, front matter's title is one."""
+    return list(_headings(text))
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    front = _FRONT_MATTER.match(text)
+    if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
+        yield Heading(0, 0, name)
+    fence = ""
+    for match in _HEADING.finditer(text, front.end() if front else 0):
+        if match["fence"]:
+            mark = match["fence"].strip()
+            fence = "" if fence and mark.startswith(fence) else fence or mark
+        elif not fence:
+            level, said = _level_and_text(match)
+            if name := clean_name(said):
+                yield Heading(match.start(), level, name)
+
+
+def _level_and_text(match: re.Match[str]) -> tuple[int, str]:
+    if match["marks"]:
+        return len(match["marks"]), match["atx"]
+    if match["line"]:
+        return (1 if match["line"][0] == "=" else 2), match["setext"]
+    tag = match["tag"].lower()
+    return (0 if tag == "title" else int(tag[1])), match["html"]
+
+
+def title_among(found: Sequence[Heading]) -> str:
+    """Return the first heading of the highest level, empty where there is none."""
+    return min(found, key=lambda heading: heading.level).name if found else ""
+
+
+def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:
+    """Return the path of headings, without the title, under which the text from `start` begins."""
+    path: list[Heading] = []
+    for heading in found:
+        if heading.start > start and (path or heading.start >= end):
+            break
+        path = [*(above for above in path if above.level < heading.level), heading]
+    names = [heading.name for heading in path]
+    return join_section(names[1:] if names[:1] == [title] else names)
+
+
+def without_front_matter(text: str) -> str:
+    """Return the text behind its front matter."""
+    return _FRONT_MATTER.sub("", text, count=1)
+
+
+def _header_path(metadata: Mapping[str, Any]) -> list[str]:
+    path = metadata.get("header_path")
+    return [part for part in path.split("/") if part.strip()] if isinstance(path, str) else []
