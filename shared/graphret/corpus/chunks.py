@@ -102,7 +102,7 @@ def _told(nodes: Sequence[Node], file: str) -> list[Node]:
     else:
         stretches = _stretches(nodes)
         found = [headings(stretch.text) for stretch in stretches]
-        title = title_among([heading for one in found for heading in one]) or title
+        title = title_among(found) or title
         for (_, chunks), above in zip(stretches, found, strict=True):
             for i, start in chunks:
                 sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
@@ -142,13 +142,18 @@ def _orders(nodes: Sequence[Node]) -> dict[int, int]:
     for own in members.values():
         if len(own) > 1:
             own.sort(
-                key=lambda i: (_number(nodes[i], "page"), _number(nodes[i], "row"), _number(nodes[i], "chunk_start"))
+                key=lambda i: (
+                    number_of(nodes[i], "page"),
+                    number_of(nodes[i], "row"),
+                    number_of(nodes[i], "chunk_start"),
+                )
             )
             orders |= {i: place for place, i in enumerate(own)}
     return orders
 
 
-def _number(node: Node, key: str) -> int:
+def number_of(node: Node, key: str) -> int:
+    """Return a whole number among the properties, 0 where there is none."""
     value = node.properties.get(key)
     return value if isinstance(value, int) else 0
 

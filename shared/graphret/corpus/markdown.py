@@ -37,7 +37,7 @@ def parse_markdown(
         up, as Markdown has it.
     """
     found = headings(text)
-    title = title_among(found) or name
+    title = title_among([found]) or name
     tables = [table for table in tables_in(text) if table.header]
     body, end = [], 0
     for table in tables:

@@ -1,7 +1,7 @@
 """What a source is called: one rule, whichever way it came in.
 
-A title in the metadata, or in front matter; else the first heading of the highest level; else the stem of the file's
-name; else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension.
+A title in the metadata, or in front matter; else the heading that is the title; else the stem of the file's name;
+else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension.
 """
 
 from __future__ import annotations
@@ -45,11 +45,16 @@ _LONGEST = 200
 
 
 class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1, and its name; level 0 is a title of the whole."""
+    """A heading of a text: where it begins, its level from 1, its name, and whether it leads, with no word before it.
+
+    Level 0 is a title of the whole. One that stands apart has an empty line behind it, unlike a comment in code.
+    """
 
     start: int
     level: int
     name: str
+    leads: bool = True
+    apart: bool = True
 
 
 def clean_name(text: object) -> str:
@@ -111,17 +116,20 @@ def headings(text: str) -> list[Heading]:
 
 def _headings(text: str) -> Iterator[Heading]:
     front = _FRONT_MATTER.match(text)
+    begin = front.end() if front else 0
     if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
         yield Heading(0, 0, name)
-    fence = ""
-    for match in _HEADING.finditer(text, front.end() if front else 0):
+    fence, leads = "", True
+    for match in _HEADING.finditer(text, begin):
         if match["fence"]:
             mark = match["fence"].strip()
             fence = "" if fence and mark.startswith(fence) else fence or mark
         elif not fence:
             level, said = _level_and_text(match)
             if name := clean_name(said):
-                yield Heading(match.start(), level, name)
+                leads = leads and not clean_name(text[begin : match.start()])
+                yield Heading(match.start(), level, name, leads, not text[match.end() : match.end() + 2].strip())
+                leads = False
 
 
 def _level_and_text(match: re.Match[str]) -> tuple[int, str]:
@@ -133,9 +141,22 @@ def _level_and_text(match: re.Match[str]) -> tuple[int, str]:
     return (0 if tag == "title" else int(tag[1])), match["html"]
 
 
-def title_among(found: Sequence[Heading]) -> str:
-    """Return the first heading of the highest level, empty where there is none."""
-    return min(found, key=lambda heading: heading.level).name if found else ""
+def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
+    """Return the heading that is the title of a text, empty where none is.
+
+    It is a title or a heading of the first level, where it leads or is the only one, or else a heading that leads and
+    has none of its level or above beside it. Of a text in pieces whose places are unknown it is a heading of the first
+    level that leads its piece and stands apart.
+    """
+    if len(pieces) != 1:
+        firsts = [found[0] for found in pieces if found and found[0].level <= 1 and found[0].leads and found[0].apart]
+        return min(firsts, key=lambda heading: heading.level).name if firsts else ""
+    found = pieces[0]
+    top = min(found, key=lambda heading: heading.level, default=None)
+    if top is None or (top.level > 1 and not top.leads):
+        return ""
+    alone = sum(heading.level == top.level for heading in found) == 1
+    return top.name if alone or (top.level <= 1 and top.leads) or top.level == 0 else ""
 
 
 def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:

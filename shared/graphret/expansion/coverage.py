@@ -91,7 +91,7 @@ class Coverage:
         share = self.lexical_share * fade if with_cosine else 1.0
         weight = self.weight * (fade if with_cosine else fade**4)  # without cosines nothing else speaks for a pair
 
-        links = frontier.incident(seeds[: self.walked], self.strength, 1.0)
+        links = frontier.incident(seeds[: self.walked], self.strength, 1.0, by_source=True)
         pairs = self._pairs(frontier, links)
         candidates = distinct(np.concatenate([seeds, pairs.left, pairs.right]))
         near = index.near_at(query, candidates)

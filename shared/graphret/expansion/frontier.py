@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +15,8 @@ from graphret.stores.memory import Graph
 
 #: No edge.
 NONE = -1
+#: The relation of chunks or segments made from one item; stored once, from the lower position to the higher.
+SAME_SOURCE = "SAME_SOURCE"
 
 #: Factors on relations that join nodes which say the same, or which merely stand in one source: such a pair answers no
 #: more of a question than its better half, so little or nothing is passed along these by default.
@@ -57,7 +58,9 @@ class Frontier:
             return own
         return np.asarray(np.maximum(own, spread(positions, self.seeds, self.seed_scores)), dtype=np.float32)
 
-    def incident(self, positions: NDArray[np.int64], strength: Mapping[str, float], default: float) -> Links:
+    def incident(
+        self, positions: NDArray[np.int64], strength: Mapping[str, float], default: float, *, by_source: bool = False
+    ) -> Links:
         """Return the edges that touch nodes, without those whose strength is 0.
 
         Parameters
@@ -66,51 +69,91 @@ class Frontier:
             Factor on the weight of edges by relation.
         default
             The factor of relations that `strength` does not name.
+        by_source
+            Whether an edge of a relation that `strength` does not name joins all nodes of a source, at an end that is
+            not about a part of its node: who names a source means the chunk that answers the question.
         """
         edges = self.graph.edges
-        found = edges.incident(positions)
-        if not len(found):
-            return Links(self, found, np.empty(0, dtype=np.float32))
         factors = np.asarray([strength.get(name, default) for name in edges.relations], dtype=np.float32)
-        weights = edges.weight[found] * factors[edges.relation[found]]
-        kept = weights > 0
-        return Links(self, found[kept], weights[kept])
+        found = edges.incident(positions)
+        links = self._links(found, edges.source[found], edges.target[found], factors)
+        if not by_source or SAME_SOURCE not in edges.relations:
+            return links
+        of_source = np.asarray([name not in strength for name in edges.relations], dtype=bool)
+        near, beside = self._beside(positions)
+        found, which = edges.incident_each(distinct(beside))
+        at = distinct(beside)[which]
+        leaves = edges.source[found] == at
+        fits = of_source[edges.relation[found]] & (
+            np.where(leaves, edges.source_part[found], edges.target_part[found]) == NO_PART
+        )
+        i, j = matches(beside, at[fits])
+        found, leaves, near = found[fits][j], leaves[fits][j], near[i]
+        source, target = np.where(leaves, near, edges.source[found]), np.where(leaves, edges.target[found], near)
+        links = links.joined(self._links(found, source, target, factors))
+        for this, that in (("source", "target"), ("target", "source")):
+            whole = of_source[edges.relation[links.edges]] & (getattr(links, f"{that}_part") == NO_PART)
+            seeded = links.take(whole & np.isin(getattr(links, this), positions))
+            ends = getattr(seeded, that)
+            far, beside = self._beside(distinct(ends))
+            i, j = matches(ends, far)
+            other = {this: getattr(seeded, this)[i], that: beside[j]}
+            links = links.joined(self._links(seeded.edges[i], other["source"], other["target"], factors))
+        return links
+
+    def _links(
+        self, found: NDArray[np.int64], source: NDArray[Any], target: NDArray[Any], factors: NDArray[np.float32]
+    ) -> Links:
+        edges = self.graph.edges
+        weights = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
+        kept = (weights > 0) & (source != target)
+        found = found[kept]
+        ends = source[kept].astype(np.int64), target[kept].astype(np.int64)
+        return Links(self, found, weights[kept], *ends, edges.source_part[found], edges.target_part[found])
+
+    def _beside(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs of a node among `positions` and another one of its source."""
+        edges = self.graph.edges
+        found, which = edges.incident_each(positions)
+        same = edges.relation[found] == edges.relations.index(SAME_SOURCE)
+        found, near = found[same], positions[which[same]]
+        return near, np.where(edges.source[found] == near, edges.target[found], edges.source[found]).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Links:
-    """Edges of a frontier's graph, in columns."""
+    """Edges of a frontier's graph, in columns, ``(m,)`` each.
+
+    Parameters
+    ----------
+    edges, strength
+        The edges by position, and their weights by the ranking's factors.
+    source, target
+        The nodes that each joins: its ends, or other nodes of their sources.
+    source_part, target_part
+        The parts of them that each is about.
+    """
 
     frontier: Frontier
     edges: NDArray[np.int64]
     strength: NDArray[np.float32]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    source_part: NDArray[np.int32]
+    target_part: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.edges)
 
-    @cached_property
-    def source(self) -> NDArray[np.int64]:
-        """Positions of the sources, ``(m,)``."""
-        return self.frontier.graph.edges.source[self.edges].astype(np.int64)
-
-    @cached_property
-    def target(self) -> NDArray[np.int64]:
-        """Positions of the targets, ``(m,)``."""
-        return self.frontier.graph.edges.target[self.edges].astype(np.int64)
-
-    @cached_property
-    def source_part(self) -> NDArray[np.int32]:
-        """The part of the source that each edge is about, ``(m,)``."""
-        return self.frontier.graph.edges.source_part[self.edges]
-
-    @cached_property
-    def target_part(self) -> NDArray[np.int32]:
-        """The part of the target that each edge is about, ``(m,)``."""
-        return self.frontier.graph.edges.target_part[self.edges]
-
     def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
-        """Return some of the edges."""
-        return Links(self.frontier, self.edges[chosen], self.strength[chosen])
+        """Return some of the links."""
+        return Links(self.frontier, *(getattr(self, name)[chosen] for name in _COLUMNS))
+
+    def joined(self, other: Links) -> Links:
+        """Return these links and others."""
+        return Links(
+            self.frontier, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in _COLUMNS)
+        )
 
     def said(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the weight of the question's terms at both ends, ``(m, t)`` each: in the part where there is one."""
@@ -121,6 +164,18 @@ class Links:
             np.concatenate([self.source_part, self.target_part]),
         )
         return values[inverse[:n]], values[inverse[n:]]
+
+
+_COLUMNS = ("edges", "strength", "source", "target", "source_part", "target_part")
+
+
+def matches(keys: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every pair of a place in `keys` and one in `among` that hold the same."""
+    order = np.argsort(among, kind="stable")
+    first, last = (np.searchsorted(among, keys, side, sorter=order) for side in ("left", "right"))
+    count = last - first
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(np.arange(len(keys)), count), order[np.repeat(first, count) + within]
 
 
 def terms_said(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from graphret.corpus import MetadataExtractor, describe, from_chunks, without_extracted
-from graphret.corpus.chunks import source_of, without_derived
+from graphret.corpus.chunks import number_of, source_of, without_derived
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -58,7 +58,7 @@ def told(fresh: Sequence[Node], state: SageState, gone: Collection[str] = ()) ->
     nodes = state.graph.nodes
     sources = {source_of(node) for node in (*fresh, *(node for node in nodes if node.id in new or node.id in gone))}
     known = [without_extracted(node) for node in nodes if node.id not in gone and source_of(node) in sources]
-    known.sort(key=lambda node: node.properties.get("chunk_index", 0))  # a chunk without a place keeps that of before
+    known.sort(key=lambda node: number_of(node, "chunk_index"))  # a chunk without a place keeps that of before
     before = {node.id: node for node in known}
     listed = [new.get(node.id, node) for node in known] + [node for node in fresh if node.id not in before]
     return [node for node in from_chunks(listed) if node.id in new or before[node.id] != node]

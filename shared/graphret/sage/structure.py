@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
+from graphret.expansion.frontier import SAME_SOURCE
 from graphret.nodes import NodeTable
 from graphret.sage.edge_rows import edge_table, join
 from graphret.sage.facts import Facts
@@ -15,8 +16,6 @@ from graphret.types import Edge
 
 #: The relation from a chunk or segment to the one behind it.
 NEXT = "NEXT"
-#: The relation of chunks or segments made from one item; stored once, from the lower position to the higher.
-SAME_SOURCE = "SAME_SOURCE"
 
 #: Items of at most this many nodes have all pairs of them linked.
 ALL_PAIRS_UP_TO = 16
