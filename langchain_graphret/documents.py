@@ -6,6 +6,7 @@ gave. What graphret has to say is one entry of the metadata, ``metadata["graphre
 ==============  ====================================================================================================
 ``id``          the node's id, also where the document itself has none
 ``score``       higher is better, comparable within one retrieval
+``relevance``   0 … 1, in the same order and comparable between retrievals, see `graphret.types.Hit`
 ``name``        what people call the node
 ``labels``      its kinds, the first the primary one
 ``evidence``    why it was returned: one object each, see `graphret.types.Evidence`; `evidence_of` makes them objects
@@ -13,7 +14,9 @@ gave. What graphret has to say is one entry of the metadata, ``metadata["graphre
 ``text``        empty, where the document's text is the node's name
 ==============  ====================================================================================================
 
-A document made of a bare node has of these only what cannot be told from the rest.
+A document made of a bare node has of these only what cannot be told from the rest. Score, relevance and evidence are of
+one question: documents of one node are equal whatever these are, so that `MultiQueryRetriever` and its like, which drop
+equal documents, take a node that two questions find for one.
 """
 
 from __future__ import annotations
@@ -35,9 +38,23 @@ from graphret.types import Evidence, Hit, Node
 #: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
 KEY = "graphret"
 
-_FIELDS = frozenset({"id", "score", "name", "labels", "evidence", "properties", "text"})
+_OF_QUESTION = ("score", "relevance", "evidence")
+_FIELDS = frozenset({"id", *_OF_QUESTION, "name", "labels", "properties", "text"})
 _LABELS = ("Document",)
 _PLACE = ("chunk_", "table_")
+
+
+class Block(dict[str, Any]):
+    """What graphret has to say of a hit: a plain dictionary but that what differs by question makes none unequal."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        left, right = ({key: one[key] for key in one if key not in _OF_QUESTION} for one in (self, other))
+        return left == right
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 def to_document(item: Node | Hit) -> Document:
@@ -47,7 +64,7 @@ def to_document(item: Node | Hit) -> Document:
     if isinstance(item, Hit):
         block = block_of(item)
     else:
-        block = {}
+        block = Block()
         if node.name != _name(node.properties):
             block["name"] = node.name
         if tuple(node.labels) != _LABELS:
@@ -60,17 +77,18 @@ def to_document(item: Node | Hit) -> Document:
     return Document(text, id=node.id, metadata={**given, KEY: block} if block else given)
 
 
-def block_of(hit: Hit) -> dict[str, Any]:
+def block_of(hit: Hit) -> Block:
     """Return what graphret has to say of a hit, as plain JSON values."""
     block = {
         "id": hit.id,
         "score": float(hit.score),
+        **({} if hit.relevance is None else {"relevance": float(hit.relevance)}),
         "name": hit.node.name,
         "labels": list(hit.node.labels),
         "evidence": [plain(evidence.to_dict()) for evidence in hit.evidence],
     }
     derived = _sorted_out(hit.node.properties)[1]
-    return {**block, "properties": derived} if derived else block
+    return Block(block, properties=derived) if derived else Block(block)
 
 
 def from_document(document: Document, *, strict: bool = True) -> Node:
@@ -104,9 +122,10 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
 
 
 def to_hit(document: Document, score: float = 0.0) -> Hit:
-    """Return a document as a hit, with the score and the evidence in its metadata, or `score` and none."""
-    known = _block(document, f"document {document.id!r}").get("score", score)
-    return Hit(from_document(document, strict=False), float(known), tuple(evidence_of(document)))
+    """Return a document as a hit, with the scores and the evidence in its metadata, or `score` and none."""
+    known = _block(document, f"document {document.id!r}")
+    node, evidence = from_document(document, strict=False), tuple(evidence_of(document))
+    return Hit(node, float(known.get("score", score)), evidence, known.get("relevance"))
 
 
 def evidence_of(document: Document) -> list[Evidence]:

@@ -45,8 +45,8 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
 
     It is a document compressor, and a runnable from ``{"query": ..., "documents": ...}`` to documents:
 
-    >>> chain = {"query": RunnablePassthrough(), "documents": retriever} | SageExpansion(graph=graph)  # doctest: +SKIP
-    >>> chain = SageExpansion(graph=graph).after(retriever)  # the same  # doctest: +SKIP
+    >>> chain = {"query": RunnablePassthrough(), "documents": retriever} | SageExpansion(graph)  # doctest: +SKIP
+    >>> chain = SageExpansion(graph).after(retriever)  # the same  # doctest: +SKIP
 
     Parameters
     ----------
@@ -74,6 +74,9 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     ranking: Any = "coverage"
     id_key: str | None = None
     on_failure: Literal["fallback", "raise"] = "fallback"
+
+    def __init__(self, graph: SageGraph, **options: Any) -> None:
+        super().__init__(**options | {"graph": graph})
 
     @field_validator("where")
     @classmethod
@@ -212,8 +215,8 @@ class _Given(Retriever):
         out = [self._document(hit) for hit in hits]
         for place, document in self.unknown:
             above = out[min(place - 1, len(out)) - 1] if out else None
-            score = above.metadata[KEY]["score"] if above is not None and place > 1 else _top(out)
-            out.insert(place - 1, _with_hit(document, _unknown_hit(document, score, place)))
+            near = above if above is not None and place > 1 else out[0] if out else None
+            out.insert(place - 1, _with_hit(document, _unknown_hit(document, near, place)))
         return out[: self.k]
 
     def unchanged(self, on_failure: str) -> list[Document]:
@@ -247,11 +250,8 @@ def _with_hit(document: Document, hit: Hit) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, KEY: block_of(hit)}})
 
 
-def _unknown_hit(document: Document, score: float, place: int) -> Hit:
-    return Hit(
-        from_document(document, strict=False), score, (Evidence("seed", rank=place, properties={"known": False}),)
-    )
-
-
-def _top(documents: list[Document]) -> float:
-    return float(documents[0].metadata[KEY]["score"]) if documents else 1.0
+def _unknown_hit(document: Document, near: Document | None, place: int) -> Hit:
+    """Return a document that the graph does not know as a hit, with the scores of one beside it."""
+    scores = (1.0, 1.0) if near is None else (near.metadata[KEY]["score"], near.metadata[KEY].get("relevance"))
+    why = Evidence("seed", rank=place, properties={"known": False})
+    return Hit(from_document(document, strict=False), scores[0], (why,), scores[1])

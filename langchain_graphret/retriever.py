@@ -110,7 +110,7 @@ class SageRetriever(CoreRetriever):
     >>> from langchain_core.documents import Document
     >>> from langchain_graphret import SageGraph, SageRetriever
     >>> graph = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.", id="emma")], embedding=None)
-    >>> SageRetriever(graph=graph, k=1).invoke("Who wrote Emma?")[0].id
+    >>> SageRetriever(graph, k=1).invoke("Who wrote Emma?")[0].id
     'emma'
     """
 
@@ -119,6 +119,9 @@ class SageRetriever(CoreRetriever):
     ranking: Any = "coverage"
     seeds: Any = None
     on_failure: Literal["fallback", "raise"] = "fallback"
+
+    def __init__(self, graph: SageGraph | None = None, **options: Any) -> None:
+        super().__init__(**options if graph is None else options | {"graph": graph})
 
     @model_validator(mode="after")
     def _check(self) -> SageRetriever:

@@ -17,6 +17,7 @@ from graphret.search.encoder import CallableEncoder, as_encoder
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.embedding import EncoderEmbedding
+from llama_index_graphret.evidence import mark
 from llama_index_graphret.nodes import from_llama_node
 
 #: The question as LlamaIndex put it, while a graphret retriever answers it, so that an inner LlamaIndex retriever gets
@@ -101,7 +102,7 @@ def hits_of(
         if one.node.node_id not in seen:
             seen.add(one.node.node_id)
             score = float(one.score) if complete and one.score is not None else 1.0 / rank
-            hits.append(Hit(as_node(one.node), score, (Evidence("seed", rank=rank, retriever=name),)))
+            hits.append(Hit(as_node(mark(one.node, ())), score, (Evidence("seed", rank=rank, retriever=name),)))
     return hits
 
 

@@ -22,7 +22,7 @@ from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
 from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata, _model
 from llama_index_graphret.filters import FiltersLike
-from llama_index_graphret.retriever import CoreRetriever
+from llama_index_graphret.retriever import CoreRetriever, top_k
 
 
 class ArkRetriever(CoreRetriever):
@@ -33,15 +33,15 @@ class ArkRetriever(CoreRetriever):
 
     Parameters
     ----------
+    llm
+        A LlamaIndex LLM, a graphret `ChatModel`, or one for each agent. One that calls no tools is asked for its calls
+        as JSON.
     store
         The graph. `from_property_graph_store` makes one of what LlamaIndex's property graphs hold.
     index
         A text index over its nodes.
-    llm
-        A LlamaIndex LLM, a graphret `ChatModel`, or one for each agent. One that calls no tools is asked for its calls
-        as JSON.
-    similarity_top_k
-        How many nodes are returned, in total: exactly so many where that many qualify.
+    similarity_top_k, k
+        How many nodes are returned, in total: exactly so many where that many qualify; 10 by default.
     filters
         What may be returned: `MetadataFilters`, or a graphret condition. The agents see the rest all the same; to hide
         nodes altogether give ``store.view(...)`` and ``index.view(...)`` of one condition.
@@ -67,19 +67,20 @@ class ArkRetriever(CoreRetriever):
     >>> from llama_index_graphret import ScriptedExplorer, evidence_of
     >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
     >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
-    >>> retriever = ArkRetriever(store, BM25Index.build(nodes), ScriptedExplorer(), similarity_top_k=1)
+    >>> retriever = ArkRetriever(ScriptedExplorer(), store, BM25Index.build(nodes), k=1)
     >>> [found] = retriever.retrieve("Who directed Heat?")
     >>> print(found.node.get_content(), "by", evidence_of(found)[-1])
-    Michael Mann by directed_by of m1
+    Michael Mann by Heat -directed_by→ Michael Mann
     """
 
     def __init__(
         self,
+        llm: LLM | ChatModel | Sequence[LLM | ChatModel],
         store: GraphStore,
         index: TextIndex,
-        llm: LLM | ChatModel | Sequence[LLM | ChatModel],
         *,
-        similarity_top_k: int = 10,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
         filters: FiltersLike = None,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
@@ -96,7 +97,7 @@ class ArkRetriever(CoreRetriever):
         verbose: bool = False,
     ) -> None:
         super().__init__(
-            similarity_top_k,
+            top_k(k, similarity_top_k=similarity_top_k),
             filters,
             callback_manager=callback_manager,
             object_map=object_map,
@@ -104,9 +105,9 @@ class ArkRetriever(CoreRetriever):
             verbose=verbose,
         )
         self.ark = Ark(
+            [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm),
             store,
             index,
-            [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm),
             settings=settings,
             hints=hints,
             temperature=temperature,

@@ -1,7 +1,8 @@
-"""Where the evidence for a node is kept: beside it, never in it.
+"""Where the evidence for a node is kept: with the node, where neither its hash nor any text has it.
 
-Metadata would enter the node's hash and its text, and `QueryFusionRetriever` would take one node for two. So evidence
-travels in `SageNodeWithScore`, and on the node objects that graphret itself makes for one answer.
+Metadata would enter the node's hash and its text, and `QueryFusionRetriever` would take one node for two. A node's
+relation to its source has metadata of its own, which enter neither, and which LlamaIndex keeps wherever it copies a
+node, writes it as JSON or makes others of it, as `CitationQueryEngine` does. One without a source gets itself for one.
 """
 
 from __future__ import annotations
@@ -9,36 +10,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llama_index.core.bridge.pydantic import Field
-from llama_index.core.schema import BaseNode, NodeWithScore
+from llama_index.core.bridge.pydantic import Field, field_validator
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
 from pydantic import SkipValidation
 
-from graphret.types import Evidence, Retrieval
+from graphret.types import Evidence, Hit, Retrieval
+from llama_index_graphret.nodes import _CLASSES
 
-_MARK = "_graphret_evidence"
+_KEY = "graphret_evidence"
 
 
 class SageNodeWithScore(NodeWithScore):
-    """A node, its score and the evidence for it; to LlamaIndex a `NodeWithScore` like any other.
+    """A node and how well it answers; to LlamaIndex a `NodeWithScore` like any other.
 
-    Serialised it is a plain `NodeWithScore`; copies and pickles keep the evidence.
+    Its `score` is the relevance of a `Hit`, 0 … 1. Copies, pickles and JSON keep the evidence; unlike LlamaIndex's own
+    it can be read from its JSON again, without the retrieval.
     """
 
-    evidence: SkipValidation[tuple[Evidence, ...]] = Field(
-        default=(), exclude=True, repr=False, description="Why the node was returned."
-    )
+    raw_score: float | None = Field(default=None, description="What the method ranked by.")
     retrieval: SkipValidation[Retrieval | None] = Field(
         default=None, exclude=True, repr=False, description="The retrieval it came from, with its trace."
     )
+
+    @field_validator("node", mode="before")
+    @classmethod
+    def _read_node(cls, value: Any) -> Any:
+        return _CLASSES[value["class_name"]].from_dict(value) if isinstance(value, dict) else value
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Why the node was returned."""
+        return tuple(evidence_of(self))
+
+    @classmethod
+    def of(cls, hit: Hit, node: BaseNode, retrieval: Retrieval | None) -> SageNodeWithScore:
+        """Return a hit whose node is a LlamaIndex node, which is copied to carry the evidence."""
+        score = hit.score if hit.relevance is None else hit.relevance
+        return cls(node=mark(node, hit.evidence), score=score, raw_score=hit.score, retrieval=retrieval)
 
 
 def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = None) -> list[Evidence]:
     """Return why a node was returned; empty where graphret did not return it.
 
-    Evidence outlives fusion, reranking and copies. Only where another retriever's copy of the node took the place of
-    graphret's is it gone: then give the retrieval as well, which the retriever's own `retrieval_of` has.
-    `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by reciprocal ranks the last one's,
-    in its other modes the first one's.
+    Evidence outlives fusion, reranking, copies, JSON and citations. Only where another retriever's copy of the node
+    took the place of graphret's is it gone: then give the retrieval as well, which the retriever's own `retrieval_of`
+    has. `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by reciprocal ranks the last
+    one's, in its other modes the first one's.
 
     Parameters
     ----------
@@ -51,12 +68,11 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
     --------
     >>> evidence_of(query_engine.query("Who directed Heat?").source_nodes[0])  # doctest: +SKIP
     """
-    if isinstance(node, SageNodeWithScore) and node.evidence:
-        return list(node.evidence)
     inner = node.node if isinstance(node, NodeWithScore) else node
-    marked = vars(inner).get(_MARK)
-    if marked:
-        return list(marked)
+    source = inner.relationships.get(NodeRelationship.SOURCE)
+    said = source.metadata.get(_KEY) if isinstance(source, RelatedNodeInfo) else None
+    if said:
+        return [Evidence(**one) for one in said]
     if within is not None:
         return [evidence for hit in within.hits if hit.id == inner.node_id for evidence in hit.evidence]
     return []
@@ -73,10 +89,15 @@ def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:
 
 
 def mark(node: BaseNode, evidence: Sequence[Evidence]) -> BaseNode:
-    """Attach evidence to a node object that belongs to one answer alone.
-
-    It is no field of the node, and so in neither its hash, its texts, its dump nor its equality.
-    """
-    attributes: dict[str, Any] = vars(node)
-    attributes[_MARK] = tuple(evidence)
-    return node
+    """Return a copy of a node with evidence, or none, in place of what it had; itself where it has none to have."""
+    source = node.relationships.get(NodeRelationship.SOURCE)
+    known = source if isinstance(source, RelatedNodeInfo) else RelatedNodeInfo(node_id=node.node_id)
+    if not evidence and _KEY not in known.metadata:
+        return node
+    metadata = {key: value for key, value in known.metadata.items() if key != _KEY}
+    if evidence:
+        metadata[_KEY] = [one.to_dict() for one in evidence]
+    relationships = {**node.relationships, NodeRelationship.SOURCE: known.model_copy(update={"metadata": metadata})}
+    if not evidence and known.node_id == node.node_id and known.node_type is None:
+        del relationships[NodeRelationship.SOURCE]
+    return node.model_copy(update={"relationships": relationships})

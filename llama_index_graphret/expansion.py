@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -16,15 +17,15 @@ from graphret import SageGraph
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Ranking
 from graphret.retriever import Retriever, require_on_failure
-from graphret.search.index import require_k
-from graphret.types import Evidence, Node, Retrieval, Signals, Trace
+from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.adapters import hits_of
 from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent
-from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, mark
+from llama_index_graphret.evidence import SageNodeWithScore, evidence_of
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import outline, to_llama_node
 from llama_index_graphret.question import Question, ranking_of, require_graph
+from llama_index_graphret.retriever import top_k
 
 dispatcher = get_dispatcher(__name__)
 
@@ -33,15 +34,15 @@ class SageExpansion(BaseNodePostprocessor):
     """Expand the nodes of an existing query engine over a graph (SAGE, section 2.2 B).
 
     What the engine's retriever found are the seeds; they and what the graph connects them to are ranked together.
-    Nodes that were handed in come out as the same objects, new ones as the graph holds them. A node that the graph does
-    not hold stays behind the one it came after.
+    Nodes that were handed in come out as they were, with the same hash and texts, new ones as the graph holds them; the
+    score of all is their relevance, 0 … 1. A node that the graph does not hold stays behind the one it came after.
 
     Parameters
     ----------
     graph
         A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes.
-    top_n
-        How many nodes are returned, in total: exactly so many where that many qualify.
+    top_n, k
+        How many nodes are returned, in total: exactly so many where that many qualify; 10 by default.
     ranking
         ``"coverage"``, ``"propagate"``, ``"paper"`` or a `graphret.expansion.Ranking`. With ``"paper"`` the nodes that
         were handed in come first, as many as its share of seeds allows.
@@ -71,7 +72,8 @@ class SageExpansion(BaseNodePostprocessor):
         self,
         graph: SageGraph,
         *,
-        top_n: int = 10,
+        top_n: int | None = None,
+        k: int | None = None,
         ranking: Ranking | str = "coverage",
         filters: FiltersLike = None,
         use_query_embedding: bool | None = None,
@@ -80,7 +82,7 @@ class SageExpansion(BaseNodePostprocessor):
     ) -> None:
         super().__init__(  # type: ignore[call-arg]
             graph=require_graph(graph),
-            top_n=require_k(top_n),
+            top_n=top_k(k, top_n=top_n),
             where=to_where(filters),
             use_query_embedding=use_query_embedding,
             on_failure=require_on_failure(on_failure),
@@ -154,9 +156,7 @@ class SageExpansion(BaseNodePostprocessor):
         return retrieval
 
     def _merged(self, given: _Given, retrieval: Retrieval) -> list[NodeWithScore]:
-        merged = [
-            _handed_on(given.handed.get(hit.id), hit.node, hit.score, hit.evidence, retrieval) for hit in retrieval
-        ]
+        merged = [_handed_on(given.handed.get(hit.id), hit, retrieval) for hit in retrieval]
         present = {one.node.node_id for one in merged}
         known = self.graph.nodes
         previous: str | None = None
@@ -164,12 +164,14 @@ class SageExpansion(BaseNodePostprocessor):
             unknown = hit.id not in known and hit.id not in present
             if unknown and (self.where is None or self.where.matches(hit.node)):
                 at = next((i + 1 for i, one in enumerate(merged) if one.node.node_id == previous), 0)
-                score = merged[max(at - 1, 0)].score if merged else hit.score
-                merged.insert(at, _handed_on(given.handed[hit.id], hit.node, score or 0.0, hit.evidence, retrieval))
+                near = merged[max(at - 1, 0)] if merged else None
+                raw, score = (near.raw_score or 0.0, near.score) if near else (hit.score, hit.relevance)
+                placed = replace(hit, score=raw, relevance=score)
+                merged.insert(at, _handed_on(given.handed[hit.id], placed, retrieval))
                 previous = hit.id
             elif hit.id in present:
                 previous = hit.id
-        return merged[: self.top_n]
+        return list(merged[: self.top_n])
 
 
 class _Given(Retriever):
@@ -188,12 +190,8 @@ class _Given(Retriever):
         return Retrieval(query, k, hits, Signals(candidates=len(self.hits), walked_edges=False))
 
 
-def _handed_on(
-    handed: NodeWithScore | None, node: Node, score: float, evidence: Sequence[Evidence], retrieval: Retrieval
-) -> NodeWithScore:
+def _handed_on(handed: NodeWithScore | None, hit: Hit, retrieval: Retrieval) -> SageNodeWithScore:
     if handed is None:
-        found = mark(to_llama_node(node), evidence)
-        return SageNodeWithScore(node=found, score=score, evidence=tuple(evidence), retrieval=retrieval)
-    earlier = evidence_of(handed)
-    whole = (*evidence, *(one for one in earlier if one not in evidence))
-    return SageNodeWithScore(node=handed.node, score=score, evidence=whole, retrieval=retrieval)
+        return SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval)
+    earlier = (one for one in evidence_of(handed) if one not in hit.evidence)
+    return SageNodeWithScore.of(replace(hit, evidence=(*hit.evidence, *earlier)), handed.node, retrieval)

@@ -14,11 +14,10 @@ from llama_index_instrumentation import get_dispatcher
 from graphret import fusion
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.retriever import Retriever, require_on_failure
-from graphret.search.index import require_k
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from llama_index_graphret.events import SageRetrievalEvent
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of
-from llama_index_graphret.retriever import SageRetriever
+from llama_index_graphret.retriever import SageRetriever, top_k
 
 dispatcher = get_dispatcher(__name__)
 
@@ -35,8 +34,8 @@ class RRFFusionRetriever(BaseRetriever):
         LlamaIndex retrievers, or graphret ones.
     weights
         How much each counts; 1 by default.
-    similarity_top_k
-        How many nodes are returned.
+    similarity_top_k, k
+        How many nodes are returned; 10 by default.
     rrf_k
         Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
     names
@@ -57,7 +56,8 @@ class RRFFusionRetriever(BaseRetriever):
         retrievers: Sequence[BaseRetriever | Retriever],
         *,
         weights: Sequence[float] | None = None,
-        similarity_top_k: int = 10,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
         rrf_k: float = 60.0,
         names: Sequence[str] | None = None,
         on_failure: str = "fallback",
@@ -69,9 +69,9 @@ class RRFFusionRetriever(BaseRetriever):
         super().__init__(callback_manager, object_map, objects, verbose)
         if not retrievers:
             raise InvalidInput("retrievers: there are none to fuse")
-        self.retrievers = [self._listed(i, one, similarity_top_k) for i, one in enumerate(retrievers)]
+        self.similarity_top_k = top_k(k, similarity_top_k=similarity_top_k)
+        self.retrievers = [self._listed(i, one, self.similarity_top_k) for i, one in enumerate(retrievers)]
         self.weights = fusion.require_weights(weights, len(self.retrievers))
-        self.similarity_top_k = require_k(similarity_top_k)
         if not rrf_k >= 0:
             raise InvalidInput(f"rrf_k: a number of at least 0 is expected, not {rrf_k!r}")
         self.rrf_k = rrf_k
@@ -141,7 +141,7 @@ class RRFFusionRetriever(BaseRetriever):
         retrieval = Retrieval(bundle.query_str, self.similarity_top_k, told, Signals(candidates=len(fused)), trace)
         dispatcher.event(SageRetrievalEvent.of(retrieval))
         return [
-            SageNodeWithScore(node=first[hit.id].node, score=hit.score, evidence=evidence[hit.id], retrieval=retrieval)
+            SageNodeWithScore.of(Hit(hit.node, hit.score, evidence[hit.id]), first[hit.id].node, retrieval)
             for hit in top
         ]
 

@@ -17,10 +17,10 @@ from pydantic import SkipValidation
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from graphret.rerank import CrossEncoderReranker
 from graphret.retriever import Reranker, require_on_failure
-from graphret.search.index import require_k
 from graphret.types import Evidence, Hit, Retrieval, Trace
-from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
+from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, mark, retrieval_of
 from llama_index_graphret.nodes import outline
+from llama_index_graphret.retriever import top_k
 
 dispatcher = get_dispatcher(__name__)
 
@@ -28,16 +28,16 @@ dispatcher = get_dispatcher(__name__)
 class GraphReranker(BaseNodePostprocessor):
     """Order nodes by a model that reads question and node together; evidence is kept and gains the rank before.
 
-    The model reads a node as graphret has it: its name, then its text. Nodes come out as the same objects; the
-    `NodeWithScore` that went in is not changed.
+    The model reads a node as graphret has it: its name, then its text. Nodes come out with the same hash
+    and texts; those that went in are not changed.
 
     Parameters
     ----------
     model
         A sentence-transformers cross-encoder by name or folder (loaded when first used), an object with
         ``predict(pairs)``, or a graphret `Reranker`.
-    top_n
-        How many nodes are returned.
+    top_n, k
+        How many nodes are returned; 10 by default.
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace says so. ``"raise"`` raises
         `RetrievalFailed`.
@@ -56,13 +56,14 @@ class GraphReranker(BaseNodePostprocessor):
         self,
         model: Any,
         *,
-        top_n: int = 10,
+        top_n: int | None = None,
+        k: int | None = None,
         on_failure: str = "fallback",
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(  # type: ignore[call-arg]
             reranker=model if isinstance(model, Reranker) else CrossEncoderReranker(model),
-            top_n=require_k(top_n),
+            top_n=top_k(k, top_n=top_n),
             on_failure=require_on_failure(on_failure),
             callback_manager=callback_manager or CallbackManager([]),
         )
@@ -147,4 +148,4 @@ class GraphReranker(BaseNodePostprocessor):
 def _kept(
     given: NodeWithScore, score: float | None, evidence: tuple[Evidence, ...], retrieval: Retrieval | None
 ) -> NodeWithScore:
-    return SageNodeWithScore(node=given.node, score=score, evidence=evidence, retrieval=retrieval)
+    return SageNodeWithScore(node=mark(given.node, evidence), score=score, raw_score=score, retrieval=retrieval)

@@ -19,7 +19,7 @@ from graphret.search.index import require_k
 from graphret.types import Retrieval
 from llama_index_graphret.adapters import as_seeds, asked
 from llama_index_graphret.events import SageRetrievalEvent
-from llama_index_graphret.evidence import SageNodeWithScore, mark
+from llama_index_graphret.evidence import SageNodeWithScore
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
 from llama_index_graphret.question import Question, ranking_of
@@ -27,6 +27,15 @@ from llama_index_graphret.question import Question, ranking_of
 dispatcher = get_dispatcher(__name__)
 
 _RETRIEVALS_KEPT = 32
+
+
+def top_k(k: int | None, **named: int | None) -> int:
+    """Return how many nodes are wanted, by the name that LlamaIndex has for it or as `k`; 10 by default."""
+    [(name, value)] = named.items()
+    if k is not None and value is not None:
+        raise InvalidInput(f"k: it is another name of {name}; give one of the two")
+    given = value if k is None else k
+    return require_k(10 if given is None else given)
 
 
 class CoreRetriever(BaseRetriever):
@@ -81,29 +90,22 @@ class CoreRetriever(BaseRetriever):
             while len(self._recent) > _RETRIEVALS_KEPT:
                 self._recent.popitem(last=False)
         dispatcher.event(SageRetrievalEvent.of(retrieval))
-        return [
-            SageNodeWithScore(
-                node=mark(to_llama_node(hit.node), hit.evidence),
-                score=hit.score,
-                evidence=hit.evidence,
-                retrieval=retrieval,
-            )
-            for hit in retrieval.hits
-        ]
+        return [SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval) for hit in retrieval.hits]
 
 
 class SageRetriever(CoreRetriever):
     """Retrieve from a graph: seeds, what it connects them to, and the evidence for each (SAGE, section 2.2).
 
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`, `QueryFusionRetriever`, a chat engine.
-    `evidence_of` says why a node was returned. ``aretrieve`` awaits the embedding model and the seed retriever.
+    A node's score is its relevance, 0 … 1 (see `graphret.types.Hit`); `evidence_of` says why it was returned.
+    ``aretrieve`` awaits the embedding model and the seed retriever.
 
     Parameters
     ----------
     graph
         A `SageGraph`, or any graphret `Retriever`.
-    similarity_top_k
-        How many nodes are returned, in total: exactly so many where that many qualify.
+    similarity_top_k, k
+        How many nodes are returned, in total: exactly so many where that many qualify; 10 by default.
     ranking
         ``"coverage"``, ``"propagate"``, ``"paper"`` or a `graphret.expansion.Ranking`; ``"coverage"`` by default.
     seeds
@@ -129,7 +131,8 @@ class SageRetriever(CoreRetriever):
         self,
         graph: SageGraph | Retriever,
         *,
-        similarity_top_k: int = 10,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
         ranking: Ranking | str | None = None,
         seeds: BaseRetriever | Retriever | None = None,
         filters: FiltersLike = None,
@@ -141,7 +144,7 @@ class SageRetriever(CoreRetriever):
         verbose: bool = False,
     ) -> None:
         super().__init__(
-            similarity_top_k,
+            top_k(k, similarity_top_k=similarity_top_k),
             filters,
             callback_manager=callback_manager,
             object_map=object_map,

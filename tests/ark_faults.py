@@ -75,7 +75,7 @@ def stumbling(fault: Behaviour, *turns: Behaviour) -> Play:
 
 def ark_of(model: Any, *, n_agents: int = 1, on_failure: str = "fallback", on_run: Any = None, **options: Any) -> Ark:
     settings = ArkSettings(n_agents=n_agents, **{"max_steps": 6, **options})
-    return Ark(STORE, INDEX, model, settings=settings, on_failure=on_failure, on_run=on_run)
+    return Ark(model, STORE, INDEX, settings=settings, on_failure=on_failure, on_run=on_run)
 
 
 def agent(found: Retrieval, number: int = 1) -> dict[str, Any]:

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import warnings
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests_support import HashingEncoder
 
 from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.expansion import Expand
 from graphret.fusion import reciprocal_rank
 from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Rerank, Retriever, Steps
-from graphret.search import BM25Index, NodeText
-from graphret.types import Evidence, Hit, Node, Retrieval
+from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Evidence, Hit, Node, Retrieval
 from graphret.where import Where
 
 
@@ -239,3 +244,74 @@ def test_flat_search_returns_k_with_ranks() -> None:
     assert len(answer) == 3
     assert [e.rank for h in answer for e in h.evidence] == [1, 2, 3]
     assert answer.to_dict()["hits"][0]["evidence"] == [{"kind": "seed", "rank": 1, "retriever": "search"}]
+
+
+# -- relevance
+
+PAIR = [Node("a", name="alpha", text="quark"), Node("b", name="beta"), Node("c", name="gamma gamma")]
+
+
+def relevances(retriever: Retriever, query: str = "alpha beta", k: int = 3) -> list[float]:
+    found = retriever.retrieve(query, k)
+    assert found.hits == asyncio.run(retriever.aretrieve(query, k)).hits
+    given = [hit.relevance for hit in found]
+    assert all(one is not None and 0 <= one <= 1 for one in given)
+    assert given == sorted(given, reverse=True)  # type: ignore[type-var]
+    return given  # type: ignore[return-value]
+
+
+def test_relevance_is_the_share_of_the_question_that_is_said() -> None:
+    index = BM25Index.build(PAIR)
+    flat = IndexRetriever(index)
+    assert relevances(flat, "alpha", 1) == [pytest.approx(1.0)]
+    assert relevances(flat, "alpha beta", 1) == [pytest.approx(0.5)]
+    assert relevances(flat, "alpha unheard", 1)[0] < 0.5  # a word that no node has is the rarest
+    assert relevances(flat, "unheard of") == [0.0, 0.0, 0.0]
+    linked = Expand(None, MemoryStore.of(PAIR, [Edge("a", "KNOWS", "b")]), index)
+    assert relevances(linked)[:2] == [pytest.approx(1.0), pytest.approx(1.0)]
+    index.upsert([Node("d", text="alpha beta")])  # scored by its counts, as long as it has no weights
+    assert relevances(IndexRetriever(index), "alpha beta", 1) == [pytest.approx(1.0)]
+
+
+def test_with_an_encoder_closeness_counts_too() -> None:
+    encoder = HashingEncoder()
+    dense = DenseIndex.build(PAIR, encoder)
+    [cosine] = dense.score("alpha quark", ["a"])
+    assert relevances(IndexRetriever(dense), "alpha quark", 1) == [pytest.approx(float(cosine), abs=1e-6)]
+    hybrid = HybridIndex(BM25Index.build(dense.table), dense)
+    assert relevances(IndexRetriever(hybrid), "alpha quark", 1) == [pytest.approx(0.6 + 0.4 * cosine, abs=1e-6)]
+
+
+def test_combinators_keep_relevance_between_0_and_1() -> None:
+    flat = IndexRetriever(BM25Index.build(PAIR))
+    assert relevances(Fuse([flat, Fixed("ab")])) == [1.0, *relevances(Fuse([flat, Fixed("ab")]))[1:]]
+    assert relevances(Fuse([flat]))[0] == pytest.approx(relevances(flat)[0])
+    assert relevances(Rerank(flat, Backwards()))[0] == pytest.approx(1 / (1 + math.exp(-2)))  # 2 is a log odds
+    filled = relevances(Fallback(Fixed("c"), flat))
+    assert filled == [1.0, *relevances(flat)[:2]]
+
+    class Distance(Retriever):
+        def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+            return Retrieval(query, k, [Hit(Node(i), -float(n)) for n, i in enumerate("abc")])
+
+    assert relevances(Distance()) == [1.0, 0.5, 0.0]
+
+
+# -- filters
+
+
+def test_a_key_that_no_node_has_is_warned_of() -> None:
+    nodes = [Node("a", text="alpha", properties={"year": 1999, "at": {"city": "Bath"}}), Node("b", text="beta")]
+    store, index = MemoryStore.of(nodes), BM25Index.build(nodes)
+    for retriever in (IndexRetriever(index), Expand(None, store, index), Expand(Fixed("ab"), store, index)):
+        with pytest.warns(UserWarning, match="no node has 'yaer'"):
+            found = retriever.retrieve("alpha", 2, {"$or": [{"yaer": {"$ne": 1999}}, {"year": 1}]})
+        assert [s.details for s in found.trace.stages if s.name == "unknown_key"] == [{"key": "yaer"}]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for known in ({"year": 1}, {"at.city": "x"}, {"name": "x", "label": "y"}, {"maybe": {"$exists": False}}):
+                retriever.retrieve("alpha", 2, known)
+    store.upsert([Node("c", properties={"yaer": 1})])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Expand(None, store, BM25Index.of_store(store)).retrieve("alpha", 2, {"yaer": 1})

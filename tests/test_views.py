@@ -52,7 +52,7 @@ def _llama_index(store: Any, index: Any) -> object:
     pytest.importorskip("llama_index.core")
     from llama_index_graphret import ArkRetriever
 
-    return ArkRetriever(store, index, ScriptedExplorer())
+    return ArkRetriever(ScriptedExplorer(), store, index)
 
 
 def _llama_index_tools(store: Any, index: Any) -> object:
@@ -67,7 +67,7 @@ TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
     "Expand from others": lambda store, index: Expand(IndexRetriever(index), store, index),
     "IndexRetriever": lambda store, index: IndexRetriever(index, store),
     "Toolbox": Toolbox,
-    "Ark": lambda store, index: Ark(store, index, ScriptedExplorer()),
+    "Ark": lambda store, index: Ark(ScriptedExplorer(), store, index),
     "create_ark_graph": _langgraph,
     "create_ark_agent": _langgraph_agent,
     "LangChain's ark_tools": _langchain_tools,
@@ -108,7 +108,7 @@ def test_a_view_leaks_nothing_to_fill_free_places(store: MemoryStore) -> None:
     index = BM25Index.of_store(store)
     for retriever in (
         Expand(None, store.view(PUBLIC), index.view(PUBLIC)),
-        Ark(store.view(PUBLIC), index.view(PUBLIC), ScriptedExplorer()),
+        Ark(ScriptedExplorer(), store.view(PUBLIC), index.view(PUBLIC)),
     ):
         assert set(retriever.retrieve("secret a hidden", k=6).ids) == {"p0", "p1", "p2"}
 

@@ -38,7 +38,7 @@ def core_ark(
         raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
     given = {"n_agents": n_agents, "max_steps": max_steps}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return Ark(store, index, _as_core(model), settings=replace(settings or ArkSettings(), **changed), **options)
+    return Ark(_as_core(model), store, index, settings=replace(settings or ArkSettings(), **changed), **options)
 
 
 def _as_core(model: Any) -> Any:

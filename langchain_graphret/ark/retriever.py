@@ -28,7 +28,7 @@ class ArkRetriever(CoreRetriever):
 
     Examples
     --------
-    >>> retriever = ArkRetriever(model=model, store=store, index=index, k=5)  # doctest: +SKIP
+    >>> retriever = ArkRetriever(model, store, index, k=5)  # doctest: +SKIP
     >>> retriever.invoke("Who directed the films that Tom Hanks starred in?")  # doctest: +SKIP
     """
 
@@ -47,6 +47,9 @@ class ArkRetriever(CoreRetriever):
     on_run: Any = Field(default=None, repr=False)
 
     _core: Ark = PrivateAttr()
+
+    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
+        super().__init__(**options | {"model": model, "store": store, "index": index})
 
     @model_validator(mode="after")
     def _build(self) -> ArkRetriever:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -100,7 +100,7 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
             break
         if hit.id not in seen:
             evidence = hit.evidence if fills(hit) else (*hit.evidence, Evidence("fill"))
-            out.append(Hit(hit.node, min(hit.score, floor), evidence))
+            out.append(replace(hit, score=min(hit.score, floor), evidence=evidence))
     return out
 
 

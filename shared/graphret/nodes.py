@@ -300,6 +300,17 @@ class NodeTable(Sequence[Node]):
                     self._masks.popitem(last=False)
         return mask
 
+    def unknown_keys(self, where: Where | None) -> list[str]:
+        """Return the properties that a condition asks for and no node has; found out once for a table, as masks are."""
+        if where is None or not len(self):
+            return []
+        if where.children:
+            return list(dict.fromkeys(key for child in where.children for key in self.unknown_keys(child)))
+        if where.operator == "$exists" or where.field in ("id", "name", "text", "label"):
+            return []
+        there = self.mask(Where("$exists", where.field, True))
+        return [] if there is not None and there.any() else [where.field]
+
     def fits(
         self, positions: NDArray[Any], where: Where | None, labels: Collection[str] | None = None
     ) -> NDArray[np.bool_] | None:

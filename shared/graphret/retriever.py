@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
@@ -13,6 +15,7 @@ from graphret._contracts import require_direct
 from graphret._views import require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
+from graphret.nodes import NodeTable
 from graphret.search.index import ArrayIndex, TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
@@ -78,11 +81,11 @@ class Retriever:
         InvalidInput
             When the query is not a string, `k` is below 1 or the filter is malformed.
         """
-        return _run(self._steps(*_checked(query, k, where)))
+        return _with_relevance(_run(self._steps(*_checked(query, k, where))))
 
     async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
-        return await _arun(self._steps(*_checked(query, k, where)))
+        return _with_relevance(await _arun(self._steps(*_checked(query, k, where))))
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
@@ -99,6 +102,20 @@ def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
     if not isinstance(query, str):
         raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
     return query, require_k(k), Where.parse(where)
+
+
+def _with_relevance(retrieval: Retrieval) -> Retrieval:
+    """Return a retrieval whose hits all have their relevance, which never rises from one to the next."""
+    scores = [hit.score for hit in retrieval.hits]
+    low, confidence = min([0.0, *scores]), retrieval.signals.confidence
+    span, last = max(scores, default=0.0) - low, 1.0
+    best = 1.0 if confidence is None else confidence
+    hits: list[Hit] = []
+    for hit in retrieval.hits:
+        share = best * (hit.score - low) / span if span > 0 else 0.0
+        last = float(min(last, share if hit.relevance is None else hit.relevance))
+        hits.append(replace(hit, relevance=last))
+    return replace(retrieval, hits=hits)
 
 
 def _run(steps: Steps) -> Retrieval:
@@ -170,6 +187,13 @@ def require_on_failure(value: str) -> str:
     return value
 
 
+def warn_of_unknown(nodes: NodeTable, where: Where | None, trace: Trace) -> None:
+    """Warn of each key of a condition that no node has: it may be misspelt, and ``$ne`` lets everything pass then."""
+    for key in nodes.unknown_keys(where):
+        trace.note("unknown_key", key=key)
+        warnings.warn(f"where: no node has {key!r}; is it misspelt?", stacklevel=2)
+
+
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
@@ -206,12 +230,14 @@ class IndexRetriever(Retriever):
             return self._from_store(query, k, where)
         trace = Trace()
         index = copy(self.index)  # one state throughout
+        warn_of_unknown(index.table, where, trace)
         with trace.stage("search", index=type(index).__name__) as stage:
             found = index.top(query, k, index.table.mask(where))
             scores = index.score_at(query, found)
             stage.details["found"] = len(found)
         hits = self._hits(index.table.at(found), scores.tolist())
-        return Retrieval(query, k, hits, Signals(candidates=len(index.table), walked_edges=False), trace)
+        signals = Signals(len(index.table), index.confidence(query, found[:1]), walked_edges=False)
+        return Retrieval(query, k, hits, signals, trace)
 
     def _from_store(self, query: str, k: int, where: Where | None) -> Retrieval:
         assert self.store is not None
@@ -281,6 +307,8 @@ class Fuse(Retriever):
             lists.append(answer.hits if answer else [])
             if answer:
                 trace.extend(answer.trace, f"{retriever}/")
+                best = answer.hits[0].relevance if answer.hits else None
+                signals.confidence = max(signals.confidence or 0.0, best or 0.0)
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
         with trace.stage("fuse"):
@@ -336,9 +364,11 @@ def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         raise GraphretError(f"{reranker.name}: {len(scores)} scores for {len(hits)} hits")
     if any(score != score for score in scores):
         raise GraphretError(f"{reranker.name}: a score is not a number")
+    log_odds = not all(0 <= score <= 1 for score in scores)  # which some cross-encoders give, others a share
+    relevances = [0.5 + 0.5 * math.tanh(score / 2) if log_odds else score for score in scores]
     ranked = [
-        Hit(hit.node, score, (*hit.evidence, Evidence("rank", rank=rank, retriever="before reranking")))
-        for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1)
+        Hit(hit.node, score, (*hit.evidence, Evidence("rank", rank=rank, retriever="before reranking")), relevance)
+        for rank, (hit, score, relevance) in enumerate(zip(hits, scores, relevances, strict=True), start=1)
     ]
     return sorted(ranked, key=lambda hit: (-hit.score, hit.id))
 

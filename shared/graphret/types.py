@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -89,6 +89,10 @@ class Evidence:
 
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
     ``rank`` (its place in a fused list), ``path``, ``votes`` and ``fill`` (below what the method selected).
+
+    An edge was walked from the node `source` to the hit, the node `target`: its own `direction` is ``"out"`` where it
+    leads that way, and ``"in"`` where it leads from the hit to `source`. Its properties say what it is about;
+    ``source_row`` and ``target_row`` among them are rows of whole tables, counted from 1.
     """
 
     kind: str
@@ -98,13 +102,38 @@ class Evidence:
     rank: int | None = None
     retriever: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    target: str | None = None
+    direction: str | None = None
+    source_name: str | None = None
+    target_name: str | None = None
+
+    @classmethod
+    def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
+        """Return what an edge from or to another node says of a hit."""
+        out = edge.target == hit.id
+        properties = dict(edge.properties)
+        for key, node in zip(_ROWS, (other, hit) if out else (hit, other), strict=True):
+            if isinstance(row := properties.get(key), int):  # from 0 in its segment
+                first = node.properties.get("table_row_start")
+                properties[key] = row + 1 + (first if isinstance(first, int) else 0)
+        known: dict[str, Any] = {"properties": properties, "target": hit.id, "direction": "out" if out else "in"}
+        return cls("neighbor", other.id, edge.relation, edge.weight, **known).named({hit.id: hit, other.id: other})
+
+    def named(self, nodes: Mapping[str, Node]) -> Evidence:
+        """Return the evidence with what its two nodes are called, as far as they are known."""
+        known = {node_id: node.name for node_id, node in nodes.items() if node.name}
+        return replace(self, source_name=known.get(self.source or ""), target_name=known.get(self.target or ""))
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
         fields = {
             "kind": self.kind,
             "source": self.source,
+            "source_name": self.source_name,
             "relation": self.relation,
+            "direction": self.direction,
+            "target": self.target,
+            "target_name": self.target_name,
             "weight": self.weight,
             "rank": self.rank,
             "retriever": self.retriever,
@@ -116,22 +145,47 @@ class Evidence:
 
     def __str__(self) -> str:
         if self.kind == "neighbor":
-            about = ", ".join(f"{k}={v}" for k, v in self.properties.items() if v not in (None, "", []))
-            return f"{self.relation} of {self.source}" + (f" ({about})" if about else "")
+            return self._edge()
         if self.kind == "rank":
             return f"rank {self.rank} in {self.retriever}"
         if self.kind == "votes" and self.properties:
             return f"{self.properties.get('votes')} of {self.properties.get('of')} votes, place {self.rank}"
         return self.kind
 
+    def _edge(self) -> str:
+        """The edge in its own direction, with its rows, and what it is about besides the name of an end."""
+        names = [self.source_name or self.source, self.target_name or self.target]
+        told = {k: v for k, v in self.properties.items() if v not in (None, "", [], *names) and k not in _ROWS}
+        about = f" ({', '.join(f'{v}' if k == 'kind' else f'{k} {v}' for k, v in told.items())})" if told else ""
+        if self.direction is None:
+            return f"{self.relation} of {self.source}{about}"
+        if names[0] == names[1]:
+            names = [self.source, self.target]
+        ends = names if self.direction == "out" else names[::-1]
+        rows = [f" row {self.properties[key]}" if self.properties.get(key) is not None else "" for key in _ROWS]
+        return f"{ends[0]}{rows[0]} -{self.relation}→ {ends[1]}{rows[1]}{about}"
+
+
+_ROWS = ("source_row", "target_row")
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A node, its score (higher is better, comparable within one retrieval) and the evidence for it."""
+    """A node, its score and the evidence for it.
+
+    Parameters
+    ----------
+    score
+        What the method ranks by: higher is better, of any size, comparable within one retrieval.
+    relevance
+        How well the node answers, 0 … 1, in the order of the scores and comparable between retrievals: the score as a
+        share of the best hit's, times `Signals.confidence`. `None` until a retrieval is done.
+    """
 
     node: Node
     score: float
     evidence: tuple[Evidence, ...] = ()
+    relevance: float | None = None
 
     @property
     def id(self) -> str:
@@ -145,6 +199,7 @@ class Hit:
             "name": self.node.name,
             "labels": list(self.node.labels),
             "score": float(self.score),
+            **({} if self.relevance is None else {"relevance": self.relevance}),
             "text": self.node.text,
             "evidence": [e.to_dict() for e in self.evidence],
         }
@@ -152,7 +207,11 @@ class Hit:
 
 @dataclass(slots=True)
 class Signals:
-    """What a combinator may need to know of a retrieval; `None` where a method cannot say."""
+    """What a combinator may need to know of a retrieval; `None` where a method cannot say.
+
+    `confidence` is how well the best hit answers, 0 … 1: the share of the question's words, by rarity, that it and the
+    node which brought it say, with an encoder joined with their cosine; of agents, the share that selected it.
+    """
 
     candidates: int | None = None
     confidence: float | None = None

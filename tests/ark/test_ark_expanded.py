@@ -13,7 +13,7 @@ INDEX = index_of(STORE)
 
 
 def found(selected: list[str], k: int) -> dict[str, Hit]:
-    agents = Ark(STORE, INDEX, Follows(selecting(*selected)), settings=ArkSettings(early_stop=False))
+    agents = Ark(Follows(selecting(*selected)), STORE, INDEX, settings=ArkSettings(early_stop=False))
     return {hit.id: hit for hit in Expand(agents, STORE, INDEX).retrieve("films by Bob Bell", k)}
 
 

@@ -23,7 +23,7 @@ ONE = ArkSettings(n_agents=1, max_steps=3)
 
 def ark(*models: Follows, settings: ArkSettings = FULL, **options: object) -> Ark:
     given = models[0] if len(models) == 1 else list(models)
-    return Ark(STORE, INDEX, given, settings=settings, **options)  # type: ignore[arg-type]
+    return Ark(given, STORE, INDEX, settings=settings, **options)  # type: ignore[arg-type]
 
 
 def failing(after: int = 0) -> Follows:
@@ -256,11 +256,11 @@ def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
     with pytest.raises(InvalidInput, match="model: 3 agents need one, or 3, not 2"):
         ark(*models[:2])
     with pytest.raises(InvalidInput, match="a chat model is expected, not str"):
-        Ark(STORE, INDEX, "gpt-4o")  # type: ignore[arg-type]
+        Ark("gpt-4o", STORE, INDEX)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="hints: a string is expected, not NoneType"):
-        Ark(STORE, INDEX, models[0], hints=None)  # type: ignore[arg-type]
+        Ark(models[0], STORE, INDEX, hints=None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="settings: ArkSettings are expected, not dict"):
-        Ark(STORE, INDEX, models[0], settings={})  # type: ignore[arg-type]
+        Ark(models[0], STORE, INDEX, settings={})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ async def test_calls_that_a_framework_runs_itself_are_under_way_at_once_too() ->
 
 def test_an_agent_s_calls_meet() -> None:
     ark = Ark(
+        Follows(turns(searches())),
         meeting(),
         index_of(films()),
-        Follows(turns(searches())),
         settings=ArkSettings(n_agents=1),
         on_failure="raise",
     )

@@ -35,7 +35,7 @@ def never_done(request: Request) -> Behaviour:
 
 
 def run_of(model: Any, settings: ArkSettings = ArkSettings(n_agents=1)) -> Run:  # noqa: B008 -- it is frozen
-    return Ark(STORE, INDEX, model, settings=settings).explore(QUESTION)
+    return Ark(model, STORE, INDEX, settings=settings).explore(QUESTION)
 
 
 def stages(trace: Trace) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def of_langgraph(client: str, server: OpenAIServer) -> Trace:
 
 
 def of_llama_index(client: str, server: OpenAIServer) -> Trace:
-    retriever = ArkRetriever(STORE, INDEX, llama_index_openai(server.base_url), settings=BUDGET)
+    retriever = ArkRetriever(llama_index_openai(server.base_url), STORE, INDEX, settings=BUDGET)
     retriever.retrieve(QUESTION)
     return retriever.retrieval_of(QUESTION).trace
 

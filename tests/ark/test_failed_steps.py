@@ -39,7 +39,7 @@ def then(error: Exception, after: int = 1) -> Callable[[Sequence[Message]], Any]
 def ran(*policies: Any, **settings: Any) -> Run:
     models = [Follows(policy) for policy in policies]
     chosen = ArkSettings(n_agents=len(models), **{"early_stop": False, **settings})
-    return Ark(STORE, INDEX, models, settings=chosen, temperature=None).explore("films by Bob Bell")
+    return Ark(models, STORE, INDEX, settings=chosen, temperature=None).explore("films by Bob Bell")
 
 
 def summary(trace: Trace) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_tokens_are_known_through_what_an_error_was_raised_from(raised: ModelErr
 
 def test_a_request_that_a_time_out_ended_says_so() -> None:
     model = Follows(then(GONE, after=9), wait=30)
-    ark = Ark(STORE, INDEX, model, settings=ArkSettings(n_agents=1, max_seconds=0.02))
+    ark = Ark(model, STORE, INDEX, settings=ArkSettings(n_agents=1, max_seconds=0.02))
 
     async def explored() -> Run:
         return await ark.aexplore("films by Bob Bell")
@@ -105,7 +105,7 @@ def test_a_request_that_a_time_out_ended_says_so() -> None:
 
 async def test_a_request_that_nobody_waits_for_any_more_is_a_step() -> None:
     models = [Follows(selecting("f1")), Follows(selecting("f1", "f4")), Follows(selecting("f4"), wait=20)]
-    ark = Ark(STORE, INDEX, models, settings=ArkSettings(early_stop=True))
+    ark = Ark(models, STORE, INDEX, settings=ArkSettings(early_stop=True))
     run = await ark.aexplore("films by Bob Bell")
     assert [session.stop for session in run.sessions] == ["finished", "finished", "settled"]
     [step] = run.sessions[2].steps
@@ -158,5 +158,5 @@ def test_all_that_was_asked_of_a_model_that_neither_calls_tools_nor_answers_in_j
             raise ChatError("broken", model="m", reason="server", usage=Usage(7, 1))
 
     with pytest.raises(ChatError, match="broken") as caught:
-        ToolCaller(Breaks(turns())).chat([Message.user("q")], tools=Ark(STORE, INDEX, Follows(turns())).toolbox.tools)
+        ToolCaller(Breaks(turns())).chat([Message.user("q")], tools=Ark(Follows(turns()), STORE, INDEX).toolbox.tools)
     assert caught.value.usage == Usage(12, 6)

@@ -49,7 +49,7 @@ async def test_a_step_says_how_the_last_attempt_failed(graph: bool, awaited: boo
         found = await made.ainvoke(asked) if awaited else await asyncio.to_thread(made.invoke, asked)
         error, stop = found["agents"][0]["steps"][0]["error"], found["agents"][0]["stop"]
     else:
-        ark = Ark(STORE, INDEX, model, settings=settings)
+        ark = Ark(model, STORE, INDEX, settings=settings)
         ask = ark.aexplore("films by Bob Bell") if awaited else asyncio.to_thread(ark.explore, "films by Bob Bell")
         [session] = (await ask).sessions
         error, stop = session.steps[0].error, session.stop

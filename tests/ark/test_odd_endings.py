@@ -36,7 +36,7 @@ class Raises(Follows):
 
 def ark(model: Any, **options: Any) -> Ark:
     settings = ArkSettings(**{"early_stop": False, "n_agents": 1, **options.pop("limits", {})})
-    return Ark(STORE, INDEX, model, settings=settings, **options)
+    return Ark(model, STORE, INDEX, settings=settings, **options)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)

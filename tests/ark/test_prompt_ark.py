@@ -91,7 +91,7 @@ def counting() -> Counting:
 
 
 def ark_on(store: GraphStore, index: BM25Index) -> Ark:
-    return Ark(store, index, Follows(turns()), settings=ArkSettings(n_agents=2))
+    return Ark(Follows(turns()), store, index, settings=ArkSettings(n_agents=2))
 
 
 def test_the_graph_is_described_anew_when_it_has_changed() -> None:

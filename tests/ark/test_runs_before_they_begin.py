@@ -31,7 +31,7 @@ class Broken(MemoryStore):
 
 def ark(store: MemoryStore, on_run: Any, n_agents: int = 2, **options: Any) -> Ark:
     settings = ArkSettings(n_agents=n_agents, **options.pop("limits", {}))
-    return Ark(store, index_of(films()), Follows(selecting("f1"), "m"), settings=settings, on_run=on_run, **options)
+    return Ark(Follows(selecting("f1"), "m"), store, index_of(films()), settings=settings, on_run=on_run, **options)
 
 
 def seen(run: Run) -> Any:

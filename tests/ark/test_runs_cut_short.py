@@ -38,7 +38,7 @@ class Stalls(Follows):
 
 
 def ark(model: Any, on_run: Any, **options: Any) -> Ark:
-    return Ark(STORE, INDEX, model, settings=ArkSettings(n_agents=1), on_run=on_run, **options)
+    return Ark(model, STORE, INDEX, settings=ArkSettings(n_agents=1), on_run=on_run, **options)
 
 
 async def cancelled(model: Stalls, on_run: Any) -> asyncio.CancelledError:
@@ -86,7 +86,7 @@ def policy(messages):
     return [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])]
 
 store = films()
-ark = Ark(store, index_of(store), Follows(policy), settings=ArkSettings(n_agents=1), on_run=Recorder(sys.argv[1]))
+ark = Ark(Follows(policy), store, index_of(store), settings=ArkSettings(n_agents=1), on_run=Recorder(sys.argv[1]))
 try:
     ark.retrieve("films by Bob Bell", 3)
 except KeyboardInterrupt:

@@ -83,7 +83,7 @@ async def test_they_count_when_the_time_is_up(form: str, monkeypatch: pytest.Mon
     clock = Clock(monkeypatch)
     with stuck() as store:
         settings = ArkSettings(n_agents=2, early_stop=False, max_seconds=60.0)
-        ark = Ark(store, index_of(store), [Follows(POLICY), Finishes(store, clock)], settings=settings)
+        ark = Ark([Follows(POLICY), Finishes(store, clock)], store, index_of(store), settings=settings)
         run = await (ark.aexplore(QUESTION) if form == "awaited" else asyncio.to_thread(ark.explore, QUESTION))
     assert [one.stop for one in run.sessions] == ["seconds", "finished"]
     assert run.sessions[0].selection == SELECTED
@@ -94,7 +94,7 @@ async def test_they_count_when_the_time_is_up(form: str, monkeypatch: pytest.Mon
 async def test_they_count_when_the_run_is_cancelled(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with stuck() as store:
-        ark = Ark(store, index_of(store), Follows(POLICY), settings=ArkSettings(n_agents=1), on_run=Recorder(path))
+        ark = Ark(Follows(POLICY), store, index_of(store), settings=ArkSettings(n_agents=1), on_run=Recorder(path))
         task = asyncio.create_task(ark.aretrieve(QUESTION, 3))
         await store.is_stuck()
         task.cancel()
@@ -108,6 +108,6 @@ async def test_they_count_when_the_run_is_cancelled(tmp_path: Path) -> None:
 def test_they_count_when_the_synchronous_form_is_interrupted() -> None:
     runs: list[Run] = []
     with stuck() as store, interrupted_at(store.reached):
-        ark = Ark(store, index_of(store), Follows(POLICY), settings=ArkSettings(n_agents=1), on_run=runs.append)
+        ark = Ark(Follows(POLICY), store, index_of(store), settings=ArkSettings(n_agents=1), on_run=runs.append)
         ark.retrieve(QUESTION, 3)
     assert (runs[0].sessions[0].stop, runs[0].sessions[0].selection) == ("cancelled", SELECTED)

@@ -9,7 +9,7 @@ import pytest
 from explain_helpers import asked
 from rich.console import Console
 
-from graphret import Evidence, Hit, Node, Retrieval
+from graphret import Edge, Evidence, Hit, Node, Retrieval
 from graphret.explain import Marker, reasons, render, store_lookup
 from graphret.explain.layout import BROUGHT, FOUND, found_by_question, picture
 from graphret.explain.words import edge_text, name_of
@@ -39,7 +39,7 @@ def printed(value: Any, width: int = 100) -> str:
     ("relation", "properties", "text"),
     [
         ("MENTIONS", {"kind": "text", "name": "Ann"}, "MENTIONS “Ann”"),
-        ("MENTIONS", {"name": "Ann", "source_row": 2, "column": "By"}, "MENTIONS “Ann” · row 3 · column “By”"),
+        ("MENTIONS", {"name": "Ann", "source_row": 3, "column": "By"}, "MENTIONS “Ann” · row 3 · column “By”"),
         ("SHARES_ENTITY", {"count": 2, "entities": ["A", "B"]}, "SHARES_ENTITY · both name “A”, “B”"),
         ("IS_SIMILAR", {"signals": {"topic_similarity": 0.912}}, "IS_SIMILAR · topic similarity 0.91"),
         ("IS_SIMILAR", {"columns": [["Year", "Season"]]}, "IS_SIMILAR · columns “Year = Season”"),
@@ -50,12 +50,24 @@ def test_an_edge_says_what_it_knows(relation: str | None, properties: dict[str, 
     assert edge_text(relation, properties) == text
 
 
-def test_a_row_is_counted_in_the_whole_table() -> None:
-    edge = Evidence("neighbor", "t#1", "MENTIONS", 1.0, properties={"source_row": 1})
-    assert reasons(Hit(PERSON, 1.0, (edge,)), {"t#1": SEGMENT})[0].text == "MENTIONS · row 12"
-    assert reasons(Hit(SEGMENT, 1.0, (edge,)))[0].text == "MENTIONS · row 12"
-    two = {"t#1": SEGMENT, "p": PERSON}
-    assert reasons(Hit(SEGMENT, 1.0, (edge,)), two)[0].text == "MENTIONS"  # two tables: which one's row is not known
+NAMES = Edge("t#1", "MENTIONS", "p", 1.0, {"kind": "exact", "name": "Ann Ames", "column": "By", "source_row": 1})
+
+
+@pytest.mark.parametrize(("hit", "other", "arrow"), [(PERSON, SEGMENT, "←"), (SEGMENT, PERSON, "→")])
+def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_table(
+    hit: Node, other: Node, arrow: str
+) -> None:
+    why = Evidence.of_edge(NAMES, hit, other)
+    assert str(why) == "Films row 12 -MENTIONS→ Ann Ames (exact, column By)"
+    assert Evidence(**why.to_dict()) == why
+    [reason] = reasons(Hit(hit, 1.0, (why,)))
+    assert (reason.text, reason.source, reason.arrow) == ("MENTIONS “Ann Ames” · row 12 · column “By”", other.id, arrow)
+
+
+def test_an_edge_with_a_row_at_either_end_says_both_and_nodes_of_one_name_by_their_ids() -> None:
+    edge = Edge("a", "SAME", "b", 1.0, {"source_row": 0, "target_row": 1, "since": 1990, "note": ""})
+    why = Evidence.of_edge(edge, Node("b", name="Emma"), Node("a", name="Emma"))
+    assert str(why) == "a row 1 -SAME→ b row 2 (since 1990)"
 
 
 def test_every_kind_of_evidence_has_words() -> None:
@@ -111,7 +123,7 @@ def test_a_segment_is_called_by_its_section_and_rows() -> None:
 def test_the_terminal_shows_rank_reason_and_snippet() -> None:
     graph, sage, _ = asked(2)
     out = printed(render(sage, store_lookup(graph.store), gold={"ann"}))
-    for said in ("★", "found by the question", "MENTIONS “Ann Ames” · row 1", "↔ Ann Ames", "Film: Dawn"):
+    for said in ("★", "found by the question", "MENTIONS “Ann Ames” · row 1", "→ Ann Ames", "Film: Dawn"):
         assert said in out
     assert len(printed(render(sage, limit=1)).splitlines()) < len(out.splitlines())
 

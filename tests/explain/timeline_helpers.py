@@ -44,9 +44,9 @@ def explored(on_failure: str = "fallback") -> tuple[MemoryStore, Retrieval, Run]
     second = turns([search], [walk], [call("select", nodes=["ann"]), call("nonsense <hr>", x=EVIL), call("finish")])
     models = [Follows(first, "one"), Follows(second, "two <s>"), Follows(_failing, "dead <s>")]
     ark = Ark(
+        models,
         store,
         BM25Index.of_store(store),
-        models,
         settings=ArkSettings(early_stop=False),
         on_run=runs.append,
         on_failure=on_failure,
@@ -63,9 +63,9 @@ def one_agent(*ids: str) -> Run:
         return policy(messages)
 
     Ark(
+        Follows(follow),
         store,
-        BM25Index.of_store(store),
-        Follows(follow),  # type: ignore[arg-type]
+        BM25Index.of_store(store),  # type: ignore[arg-type]
         settings=ArkSettings(n_agents=1),
         on_run=runs.append,
     ).retrieve(QUESTION, 3)

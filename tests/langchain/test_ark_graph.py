@@ -72,7 +72,7 @@ async def test_a_question_in_and_ranked_evidence_out_in_both_forms() -> None:
 
 async def test_it_answers_as_the_core_does() -> None:
     for k, where in ((1, None), (4, None), (3, {"year": {"$gte": 1992}})):
-        expected = Ark(STORE, INDEX, models(), settings=FULL).retrieve(QUESTION, k, where)
+        expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, k, where)
         given: Any = {"question": QUESTION, "k": k, "where": where}
         assert graph().invoke(given)["hits"] == (await graph().ainvoke(given))["hits"]
         assert graph().invoke(given)["hits"] == [hit.to_dict() for hit in expected]

@@ -22,7 +22,7 @@ from langchain_graphret import KEY, ArkRetriever, ScriptedExplorer, evidence_of
 
 def retriever(model: Any = None, **options: Any) -> ArkRetriever:
     options.setdefault("settings", FULL)
-    return ArkRetriever(model=models() if model is None else model, store=STORE, index=INDEX, **options)
+    return ArkRetriever(models() if model is None else model, STORE, INDEX, **options)
 
 
 def ids(documents: Any) -> list[Any]:
@@ -46,7 +46,7 @@ class TestRetrieverSuite(RetrieversIntegrationTests):
 
 
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
-    expected = Ark(STORE, INDEX, models(), settings=FULL).retrieve(QUESTION, 4)
+    expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, 4)
     for found in (retriever(k=4).invoke(QUESTION), await retriever(k=4).ainvoke(QUESTION)):
         assert [(one.id, one.metadata[KEY]["score"]) for one in found] == [(hit.id, hit.score) for hit in expected]
         votes, reached = evidence_of(found[0])

@@ -59,7 +59,7 @@ def conversation(sessions: Any) -> Any:
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 async def test_the_graph_makes_of_it_what_the_core_does(behaviour: str) -> None:
     policy = BEHAVIOURS[behaviour]
-    core = Ark(STORE, INDEX, Follows(policy), settings=FULL)
+    core = Ark(Follows(policy), STORE, INDEX, settings=FULL)
     run, expected = core.explore(QUESTION), core.retrieve(QUESTION, 4)
     asked: Any = {"question": QUESTION, "k": 4}
     for found in (graph(Follows(policy)).invoke(asked), await graph(Follows(policy)).ainvoke(asked)):
@@ -75,7 +75,7 @@ def test_of_an_empty_graph_and_an_endless_question() -> None:
     index = BM25Index.of_store(store)
     policy = turns([call("global_search", query="x" * 100_000)], [call("finish")])
     for question in ("q", "why " * 25_000):
-        expected = Ark(store, index, Follows(policy), settings=FULL).retrieve(question, 4)
+        expected = Ark(Follows(policy), store, index, settings=FULL).retrieve(question, 4)
         found = create_ark_graph(Follows(policy), store, index, settings=FULL).invoke({"question": question, "k": 4})
         assert found["hits"] == [] == expected.hits
         assert [agent["stop"] for agent in found["agents"]] == ["finished"] * 3

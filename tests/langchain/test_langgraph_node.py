@@ -147,5 +147,5 @@ def test_evidence_survives_where_only_safe_types_may_be_read(tmp_path: Path) -> 
 
 def test_the_metadata_is_what_the_docs_say(graph: SageGraph) -> None:
     for document in SageRetriever(graph=graph, k=5).invoke(QUESTION):
-        assert set(document.metadata[KEY]) <= {"id", "score", "name", "labels", "evidence", "properties"}
+        assert set(document.metadata[KEY]) <= {"id", "score", "relevance", "name", "labels", "evidence", "properties"}
         assert {"id", "score", "name", "labels", "evidence"} <= set(document.metadata[KEY])

@@ -69,18 +69,18 @@ def found_by(retriever: ArkRetriever, awaited: bool, question: str = QUESTION) -
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_what_agents_select_comes_first_and_k_is_the_total(k: int, awaited: bool) -> None:
     settings = ArkSettings(early_stop=False)  # or the last of three that agree may not get to vote
-    found = found_by(ArkRetriever(STORE, INDEX, ScriptedExplorer(), settings=settings, similarity_top_k=k), awaited)
-    core = Ark(STORE, INDEX, Policy(), settings=settings).retrieve(QUESTION, k)
+    found = found_by(ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=settings, similarity_top_k=k), awaited)
+    core = Ark(Policy(), STORE, INDEX, settings=settings).retrieve(QUESTION, k)
     assert ids(found) == core.ids
     assert ids(found)[:3] == STARRED[:k]
-    assert [one.score for one in found] == [hit.score for hit in core.hits]
+    assert [one.score for one in found] == [hit.relevance for hit in core.hits]
     assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in core.hits]
     assert evidence_of(found[0])[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
 
 
 def test_filters_limit_what_is_returned_and_not_what_is_explored() -> None:
     filters = MetadataFilters(filters=[MetadataFilter(key="year", value=1990, operator=FilterOperator.LT)])
-    retriever = ArkRetriever(STORE, INDEX, ScriptedExplorer(), similarity_top_k=3, filters=filters)
+    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3, filters=filters)
     found = retriever.retrieve(QUESTION)
     assert ids(found) == ["m0", "m2", "m3"]
     assert [e.kind for e in evidence_of(found[2])][-1] == "fill"
@@ -88,7 +88,7 @@ def test_filters_limit_what_is_returned_and_not_what_is_explored() -> None:
 
 def test_a_view_hides_nodes() -> None:
     where = {"name": {"$ne": "Big"}}
-    found = ArkRetriever(STORE.view(where), INDEX.view(where), ScriptedExplorer(), similarity_top_k=6).retrieve(
+    found = ArkRetriever(ScriptedExplorer(), STORE.view(where), INDEX.view(where), similarity_top_k=6).retrieve(
         QUESTION
     )
     assert len(found) == 5
@@ -101,15 +101,15 @@ def test_evidence_is_no_part_of_the_node() -> None:
     given = [TextNode(id_=f"t{i}", text=f"Tom Hanks stars in film {i}.", metadata={"page": i}) for i in range(3)]
     nodes = [from_llama_node(node) for node in given]
     store = MemoryStore.of(nodes, [Edge("t0", "next", "t1")])
-    found = ArkRetriever(store, BM25Index.build(nodes), ScriptedExplorer(), similarity_top_k=3).retrieve("Tom Hanks")
+    found = ArkRetriever(ScriptedExplorer(), store, BM25Index.build(nodes), similarity_top_k=3).retrieve("Tom Hanks")
     assert {one.node.node_id: one.node.hash for one in found} == {node.node_id: node.hash for node in given}
     for one in found:
         assert evidence_of(one)
-        assert one.to_dict() == NodeWithScore(node=given[int(one.node.node_id[1:])], score=one.score).to_dict()
+        assert one.node.metadata == given[int(one.node.node_id[1:])].metadata
 
 
 def test_a_retrieval_is_remembered_with_every_step() -> None:
-    retriever = ArkRetriever(STORE, INDEX, ScriptedExplorer(), settings=ArkSettings(n_agents=2))
+    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=ArkSettings(n_agents=2))
     found = retriever.retrieve(QUESTION)
     retrieval = retriever.retrieval_of(QUESTION)
     assert retrieval is retrieval_of(found)
@@ -126,7 +126,7 @@ def test_steps_and_runs_are_told() -> None:
         steps.append((session.agent, session.stop))
 
     settings = ArkSettings(n_agents=2, early_stop=False)
-    ArkRetriever(STORE, INDEX, ScriptedExplorer(), settings=settings, on_step=on_step, on_run=runs.append).retrieve(
+    ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=settings, on_step=on_step, on_run=runs.append).retrieve(
         QUESTION
     )
     assert {(0, "finished"), (1, "finished")} <= set(steps)
@@ -161,13 +161,13 @@ class Awaited(Policy):
 
 async def test_a_core_model_is_awaited() -> None:
     model = Awaited()
-    assert ids(await ArkRetriever(STORE, INDEX, model, similarity_top_k=3).aretrieve(QUESTION)) == STARRED
+    assert ids(await ArkRetriever(model, STORE, INDEX, similarity_top_k=3).aretrieve(QUESTION)) == STARRED
     assert model.asked >= 9
 
 
 async def test_cancelling_stops_every_agent() -> None:
     model = Awaited(wait=True)
-    task = asyncio.create_task(ArkRetriever(STORE, INDEX, model).aretrieve(QUESTION))
+    task = asyncio.create_task(ArkRetriever(model, STORE, INDEX).aretrieve(QUESTION))
     while model.asked < 3:  # noqa: ASYNC110 - the condition is the model's
         await asyncio.sleep(0)
     task.cancel()
@@ -178,7 +178,7 @@ async def test_cancelling_stops_every_agent() -> None:
 
 async def test_each_agent_may_have_its_own_model() -> None:
     models = [ScriptedExplorer(), Awaited(), Awaited(fail=True)]
-    found = await ArkRetriever(STORE, INDEX, models, similarity_top_k=3).aretrieve(QUESTION)
+    found = await ArkRetriever(models, STORE, INDEX, similarity_top_k=3).aretrieve(QUESTION)
     assert ids(found) == STARRED
     retrieval = retrieval_of(found)
     assert retrieval is not None
@@ -194,11 +194,11 @@ def test_a_failing_model_leaves_the_fallback_or_raises(awaited: bool) -> None:
 
     llm = MockFunctionCallingLLM(response_generator=fail)
     other = FixedRetriever([NodeWithScore(node=to_llama_node(NODES[4]), score=1.0)])
-    found = found_by(ArkRetriever(STORE, INDEX, llm, similarity_top_k=2, fallback=other), awaited)
+    found = found_by(ArkRetriever(llm, STORE, INDEX, similarity_top_k=2, fallback=other), awaited)
     assert ids(found) == ["m3"]
     assert (len(other.awaited), len(other.blocking)) == ((1, 0) if awaited else (0, 1))
     with pytest.raises(RetrievalFailed, match="the model is away"):
-        found_by(ArkRetriever(STORE, INDEX, llm, on_failure="raise"), awaited)
+        found_by(ArkRetriever(llm, STORE, INDEX, on_failure="raise"), awaited)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -209,10 +209,10 @@ def test_a_wrong_call_is_answered_or_raised(awaited: bool) -> None:
         return ChatMessage(role="assistant", blocks=calls)
 
     llm, settings = MockFunctionCallingLLM(response_generator=guess), ArkSettings(n_agents=1, max_steps=2)
-    assert found_by(ArkRetriever(STORE, INDEX, llm, settings=settings), awaited)
+    assert found_by(ArkRetriever(llm, STORE, INDEX, settings=settings), awaited)
     wrong = r'ark failed: agent 1, step 1, explore_neighborhood {"node": "Tom Hank"}: There is no node "Tom Hank".*"p1"'
     with pytest.raises(RetrievalFailed, match=wrong):
-        found_by(ArkRetriever(STORE, INDEX, llm, settings=settings, on_failure="raise"), awaited)
+        found_by(ArkRetriever(llm, STORE, INDEX, settings=settings, on_failure="raise"), awaited)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -225,11 +225,11 @@ def test_where_it_raises_each_agent_must_finish_within_its_steps(awaited: bool) 
 
     llms: list[Any] = [ScriptedExplorer(), MockFunctionCallingLLM(response_generator=never), ScriptedExplorer()]
     settings = ArkSettings(max_steps=6, early_stop=False)
-    found = found_by(ArkRetriever(STORE, INDEX, llms, settings=settings, similarity_top_k=3), awaited)
+    found = found_by(ArkRetriever(llms, STORE, INDEX, settings=settings, similarity_top_k=3), awaited)
     error = "it did not finish in its 6 steps, with nothing selected"
     assert error in [stage.details.get("error") for stage in retrieval_of(found).trace.stages]
     with pytest.raises(RetrievalFailed, match=f"ark failed: agent 2: {error}"):
-        found_by(ArkRetriever(STORE, INDEX, llms, settings=settings, on_failure="raise"), awaited)
+        found_by(ArkRetriever(llms, STORE, INDEX, settings=settings, on_failure="raise"), awaited)
 
 
 class Writes(CustomLLM):
@@ -254,7 +254,7 @@ class Writes(CustomLLM):
 @pytest.mark.parametrize("awaited", [False, True])
 def test_an_llm_that_calls_no_tools_writes_its_calls(awaited: bool) -> None:
     settings = ArkSettings(n_agents=1)
-    retriever = ArkRetriever(STORE, INDEX, Writes(), settings=settings, similarity_top_k=1, on_failure="raise")
+    retriever = ArkRetriever(Writes(), STORE, INDEX, settings=settings, similarity_top_k=1, on_failure="raise")
     [found] = found_by(retriever, awaited)
     assert found.node.node_id == "m1"
     assert evidence_of(found)[0].properties["votes"] == 1
@@ -262,7 +262,7 @@ def test_an_llm_that_calls_no_tools_writes_its_calls(awaited: bool) -> None:
 
 def test_a_model_that_can_do_nothing_says_so() -> None:
     with pytest.raises(RetrievalFailed, match="neither takes tools"):
-        ArkRetriever(STORE, INDEX, MockLLM(), on_failure="raise").retrieve(QUESTION)
+        ArkRetriever(MockLLM(), STORE, INDEX, on_failure="raise").retrieve(QUESTION)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_model_that_can_do_nothing_says_so() -> None:
 )
 def test_malformed_arguments_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        ArkRetriever(STORE, INDEX, **{"llm": ScriptedExplorer(), **options})
+        ArkRetriever(**{"llm": ScriptedExplorer(), "store": STORE, "index": INDEX, **options})
 
 
 # -- in LlamaIndex's engines
@@ -287,7 +287,7 @@ def test_malformed_arguments_are_refused(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_a_query_engine_reads_what_was_found(awaited: bool) -> None:
-    engine = RetrieverQueryEngine.from_args(ArkRetriever(STORE, INDEX, ScriptedExplorer(), similarity_top_k=3))
+    engine = RetrieverQueryEngine.from_args(ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3))
     response = asyncio.run(engine.aquery(QUESTION)) if awaited else engine.query(QUESTION)
     assert ids(response.source_nodes) == STARRED
     assert all(evidence_of(one) for one in response.source_nodes)
@@ -296,7 +296,7 @@ def test_a_query_engine_reads_what_was_found(awaited: bool) -> None:
 
 
 def test_it_is_fused_with_others_as_if_its_nodes_were_raw() -> None:
-    ark = ArkRetriever(STORE, INDEX, ScriptedExplorer(), similarity_top_k=3)
+    ark = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3)
     flat = as_llama_index_retriever(IndexRetriever(INDEX), similarity_top_k=6)
     fusion = QueryFusionRetriever(
         [ark, flat], num_queries=1, mode="reciprocal_rerank", similarity_top_k=6, llm=Settings.llm
@@ -314,7 +314,7 @@ def test_it_is_fused_with_others_as_if_its_nodes_were_raw() -> None:
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_events_and_spans_are_those_of_graphret_s_retrievers(awaited: bool) -> None:
-    retriever = ArkRetriever(STORE, INDEX, ScriptedExplorer(), similarity_top_k=3)
+    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3)
     with Recording() as recording:
         found_by(retriever, awaited)
     [event] = recording.events.of(SageRetrievalEvent)
@@ -327,12 +327,12 @@ def test_events_and_spans_are_those_of_graphret_s_retrievers(awaited: bool) -> N
 
 
 def test_the_core_retriever_is_one_too() -> None:
-    found = as_llama_index_retriever(Ark(STORE, INDEX, Policy()), similarity_top_k=3).retrieve(QUESTION)
+    found = as_llama_index_retriever(Ark(Policy(), STORE, INDEX), similarity_top_k=3).retrieve(QUESTION)
     assert ids(found) == STARRED
 
 
 def test_its_nodes_are_seeds_for_others() -> None:
-    seeds = ArkRetriever(STORE, INDEX, ScriptedExplorer(), similarity_top_k=2)
+    seeds = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=2)
     found = Expand(LlamaIndexSeeds(seeds), STORE, INDEX).retrieve(QUESTION, 4)
     assert set(STARRED[:2]) <= set(found.ids)
 
@@ -360,7 +360,7 @@ def test_a_property_graph_of_llama_index_is_explored() -> None:
     )
     store = from_property_graph_store(index.property_graph_store)
     text = BM25Index.build([node for block in store.nodes() for node in block])
-    found = ArkRetriever(store, text, ScriptedExplorer(), similarity_top_k=7).retrieve(QUESTION)
+    found = ArkRetriever(ScriptedExplorer(), store, text, similarity_top_k=7).retrieve(QUESTION)
     assert set(ids(found)[:3]) == {"Big", "Cast Away", "Splash"}
     assert len(found) == 7
     chunk = next(one for one in found if one.node.node_id == "c1")
@@ -371,7 +371,7 @@ def test_documents_as_a_graph_are_explored(world: World) -> None:
     """The graph that SAGE makes of a vector index's nodes, under agents."""
     graph = world.graph
     question = world.questions[0].question
-    found = ArkRetriever(graph.store, graph.index, ScriptedExplorer(), similarity_top_k=5).retrieve(question)
+    found = ArkRetriever(ScriptedExplorer(), graph.store, graph.index, similarity_top_k=5).retrieve(question)
     originals = {node.node_id: node for node in world.nodes}
     assert len(found) == 5
     assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
@@ -388,6 +388,6 @@ def test_the_temperature_is_the_model_s_own_unless_given() -> None:
     llm = MockFunctionCallingLLM(response_generator=answer)
     one = ArkSettings(n_agents=1, max_steps=1)
     for options in ({}, {"temperature": 0.3}):
-        ArkRetriever(MemoryStore.of(NODES, EDGES), BM25Index.build(NODES), llm, settings=one, **options).retrieve("?")
+        ArkRetriever(llm, MemoryStore.of(NODES, EDGES), BM25Index.build(NODES), settings=one, **options).retrieve("?")
     assert heard[0] is None
     assert heard[-1] == 0.3

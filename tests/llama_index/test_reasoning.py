@@ -55,7 +55,7 @@ def thought(request: Request) -> Any:
 
 
 async def finishes(model: Any) -> None:
-    retriever = ArkRetriever(STORE, index_of(STORE), model, settings=ArkSettings(n_agents=1))
+    retriever = ArkRetriever(model, STORE, index_of(STORE), settings=ArkSettings(n_agents=1))
     for nodes in (retriever.retrieve("films by Bob Bell"), await retriever.aretrieve("films by Bob Bell")):
         assert nodes[0].node.node_id == "p1"
         [summary] = [stage for stage in retrieval_of(nodes).trace.stages if stage.name == "explore"]

@@ -71,7 +71,7 @@ async def test_an_endpoint_gets_back_what_it_wants(endpoint: Any, tmp_path: Any)
     path = tmp_path / "runs.jsonl"
     with OpenAIServer(endpoint) as server:
         model = OpenAIChat("m", server.base_url, max_retries=0)
-        ark = Ark(store, index_of(store), model, settings=ArkSettings(n_agents=1), on_run=Recorder(path))
+        ark = Ark(model, store, index_of(store), settings=ArkSettings(n_agents=1), on_run=Recorder(path))
         found = [ark.retrieve("films by Bob Bell"), await ark.aretrieve("films by Bob Bell")]
         asked = len(server.requests)
     for retrieval in found:

@@ -33,7 +33,8 @@ def test_a_row_joins_the_team_to_its_park(graph: SageGraph) -> None:
     (park,) = [hit for hit in answer if hit.id == "sicks#0"]
     (reason,) = [e for e in park.evidence if e.kind == "neighbor"]
     assert reason.source == "teams#0"
-    assert reason.properties["source_row"] == 0
+    assert (reason.target, reason.direction) == ("sicks#0", "out")
+    assert reason.properties["source_row"] == 1  # as people count, and in the whole table
     assert reason.properties["column"] == "Park"
 
 

@@ -46,11 +46,11 @@ class Ark(Retriever):
 
     Parameters
     ----------
+    model
+        The chat model that drives the agents, or one for each of them. One that cannot call tools is asked for JSON.
     store, index
         The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
         read.
-    model
-        The chat model that drives the agents, or one for each of them. One that cannot call tools is asked for JSON.
     settings
         Agents, steps, sizes, budgets and the way of voting.
     hints
@@ -85,9 +85,9 @@ class Ark(Retriever):
 
     def __init__(
         self,
+        model: ChatModel | Sequence[ChatModel],
         store: GraphStore,
         index: TextIndex,
-        model: ChatModel | Sequence[ChatModel],
         *,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
@@ -250,6 +250,8 @@ class Explored(Retriever):
             else:
                 hits = found
         signals = Signals(candidates=len(hits), walked_edges=run is not None and bool(hits) and _walked(run))
+        if hits and run is not None:
+            signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
@@ -263,6 +265,7 @@ class Explored(Retriever):
         if isinstance(result, Exception):
             raise result
         trace.extend(result.trace, f"{fallback}/")
+        signals.confidence = signals.confidence if hits else result.signals.confidence
         return Retrieval(query, k, filled(hits, result.hits, k), signals, trace)
 
     def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit] | GraphretError:
@@ -270,10 +273,12 @@ class Explored(Retriever):
         votes, evidence = run.votes, run.evidence()
         try:
             nodes = self.ark.store.get([vote.id for vote in votes]) if votes else []
+            ends = list(dict.fromkeys(why.source for whys in evidence.values() for why in whys if why.source))
+            known = {node.id: node for node in [*nodes, *(self.ark.store.get(ends) if ends else [])] if node}
         except Exception as error:
             return as_store_error(error)
         hits = [
-            Hit(node, score, evidence[vote.id])
+            Hit(node, score, tuple(why.named(known) for why in evidence[vote.id]))
             for vote, node, score in zip(votes, nodes, scores(len(votes)), strict=True)
             if node is not None and (where is None or where.matches(node))
         ]

@@ -104,7 +104,8 @@ class Run:
                 for source, relation, target in call.edges:
                     node = target if source == explored else source
                     if ways.get(node, _SEARCHED) is _SEARCHED:
-                        ways[node] = Evidence("neighbor", explored, relation)
+                        leads = "out" if source == explored else "in"
+                        ways[node] = Evidence("neighbor", explored, relation, target=node, direction=leads)
                 for node in call.nodes:
                     ways.setdefault(node, _SEARCHED)
             for node, way in ways.items():

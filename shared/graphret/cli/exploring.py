@@ -61,9 +61,9 @@ def explore(question: str, told: Exploring) -> None:
     watch = _Watch() if told.verbose and stderr().is_terminal else None
     with _opened(told) as (store, index):
         ark = Ark(
+            model,
             store,
             index,
-            model,
             settings=settings,
             hints=told.hints,
             on_failure=told.on_failure,

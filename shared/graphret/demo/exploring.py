@@ -40,7 +40,7 @@ def explore(folder: Path) -> Explored:
     """Write the graph of films to a folder and let three agents explore it."""
     import_graph(KB, folder)
     store = open_store(str(folder))
-    return Explored(store, Ark(store, BM25Index.of_store(store), ScriptedExplorer()).retrieve(QUESTION, FOUND))
+    return Explored(store, Ark(ScriptedExplorer(), store, BM25Index.of_store(store)).retrieve(QUESTION, FOUND))
 
 
 def about(explored: Explored) -> str:

@@ -226,7 +226,7 @@ def systems(store: MemoryStore, index: BM25Index) -> dict[str, System]:
 
     @lru_cache(maxsize=1)
     def ark(*models: Model) -> Ark:
-        return Ark(store, index, models, settings=settings(models))
+        return Ark(models, store, index, settings=settings(models))
 
     @lru_cache(maxsize=1)
     def compiled(*models: Model) -> Any:

@@ -92,9 +92,9 @@ def bench_metaqa(
     for n, asked in questions.items():
         runs: list[Run] = []
         ark = Ark(
+            _model(policy, asked),
             store,
             index,
-            _model(policy, asked),
             settings=ArkSettings(n_agents=agents),
             on_run=runs.append,
         )

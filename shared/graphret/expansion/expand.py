@@ -12,7 +12,16 @@ from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.reach import Reached, reach
 from graphret.nodes import NodeTable
-from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
+from graphret.retriever import (
+    Ask,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    answered,
+    require_on_failure,
+    warn_of_unknown,
+)
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
@@ -79,6 +88,8 @@ class Expand(Retriever):
         wanted = self.ranking.n_seeds(k)
         own_seeds = self.seeds is self._search
         here = self._here()
+        if here is not None:
+            warn_of_unknown(here[0].nodes, where, trace)
         if own_seeds and here is not None:
             found: Retrieval = yield Compute(lambda: self._from_index(query, k, where, *here, trace))
             return found
@@ -139,12 +150,12 @@ class Expand(Retriever):
             stage.details["seeds"] = len(frontier.seeds)
             ranked = self.ranking.rank(frontier, k)
             stage.details.update(ranked.details)
-            hits = _hits(frontier, ranked, k, where)
+            hits, confidence = _hits(frontier, ranked, k, where)
         if len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
         walked = bool((ranked.via != NONE).any())
-        return Retrieval(query, k, hits, Signals(candidates=len(ranked.positions), walked_edges=walked), trace)
+        return Retrieval(query, k, hits, Signals(len(ranked.positions), confidence, walked), trace)
 
     def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
         here = self._here()
@@ -173,7 +184,7 @@ class Expand(Retriever):
             if len(hits) >= k:
                 break
             if node is not None and node.id not in seen:
-                hits.append(Hit(node, min(score, floor), (Evidence("fill"),)))
+                hits.append(Hit(node, min(score, floor), (Evidence("fill"),), 0.0))
         return hits
 
 
@@ -186,23 +197,29 @@ def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
     ]
 
 
-def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> list[Hit]:
+def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tuple[list[Hit], float]:
+    """Return the hits, and how well the first answers together with the node that an edge joins it to."""
     nodes, edges = frontier.graph.nodes, frontier.graph.edges
     positions = ranked.positions
     mask = nodes.mask(where)
     chosen = np.flatnonzero(mask[positions])[:k] if mask is not None else np.arange(min(k, len(positions)))
     rank = {p: i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
-    via = ranked.via[chosen]
-    brought = dict(zip(via[via != NONE].tolist(), edges.at(via[via != NONE], nodes.ids), strict=True))
-    found, scores = nodes.at(positions[chosen]), ranked.scores[chosen].tolist()
+    via, at = ranked.via[chosen], positions[chosen]
+    walked = np.flatnonzero(via != NONE)
+    source, target = edges.source[via[walked]], edges.target[via[walked]]
+    others = np.where(source == at[walked], target, source)
+    brought = zip(edges.at(via[walked], nodes.ids), nodes.at(others), strict=True)
+    links = dict(zip(walked.tolist(), brought, strict=True))
+    found, scores = nodes.at(at), ranked.scores[chosen].tolist()
+    together = np.concatenate([at[:1], others[walked == 0]])
+    confidence = frontier.index.confidence(frontier.query, together)
     hits = []
-    for node, score, position, edge_at in zip(found, scores, positions[chosen].tolist(), via.tolist(), strict=True):
+    for place, (node, score, position) in enumerate(zip(found, scores, at.tolist(), strict=True)):
         evidence = []
         if position in rank:
             evidence.append(Evidence("seed", rank=rank[position]))
-        if edge_at != NONE:
-            edge = brought[edge_at]
-            other = edge.target if edge.source == node.id else edge.source
-            evidence.append(Evidence("neighbor", other, edge.relation, edge.weight, properties=edge.properties))
+        if place in links:
+            edge, other = links[place]
+            evidence.append(Evidence.of_edge(edge, node, other))
         hits.append(Hit(node, score, tuple(evidence)))
-    return hits
+    return hits, confidence

@@ -314,9 +314,9 @@ def _item(
 
 
 def _whys(hit: Hit, known: Mapping[str, Node]) -> Iterable[str]:
-    for reason in reasons(hit, known):
+    for reason in reasons(hit):
         other = known.get(reason.source or "")
-        end = f" ↔ {name_of(other) if other else reason.source}" if reason.source else ""
+        end = f" {reason.arrow} {name_of(other) if other else reason.source}" if reason.source else ""
         kind = "seed" if reason.kind == "seed" else ""
         yield f'<div class="why {kind}">{escape(("" if kind else "↳ ") + reason.text + end)}</div>'
 

@@ -91,7 +91,7 @@ def picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Collection[st
     ):  # those that brought something first
         if source is None or source == hit.id:
             continue
-        text = edge_text(evidence.relation, evidence.properties, (hit.node, nodes.get(source)))
+        text = edge_text(evidence.relation, evidence.properties)
         key = frozenset((hit.id, source)), text
         lines.setdefault(key, Line(place[source], place[hit.id], text, _weight(evidence)))
     return Picture(tuple(cards), tuple(lines.values()))

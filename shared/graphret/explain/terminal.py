@@ -54,11 +54,11 @@ def render(
         body = Text()
         body.append(clean(name_of(hit.node)), style="bold")
         body.append(f"  {clean(hit.node.label)}", style="cyan")
-        for reason in reasons(hit, known):
+        for reason in reasons(hit):
             body.append(f"\n{_MARKS.get(reason.kind, '·')} {clean(reason.text)}", style=_style(reason.kind))
             if reason.source is not None:
                 source = known.get(reason.source)
-                body.append(f" ↔ {clean(name_of(source) if source else reason.source)}", style="magenta")
+                body.append(f" {reason.arrow} {clean(name_of(source) if source else reason.source)}", style="magenta")
         if snippets:
             body.append("\n")
             body.append_text(_marked(marker.snippet(hit.node, row=evidence_row(hit, known))))

@@ -38,24 +38,27 @@ class Reason:
         What a reader is told, without the other node.
     source
         The node at the other end of the edge, where there is one.
+    arrow
+        Which way the edge leads: from the hit, or to it.
     """
 
     kind: str
     text: str
     source: str | None = None
+    arrow: str = "↔"
 
 
-def reasons(hit: Hit, known: Mapping[str, Node] | None = None) -> list[Reason]:
-    """Return the evidence of a hit in words; `known` are nodes by id, to say which row of a table an edge is about."""
-    return [_reason(hit, evidence, known or {}) for evidence in hit.evidence]
+def reasons(hit: Hit) -> list[Reason]:
+    """Return the evidence of a hit in words."""
+    return [_reason(evidence) for evidence in hit.evidence]
 
 
-def edge_text(relation: str | None, properties: Mapping[str, Any], ends: Iterable[Node | None] = ()) -> str:
-    """Return an edge in a few words: its relation, and what it knows.
+def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
+    """Return the edge of an `Evidence` in a few words: its relation, and what it knows.
 
     Examples
     --------
-    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 2})
+    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 3})
     'MENTIONS “Ann Ames” · row 3 · column “Director”'
     """
     said = [relation or "LINK"]
@@ -64,9 +67,9 @@ def edge_text(relation: str | None, properties: Mapping[str, Any], ends: Iterabl
     shared = properties.get("shared_entities") or properties.get("entities")
     if isinstance(shared, list) and shared:
         said.append("both name " + ", ".join(f"“{one}”" for one in shared[:_NAMES_SHOWN]))
-    row = table_row(properties, ends)
-    if row is not None:
-        said.append(f"row {row + 1}")
+    row = properties.get("source_row", properties.get("target_row"))
+    if isinstance(row, int):
+        said.append(f"row {row}")
     if isinstance(column := properties.get("column"), str) and column:
         said.append(f"column “{column}”")
     columns = properties.get("columns")
@@ -77,27 +80,18 @@ def edge_text(relation: str | None, properties: Mapping[str, Any], ends: Iterabl
     return " · ".join(said)
 
 
-def table_row(properties: Mapping[str, Any], ends: Iterable[Node | None] = ()) -> int | None:
-    """Return the row of the whole table that an edge is about, from 0; of the segment where no end is known."""
-    for key in ("source_row", "target_row"):
-        if isinstance(row := properties.get(key), int):
-            starts = [n.properties["table_row_start"] for n in ends if n and "table_row_start" in n.properties]
-            return row + starts[0] if len(starts) == 1 else None if starts else row
-    return None
-
-
 def _pairs(columns: Sequence[Any]) -> list[str]:
     pairs = [one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one))) for one in columns]
     return pairs[:_NAMES_SHOWN]
 
 
-def _reason(hit: Hit, evidence: Evidence, known: Mapping[str, Node]) -> Reason:
+def _reason(evidence: Evidence) -> Reason:
     if evidence.kind == "seed":
         rank = f", rank {evidence.rank}" if evidence.rank is not None else ""
         return Reason("seed", f"found by the question{rank}")
     if evidence.kind == "neighbor":
-        ends = (hit.node, known.get(evidence.source or ""))
-        return Reason("neighbor", edge_text(evidence.relation, evidence.properties, ends), evidence.source)
+        arrow = {"in": "→", "out": "←"}.get(evidence.direction or "", "↔")
+        return Reason("neighbor", edge_text(evidence.relation, evidence.properties), evidence.source, arrow)
     if evidence.kind == "fill":
         return Reason("fill", "fills a free place")
     if evidence.kind == "votes" and "votes" in evidence.properties:
@@ -212,7 +206,7 @@ def evidence_row(hit: Hit, known: Mapping[str, Node]) -> int | None:
         other = known.get(evidence.source or "")
         row = evidence.properties.get("source_row", evidence.properties.get("target_row"))
         if isinstance(row, int) and other is not None and "table_rows" not in other.properties:
-            return row
+            return row - 1 - int(hit.node.properties.get("table_row_start", 0))
     return None
 
 

@@ -194,6 +194,19 @@ class BM25Index(ArrayIndex):
         unknown = (len(terms) - len(known)) * float(np.log1p((self.counts.n_nodes + 0.5) / 0.5))
         return float(self.idf()[known].sum()) + unknown
 
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
+        """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
+        terms, n = self.term_ids(query), self.counts.n_nodes
+        if self._by_counts:  # as long as the weights are still to be made
+            there = sum((counts[:, terms] for counts in self.counts.whole.values()), sp.csr_matrix((n, len(terms))))
+            df, said = there.getnnz(axis=0), there[positions].getnnz(axis=0) > 0
+        else:
+            starts = self._columns(False).indptr
+            df, said = starts[terms + 1] - starts[terms], (self.term_weights(query, positions) > 0).any(axis=0)
+        idf = rarity(n, df.astype(np.int64))
+        unknown = (len(set(self.analyzer(query))) - len(terms)) * float(rarity(n, np.asarray(0)))
+        return float(idf[said].sum()) / max(float(idf.sum()) + unknown, 1e-9)
+
     # -- search
 
     def term_ids(self, query: str) -> NDArray[np.int64]:

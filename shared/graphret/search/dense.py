@@ -171,6 +171,10 @@ class DenseIndex(ArrayIndex):
         """Return the cosine of the query with the nodes at `positions`, ``(p,)``."""
         return np.asarray(self.vectors[positions] @ self.query_vector(query), dtype=np.float32)
 
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
+        """Return the best cosine of nodes, 0 where it is negative."""
+        return min(1.0, float(self.cosines(query, positions).max(initial=0.0)))
+
     @property
     def approximate(self) -> bool:
         """Whether the search goes through HNSW."""

@@ -75,6 +75,12 @@ class HybridIndex(ArrayIndex):
             return np.zeros(len(positions), dtype=np.float32)
         return np.asarray((self.dense.score_at(query, positions) - low) / (high - low), dtype=np.float32)
 
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
+        """Return `alpha` of the share of the query's words that nodes say together, and the rest of the best cosine."""
+        near = self.dense.confidence(query, positions) if self.dense else 0.0
+        said = self.lexical.confidence(query, positions)
+        return self.lexical_share * said + (1.0 - self.lexical_share) * near
+
     def with_query(self, query: str, vector: Any) -> HybridIndex:
         """Return this index with an embedding given for a query; the index itself does not learn of it."""
         dense = self.dense.with_query(query, vector) if self.dense else None

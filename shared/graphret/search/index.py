@@ -233,6 +233,10 @@ class ArrayIndex(ABC):
         with self._lock:
             self._recent.clear()
 
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
+        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
+        return None
+
     def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Return the positions of the `k` best nodes among those in `mask`, best first."""
         return top_k(self.scores(query), k, mask)

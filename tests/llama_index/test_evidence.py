@@ -1,0 +1,184 @@
+"""Evidence and scores where LlamaIndex copies nodes, writes them, cites them, cuts them off and fuses them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import CitationQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_support import FixedRetriever, World
+from workflows.context import JsonSerializer
+
+from graphret import BM25Index, Document, MemoryStore, Table
+from graphret.errors import InvalidInput
+from llama_index_graphret import (
+    ArkRetriever,
+    GraphReranker,
+    LlamaIndexSeeds,
+    RRFFusionRetriever,
+    SageExpansion,
+    SageGraph,
+    SageNodeWithScore,
+    SageRetriever,
+    ScriptedExplorer,
+    evidence_of,
+    from_llama_node,
+)
+
+CORPUS = [
+    Table(["Year", "Stadium"], [["1986", "Neckarstadion"], ["1990", "Stadion Poljud"]], id="venues", title="Venues"),
+    Document("It opened in 1979. Its architect was Boris Magaš.", id="poljud", title="Stadion Poljud"),
+    Document("It opened in 1933. Its architect was Paul Bonatz.", id="neckar", title="Neckarstadion"),
+    Document("Eggs are boiled for six minutes.", id="eggs", title="Eggs"),
+]
+ASKED = "Who was the architect of the stadium of 1990?"
+ELSEWHERE = "Which enzyme repairs DNA in mitochondria?"
+
+
+@pytest.fixture(scope="module")
+def graph() -> SageGraph:
+    return SageGraph.build(CORPUS, encoder=None)
+
+
+def serialised(value: Any) -> Any:
+    return JsonSerializer().deserialize(JsonSerializer().serialize(value))
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        lambda one: TextNode.model_validate(one.node.model_dump()),
+        lambda one: TextNode.model_validate_json(one.node.model_dump_json()),
+        lambda one: SageNodeWithScore.model_validate(one.model_dump()),
+        lambda one: SageNodeWithScore.model_validate_json(one.model_dump_json()),
+        lambda one: SageNodeWithScore.from_json(one.to_json()),
+        lambda one: NodeWithScore(node=TextNode.from_dict(one.node.to_dict())),
+        lambda one: serialised({"nodes": [one]})["nodes"][0],  # the context of a workflow
+    ],
+)
+@pytest.mark.parametrize("expanded", [False, True])
+def test_evidence_outlives_json(
+    graph: SageGraph, expanded: bool, through: Callable[[SageNodeWithScore], NodeWithScore]
+) -> None:
+    found = SageRetriever(graph, k=3).retrieve(ASKED)
+    if expanded:
+        handed = [NodeWithScore(node=TextNode(id_="poljud#0", text="It opened."), score=0.5)]
+        found = SageExpansion(graph, k=3).postprocess_nodes(handed, query_str=ASKED)
+    assert any(evidence.kind == "neighbor" for one in found for evidence in evidence_of(one))
+    for one in found:
+        assert isinstance(one, SageNodeWithScore)
+        again = through(one)
+        assert evidence_of(again) == evidence_of(one) == list(one.evidence)
+        node = again.node if isinstance(again, NodeWithScore) else again
+        assert (node.node_id, node.hash) == (one.node.node_id, one.node.hash)
+        if isinstance(again, SageNodeWithScore):
+            assert (again.score, again.raw_score) == (one.score, one.raw_score)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("handed_in", [False, True])
+def test_evidence_outlives_citations(world: World, handed_in: bool, awaited: bool) -> None:
+    question = world.questions[0].question
+    if handed_in:
+        expansion = SageExpansion(world.graph, top_n=6)
+        engine = CitationQueryEngine.from_args(world.index, similarity_top_k=3, node_postprocessors=[expansion])
+        vector = world.index.as_retriever(similarity_top_k=3)
+        found = expansion.postprocess_nodes(vector.retrieve(question), query_str=question)
+    else:
+        retriever = SageRetriever(world.graph, similarity_top_k=6)
+        engine = CitationQueryEngine(retriever)
+        found = retriever.retrieve(question)
+    cited = (asyncio.run(engine.aquery(question)) if awaited else engine.query(question)).source_nodes
+    assert len(cited) >= len(found)
+    assert cited[0].text.startswith("Source 1:")
+    said = [[str(evidence_of(one)) for one in nodes] for nodes in (found, cited)]  # a node may be cited in pieces
+    assert list(dict.fromkeys(said[1])) == list(dict.fromkeys(said[0]))
+    assert all(map(evidence_of, cited))
+
+
+def test_evidence_is_in_no_text_and_in_no_graph_made_of_the_nodes(graph: SageGraph) -> None:
+    given = TextNode(id_="mine", text="Stadion Poljud stands in Split.", metadata={"page": 3})
+    kept = given.model_copy(deep=True)
+    handed = [NodeWithScore(node=given, score=0.5)]
+    [found, *_] = SageExpansion(graph).postprocess_nodes(handed, query_str=ASKED)
+    [found, *_] = GraphReranker(Always(), k=1).postprocess_nodes([found], query_str=ASKED)
+    assert given == kept
+    assert evidence_of(found)
+    assert found.node.hash == given.hash
+    for mode in MetadataMode:
+        assert found.node.get_content(metadata_mode=mode) == given.get_content(metadata_mode=mode)
+    [hit] = LlamaIndexSeeds(FixedRetriever([found])).retrieve(ASKED, 1).hits
+    assert hit.node == from_llama_node(given)
+
+
+class Always:
+    """Likes every node alike."""
+
+    name = "always"
+
+    def scores(self, query: str, hits: Any) -> list[float]:
+        return [1.0] * len(hits)
+
+
+# -- scores
+
+
+def test_a_cutoff_drops_what_is_beside_the_point_and_keeps_what_answers(graph: SageGraph) -> None:
+    cutoff = SimilarityPostprocessor(similarity_cutoff=0.3)
+    retriever = SageRetriever(graph, k=4)
+    found = retriever.retrieve(ASKED)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    kept = [one.node.node_id for one in cutoff.postprocess_nodes(found)]
+    assert {"venues#0", "poljud#0"} <= set(kept)
+    assert "eggs#0" not in kept
+    assert cutoff.postprocess_nodes(retriever.retrieve(ELSEWHERE)) == []
+    raw = [hit.score for hit in retriever.retrieval_of(ASKED).hits]
+    assert [one.raw_score for one in found] == raw
+    assert max(raw) > 1
+
+
+def test_simple_fusion_prefers_the_graph_that_knows_the_answer(graph: SageGraph) -> None:
+    others = SageGraph.build([Document("Enzymes repair DNA.", id="dna"), Document("On 1990.", id="y")], encoder=None)
+    for order in ([graph, others], [others, graph]):
+        fusion = QueryFusionRetriever(
+            [SageRetriever(one, k=2) for one in order], num_queries=1, mode=FUSION_MODES.SIMPLE, similarity_top_k=4
+        )
+        assert {one.node.node_id for one in fusion.retrieve(ASKED)[:2]} == {"venues#0", "poljud#0"}
+        assert fusion.retrieve(ELSEWHERE)[0].node.node_id == "dna#0"
+
+
+# -- arguments
+
+
+@pytest.mark.parametrize(
+    ("make", "own"),
+    [
+        (SageRetriever, "similarity_top_k"),
+        (SageExpansion, "top_n"),
+        (lambda graph, **k: RRFFusionRetriever([SageRetriever(graph)], **k), "similarity_top_k"),
+        (lambda graph, **k: GraphReranker(Always(), **k), "top_n"),
+        (
+            lambda graph, **k: ArkRetriever(ScriptedExplorer(), graph.store, graph.index.lexical, **k),
+            "similarity_top_k",
+        ),
+    ],
+)
+def test_k_is_another_name(graph: SageGraph, make: Callable[..., Any], own: str) -> None:
+    assert [getattr(make(graph, **given), own) for given in ({}, {"k": 3}, {own: 4})] == [10, 3, 4]
+    for wrong, named in (({"k": 3, own: 3}, own), ({"k": 0}, "k")):
+        with pytest.raises(InvalidInput, match=named):
+            make(graph, **wrong)
+
+
+def test_ark_takes_the_model_first() -> None:
+    store = MemoryStore.of([])
+    with pytest.raises(InvalidInput, match="store: a GraphStore is expected"):
+        ArkRetriever(store, BM25Index.build([]), ScriptedExplorer())  # type: ignore[arg-type]
