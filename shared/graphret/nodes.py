@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from graphret._matching import matching, reads, with_labels
 from graphret.columns import SortedIds, all_empty, assemble, fewest_sets, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, Records, Strings
-from graphret.types import Node, require_id
+from graphret.types import Node, Trace, require_id
 from graphret.where import Where, both
 
 _MASKS_KEPT = 32
@@ -300,16 +301,16 @@ class NodeTable(Sequence[Node]):
                     self._masks.popitem(last=False)
         return mask
 
-    def unknown_keys(self, where: Where | None) -> list[str]:
-        """Return the properties that a condition asks for and no node has; found out once for a table, as masks are."""
-        if where is None or not len(self):
-            return []
-        if where.children:
-            return list(dict.fromkeys(key for child in where.children for key in self.unknown_keys(child)))
-        if where.operator == "$exists" or where.field in ("id", "name", "text", "label"):
-            return []
+    def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
+        """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""
+        for child in where.children if where else ():
+            self.warn_of_unknown(child, trace)
+        if not where or where.operator == "$exists" or where.field in ("", "id", "name", "text", "label"):
+            return
         there = self.mask(Where("$exists", where.field, True))
-        return [] if there is not None and there.any() else [where.field]
+        if len(self) and there is not None and not there.any():
+            trace.note("unknown_key", key=where.field)
+            warnings.warn(f"where: no node has {where.field!r}; is it misspelt?", stacklevel=2)
 
     def fits(
         self, positions: NDArray[Any], where: Where | None, labels: Collection[str] | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from graphret._contracts import require_direct
 from graphret._views import require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
-from graphret.nodes import NodeTable
 from graphret.search.index import ArrayIndex, TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
@@ -187,13 +185,6 @@ def require_on_failure(value: str) -> str:
     return value
 
 
-def warn_of_unknown(nodes: NodeTable, where: Where | None, trace: Trace) -> None:
-    """Warn of each key of a condition that no node has: it may be misspelt, and ``$ne`` lets everything pass then."""
-    for key in nodes.unknown_keys(where):
-        trace.note("unknown_key", key=key)
-        warnings.warn(f"where: no node has {key!r}; is it misspelt?", stacklevel=2)
-
-
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
@@ -230,7 +221,7 @@ class IndexRetriever(Retriever):
             return self._from_store(query, k, where)
         trace = Trace()
         index = copy(self.index)  # one state throughout
-        warn_of_unknown(index.table, where, trace)
+        index.table.warn_of_unknown(where, trace)
         with trace.stage("search", index=type(index).__name__) as stage:
             found = index.top(query, k, index.table.mask(where))
             scores = index.score_at(query, found)

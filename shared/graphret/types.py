@@ -90,9 +90,8 @@ class Evidence:
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
     ``rank`` (its place in a fused list), ``path``, ``votes`` and ``fill`` (below what the method selected).
 
-    An edge was walked from the node `source` to the hit, the node `target`: its own `direction` is ``"out"`` where it
-    leads that way, and ``"in"`` where it leads from the hit to `source`. Its properties say what it is about;
-    ``source_row`` and ``target_row`` among them are rows of whole tables, counted from 1.
+    An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
+    itself, ``"in"`` where it leads to `source`. Its rows, among the properties, are those of whole tables, from 1.
     """
 
     kind: str

@@ -60,12 +60,14 @@ def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> N
     answer = graphret("query", QUESTION, "--graph", built(tmp_path), "-k", 3, "--json").json
     assert answer.keys() == {"query", "k", "hits", "trace"}
     assert (answer["query"], answer["k"], len(answer["hits"])) == (QUESTION, 3, 3)
-    assert all(hit.keys() == {"id", "name", "labels", "score", "text", "evidence"} for hit in answer["hits"])
+    assert all(
+        hit.keys() == {"id", "name", "labels", "score", "relevance", "text", "evidence"} for hit in answer["hits"]
+    )
     assert {hit["id"] for hit in answer["hits"][:2]} == {"ann#0", "films#0"}
     ann = next(hit for hit in answer["hits"] if hit["id"] == "ann#0")
     edge = next(evidence for evidence in ann["evidence"] if evidence["kind"] == "neighbor")
     assert (edge["source"], edge["relation"]) == ("films#0", "MENTIONS")
-    assert edge["properties"] == {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 0}
+    assert edge["properties"] == {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 1}
     assert answer["trace"]["stages"]
 
 

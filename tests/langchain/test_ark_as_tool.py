@@ -63,7 +63,7 @@ async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
         ["movie"],
         "Dark Red is film number 4.",
     )
-    assert best["because"] == ["3 of 3 votes, place 1", "directed_by of p1"]
+    assert best["because"] == ["3 of 3 votes, place 1", "Dark Red -directed_by→ Bob Bell"]
     assert other["id"] == "f1"
     assert [hit["id"] for hit in answer.artifact["hits"]] == ["f4", "f1"]
     assert Trace.from_dict(answer.artifact["trace"]).stages

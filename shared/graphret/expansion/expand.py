@@ -12,16 +12,7 @@ from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.reach import Reached, reach
 from graphret.nodes import NodeTable
-from graphret.retriever import (
-    Ask,
-    Compute,
-    IndexRetriever,
-    Retriever,
-    Steps,
-    answered,
-    require_on_failure,
-    warn_of_unknown,
-)
+from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
@@ -89,7 +80,7 @@ class Expand(Retriever):
         own_seeds = self.seeds is self._search
         here = self._here()
         if here is not None:
-            warn_of_unknown(here[0].nodes, where, trace)
+            here[0].nodes.warn_of_unknown(where, trace)
         if own_seeds and here is not None:
             found: Retrieval = yield Compute(lambda: self._from_index(query, k, where, *here, trace))
             return found
