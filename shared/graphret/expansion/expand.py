@@ -199,18 +199,21 @@ def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tu
     walked = np.flatnonzero(via != NONE)
     source, target = edges.source[via[walked]], edges.target[via[walked]]
     others = np.where(source == at[walked], target, source)
-    brought = zip(edges.at(via[walked], nodes.ids), nodes.at(others), strict=True)
+    distinct = np.unique(np.concatenate([at, others]))
+    known = dict(zip(distinct.tolist(), nodes.at(distinct), strict=True))  # most others are hits themselves
+    brought = zip(edges.at(via[walked], nodes.ids), others.tolist(), strict=True)
     links = dict(zip(walked.tolist(), brought, strict=True))
-    found, scores = nodes.at(at), ranked.scores[chosen].tolist()
+    scores = ranked.scores[chosen].tolist()
     together = np.concatenate([at[:1], others[walked == 0]])
     confidence = frontier.index.confidence(frontier.query, together)
     hits = []
-    for place, (node, score, position) in enumerate(zip(found, scores, at.tolist(), strict=True)):
+    for place, (score, position) in enumerate(zip(scores, at.tolist(), strict=True)):
+        node = known[position]
         evidence = []
         if position in rank:
             evidence.append(Evidence("seed", rank=rank[position]))
         if place in links:
             edge, other = links[place]
-            evidence.append(Evidence.of_edge(edge, node, other))
+            evidence.append(Evidence.of_edge(edge, node, known[other]))
         hits.append(Hit(node, score, tuple(evidence)))
     return hits, confidence
