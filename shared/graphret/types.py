@@ -109,7 +109,7 @@ class Evidence:
     @classmethod
     def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
         """Return what an edge from or to another node says of a hit."""
-        out = edge.target == hit.id
+        out = edge.source == other.id  # the other end is the hit, or the chunk by which the hit's source is named
         properties = dict(edge.properties)
         for key, node in zip(_ROWS, (other, hit) if out else (hit, other), strict=True):
             if isinstance(row := properties.get(key), int):  # from 0 in its segment

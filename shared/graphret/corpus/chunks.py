@@ -22,6 +22,8 @@ from graphret.types import Node
 DERIVED = "chunk_derived"
 #: Those that whoever made the node knows: what it was made from, and where in that it begins.
 PLACE = ("source_id", "chunk_start")
+#: The ``source_id`` of before, of a page or a row whose source is the whole file, or of one of several in a file.
+DOCUMENT = "chunk_document"
 
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
 _CSV_TYPES = ("text/csv", "text/tab-separated-values")
@@ -47,21 +49,25 @@ class _Rows:
 def from_chunks(nodes: Iterable[Node]) -> list[Node]:
     """Return chunks with what their source knows: its name, their section, and the rows of the tables in them.
 
-    Chunks are of one source when their metadata name the same file or address, or their ``source_id`` is the same;
-    ``chunk_start`` says where each begins in it. They may come in any order. Where places are known, a chunk knows the
-    headings above it, and a row that was cut in two is whole, in the chunk that has most of it. Where they are not, a
-    chunk knows the headings and rows in it, and the header that the first one has.
+    Chunks are of one source when their metadata name the same file or address and no other title, or else when their
+    ``source_id`` is the same; ``chunk_start`` says where each begins in it. They may come in any order. Where places
+    are known, a chunk knows the headings above it, and a row that was cut in two is whole, in the chunk that has most
+    of it. Where they are not, a chunk knows the headings and rows in it, and the header that the first one has.
 
     What is derived is listed in the property ``chunk_derived``; a name or a property that a node has already stays.
     Nodes with ``table_rows`` of their own are left as they are.
     """
     listed = [without_derived(node) for node in nodes]
-    sources: dict[tuple[str, str], list[int]] = {}
+    sources: dict[tuple[str, ...], list[int]] = {}
     for i, node in enumerate(listed):
         if "table_rows" not in node.properties:
             sources.setdefault(source_of(node), []).append(i)
-    for (kind, key), members in sources.items():
-        for i, node in zip(members, _told([listed[i] for i in members], key if kind == "file" else ""), strict=True):
+    ids = [{listed[i].properties.get("source_id") for i in members} for members in sources.values()]
+    held = Counter(one for own in ids for one in own)
+    for (key, members), own in zip(sources.items(), ids, strict=True):
+        clear = len(own) == 1 and held[next(iter(own))] == 1
+        told = _told([listed[i] for i in members], key, None if clear else " ".join(key[1:]).strip())
+        for i, node in zip(members, told, strict=True):
             listed[i] = node
     return listed
 
@@ -73,10 +79,15 @@ def placed(node: Node, source: str | None, start: int | None) -> Node:
     return replace(node, properties={**node.properties, **place, DERIVED: [*place]}) if place else node
 
 
-def source_of(node: Node) -> tuple[str, str]:
-    """Return what tells the source of a chunk from others: a file or address, else its ``source_id``, else itself."""
-    file, source = file_of(node.properties), node.properties.get("source_id")
-    return ("file", file) if file else ("source", source) if isinstance(source, str) else ("node", node.id)
+def source_of(node: Node) -> tuple[str, ...]:
+    """Return what tells the source of a chunk from others: a file or address, else its ``source_id``, else itself.
+
+    A file with several titles, or several records (LangChain's ``seq_num``), is as many sources.
+    """
+    given, source = node.properties, node.properties.get(DOCUMENT, node.properties.get("source_id"))
+    if file := file_of(given):
+        return ("file", file, given_name(given), *([str(given["seq_num"])] if "seq_num" in given else []))
+    return ("source", source) if isinstance(source, str) else ("node", node.id)
 
 
 def without_derived(node: Node) -> Node:
@@ -84,19 +95,23 @@ def without_derived(node: Node) -> Node:
     derived = node.properties.get(DERIVED)
     if not derived:
         return node
+    properties = dict(node.properties)
+    if DOCUMENT in derived:
+        properties["source_id"] = properties[DOCUMENT]
     place = [key for key in derived if key in PLACE]
     gone = {*derived, DERIVED} - {*place}
-    properties = {key: value for key, value in node.properties.items() if key not in gone}
+    properties = {key: value for key, value in properties.items() if key not in gone}
     labels = ("Document",) if "table_rows" in gone and node.labels == ("Table",) else node.labels
     name = "" if "name" in derived else node.name
     return replace(node, name=name, labels=labels, properties=properties | ({DERIVED: place} if place else {}))
 
 
-def _told(nodes: Sequence[Node], file: str) -> list[Node]:
-    """Return the chunks of one source, each with what it lost."""
+def _told(nodes: Sequence[Node], key: tuple[str, ...], source: str | None) -> list[Node]:
+    """Return the chunks of one source, each with what it lost; `source` is its id where the chunks do not have one."""
     given = [node.properties for node in nodes]
+    file = key[1] if key[0] == "file" and len(key) < 4 else ""
     sections = [given_section(properties) for properties in given]
-    title, tables = stem_of(file), {}
+    title = stem_of(file)
     if _CSV.search(file) or given[0].get("file_type") in _CSV_TYPES:
         tables = _delimited_rows(nodes)
     else:
@@ -107,15 +122,26 @@ def _told(nodes: Sequence[Node], file: str) -> list[Node]:
             for i, start in chunks:
                 sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
         tables = _marked_up_rows(nodes, stretches)
-    orders = _orders(nodes)
+    order = sorted(range(len(nodes)), key=lambda i: _place(nodes[i]))
+    places = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}
     return [
-        _with(node, given_name(node.properties) or title, sections[i], orders.get(i), tables.get(i))
+        _with(node, given_name(node.properties) or title, sections[i], places.get(i), tables.get(i), source)
         for i, node in enumerate(nodes)
     ]
 
 
-def _with(node: Node, name: str, section: str, order: int | None, table: _Rows | None) -> Node:
+def _place(node: Node) -> tuple[int, ...]:
+    """Return what orders the chunks of a source: page, row, then where each begins."""
+    label = str(node.properties.get("page_label", ""))
+    page = int(label) if label.isdecimal() else number_of(node, "page")
+    return page, number_of(node, "row"), number_of(node, "chunk_start")
+
+
+def _with(node: Node, name: str, section: str, order: int | None, table: _Rows | None, source: str | None) -> Node:
     known: dict[str, Any] = {"section": section or None, "chunk_index": order}
+    given = dict(node.properties)
+    if source and "source_id" in given:
+        known[DOCUMENT], given["source_id"] = given["source_id"], source
     labels = node.labels
     if table is not None:
         known["table_header"], known["table_rows"] = table.header, table.rows
@@ -123,33 +149,12 @@ def _with(node: Node, name: str, section: str, order: int | None, table: _Rows |
         known["table_context"] = table.context or None
         if not table.context and labels == ("Document",):
             labels = ("Table",)
-    known = {key: value for key, value in known.items() if value is not None and key not in node.properties}
+    known = {key: value for key, value in known.items() if value is not None and key not in given}
     named = [] if node.name or not name else ["name"]
     if not known and not named:
         return node
-    derived = [*node.properties.get(DERIVED, ()), *known, *named]
-    properties = {**node.properties, **known, DERIVED: derived}
+    properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *known, *named]}
     return replace(node, name=node.name or name, labels=labels, properties=properties)
-
-
-def _orders(nodes: Sequence[Node]) -> dict[int, int]:
-    """Return the place of each chunk among those of the same ``source_id``, where there is more than one."""
-    members: dict[str, list[int]] = {}
-    for i, node in enumerate(nodes):
-        if "source_id" in node.properties:
-            members.setdefault(node.properties["source_id"], []).append(i)
-    orders: dict[int, int] = {}
-    for own in members.values():
-        if len(own) > 1:
-            own.sort(
-                key=lambda i: (
-                    number_of(nodes[i], "page"),
-                    number_of(nodes[i], "row"),
-                    number_of(nodes[i], "chunk_start"),
-                )
-            )
-            orders |= {i: place for place, i in enumerate(own)}
-    return orders
 
 
 def number_of(node: Node, key: str) -> int:

@@ -47,7 +47,7 @@ _LONGEST = 200
 class Heading(NamedTuple):
     """A heading of a text: where it begins, its level from 1, its name, and whether it leads, with no word before it.
 
-    Level 0 is a title of the whole. One that stands apart has an empty line behind it, unlike a comment in code.
+    Level 0 is a title of the whole. One that stands apart has empty lines around it, unlike a comment in code.
     """
 
     start: int
@@ -128,7 +128,8 @@ def _headings(text: str) -> Iterator[Heading]:
             level, said = _level_and_text(match)
             if name := clean_name(said):
                 leads = leads and not clean_name(text[begin : match.start()])
-                yield Heading(match.start(), level, name, leads, not text[match.end() : match.end() + 2].strip())
+                around = text[max(0, match.start() - 2) : match.start()] + text[match.end() : match.end() + 2]
+                yield Heading(match.start(), level, name, leads, not around.strip())
                 leads = False
 
 
@@ -146,11 +147,13 @@ def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
 
     It is a title or a heading of the first level, where it leads or is the only one, or else a heading that leads and
     has none of its level or above beside it. Of a text in pieces whose places are unknown it is a heading of the first
-    level that leads its piece and stands apart.
+    level that stands apart, and leads the first piece or is the only one.
     """
     if len(pieces) != 1:
-        firsts = [found[0] for found in pieces if found and found[0].level <= 1 and found[0].leads and found[0].apart]
-        return min(firsts, key=lambda heading: heading.level).name if firsts else ""
+        tops = [heading for found in pieces for heading in found if heading.level <= 1 and heading.apart]
+        first = pieces[0][:1] if pieces else []
+        tops = [heading for heading in first if heading in tops and heading.leads] or tops
+        return tops[0].name if len({heading.name for heading in tops}) == 1 else ""
     found = pieces[0]
     top = min(found, key=lambda heading: heading.level, default=None)
     if top is None or (top.level > 1 and not top.leads):

@@ -101,6 +101,15 @@ class Frontier:
             links = links.joined(self._links(seeded.edges[i], other["source"], other["target"], factors))
         return links
 
+    def stands_for(self, positions: NDArray[np.int64], ends: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which nodes are the given ends of edges, or are of the same source as these."""
+        same = positions == ends
+        if SAME_SOURCE in self.graph.edges.relations:
+            near, beside = self._beside(np.unique(positions))
+            width = len(self.graph.nodes)
+            same |= np.isin(positions * width + ends, near * width + beside)
+        return np.asarray(same)
+
     def _links(
         self, found: NDArray[np.int64], source: NDArray[Any], target: NDArray[Any], factors: NDArray[np.float32]
     ) -> Links:

@@ -20,7 +20,7 @@ def nodes_of(items: Collection[str], state: SageState) -> set[str]:
     return {
         node_id
         for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
-        if node_id in wanted or properties.get("source_id") in wanted
+        if node_id in wanted or properties.get("source_id") in wanted or properties.get("chunk_document") in wanted
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from graphret.corpus.chunks import number_of
 from graphret.edges import NO_PART, EdgeTable
 from graphret.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
@@ -37,6 +38,7 @@ KIND_WEIGHTS: Mapping[str, float] = {
     "text": 0.8,
     "text_alias": 0.8,
 }
+_ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
 
@@ -62,7 +64,7 @@ class LinkSettings:
     max_postings
         A word in more names than this starts no completion.
     common_share, common_least
-        An alias by which more than this share of the nodes' number of texts say a node, and more than this many, is an
+        An alias by which more than this share of all sources say a node, and more than this many, is an
         everyday word ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
     """
 
@@ -93,18 +95,27 @@ class _Unit:
 
 
 def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
-    """Return a ``MENTIONS`` edge for every place where a node says the name of another.
+    """Return a ``MENTIONS`` edge for every row that says the name of a node, and every source whose text does.
 
-    The edge leaves the node that says the name, ``source_part`` being the row where a table says it; its properties are
-    the kind of the link, the name and, in a table, the column. Names are titles, with and without brackets and what
+    The edge leaves the chunk that says the name first, or the row, ``source_part``, where a table says it, and leads to
+    the first chunk of what is named: a ranking finds out which of the chunks the question means. Its properties are the
+    kind of the link, the name and, in a table, the column. Names are titles, with and without brackets and what
     follows a comma, the property ``aliases``, and the ids of records. They are found by
     hash and by an inverted index over the words of names; no two nodes are ever compared.
     """
     settings = settings or LinkSettings()
-    names = _Names([_names_of(node) for node in nodes], settings)
+    places = [number_of(node, "chunk_index") for node in nodes]
+    sources = [node.properties.get("source_id", node.id) for node in nodes]
+    names = _Names([[] if place else _names_of(node) for node, place in zip(nodes, places, strict=True)], settings)
     found: dict[str, list[Any]] = {name: [] for name in ("source", "target", "part", "weight", "properties")}
-    for unit in _units(nodes):
+    known: set[tuple[str, int, bool]] = set()
+    for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
         for target, (kind, share, column, name) in _said(unit, names, settings).items():
+            link = sources[unit.owner], target, kind in _ALIASES
+            if link[0] == sources[target] or (unit.part == NO_PART and link in known):
+                continue
+            if unit.part == NO_PART:
+                known.add(link)
             found["source"].append(unit.owner)
             found["target"].append(target)
             found["part"].append(unit.part)
@@ -112,9 +123,9 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
             where = {"column": unit.header[column]} if column < len(unit.header) else {}
             found["properties"].append({"kind": kind, "name": name, **where})
     said = Counter(t for t, p in zip(found["target"], found["properties"], strict=True) if p["kind"] == "text_alias")
-    limit = max(settings.common_least, settings.common_share * len(nodes))
+    limit = max(settings.common_least, settings.common_share * len(set(sources)))
     kept = [
-        said[target] <= limit or properties["kind"] not in ("text_alias", "inside_alias")
+        said[target] <= limit or properties["kind"] not in _ALIASES
         for target, properties in zip(found["target"], found["properties"], strict=True)
     ]
     found = {name: list(compress(column, kept)) for name, column in found.items()}
