@@ -13,15 +13,14 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from pydantic import SkipValidation
 
 from graphret.corpus import Chunker, SemanticChunker, SentenceChunker, to_nodes
+from graphret.corpus.documents import Loaded, to_items
 from graphret.corpus.items import Document as Text
-from graphret.corpus.items import Item, Table
-from graphret.corpus.markdown import parse_markdown
+from graphret.corpus.items import Item
+from graphret.corpus.names import given_name
 from graphret.corpus.nodes import MAX_SEGMENT_ROWS, MIN_SEGMENT_ROWS
 from graphret.errors import InvalidInput
 from graphret.search.resolve import resolve_encoder
 from llama_index_graphret.nodes import KEPT, item_of, to_llama_node
-
-_NAMES = ("title", "name", "document_title", "file_name")
 
 
 class SageNodeParser(NodeParser):
@@ -131,23 +130,15 @@ class SageNodeParser(NodeParser):
         item = item_of(document)
         if item is not None:
             return [item]
-        text = document.get_content(metadata_mode=MetadataMode.NONE)
-        title = next((v for key in _NAMES if isinstance(v := document.metadata.get(key), str) and v), "")
-        whole = Text(text, id=document.node_id, title=title)
-        if not self.tables or "|" not in text:
-            return [whole]
-        found = list(parse_markdown(text, title, {}, f"document {document.node_id!r}"))
-        if not any(isinstance(one, Table) for one in found):
-            return [whole]
-        items: list[Item] = []
-        for one in found:
-            if isinstance(one, Table):
-                values = {name: getattr(one, name) for name in ("title", "section", "section_text", "introduction")}
-                number = sum(isinstance(other, Table) for other in items)
-                items.append(Table(one.header, one.rows, id=f"{document.node_id}/table-{number}", **values))
-            elif isinstance(one, Text):
-                items.append(Text(one.text, id=document.node_id, title=title or one.title))
-        return items
+        loaded = Loaded(
+            document.get_content(metadata_mode=MetadataMode.NONE),
+            document.metadata,
+            document.node_id,
+            f"document {document.node_id!r}",
+        )
+        if not self.tables:
+            return [Text(loaded.text, loaded.id, given_name(document.metadata))]
+        return to_items([loaded], metadata=False)
 
 
 def _own_id(i: int, doc: BaseNode) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -112,7 +112,7 @@ def _told(nodes: Sequence[Node], key: tuple[str, ...], source: str | None) -> li
     file = key[1] if key[0] == "file" and len(key) < 4 else ""
     sections = [given_section(properties) for properties in given]
     title = stem_of(file)
-    if _CSV.search(file) or given[0].get("file_type") in _CSV_TYPES:
+    if is_delimited(given[0]):
         tables = _delimited_rows(nodes)
     else:
         stretches = _stretches(nodes)
@@ -155,6 +155,11 @@ def _with(node: Node, name: str, section: str, order: int | None, table: _Rows |
         return node
     properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *known, *named]}
     return replace(node, name=node.name or name, labels=labels, properties=properties)
+
+
+def is_delimited(metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata of a document or chunk say that its file is one of delimited values."""
+    return _CSV.search(file_of(metadata)) is not None or metadata.get("file_type") in _CSV_TYPES
 
 
 def number_of(node: Node, key: str) -> int:

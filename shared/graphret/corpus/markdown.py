@@ -12,23 +12,25 @@ from graphret.errors import InvalidInput
 
 
 def parse_markdown(
-    text: str, name: str, metadata: Mapping[str, Any], where: str = "markdown"
+    text: str, name: str, metadata: Mapping[str, Any], where: str = "markdown", *, title: str = ""
 ) -> Iterator[Document | Table]:
     """Yield the document, if it has text besides its tables, and the tables, in order.
 
-    The title is the first heading of the highest level in use, or `name`. A table's section is the path of headings
-    that it stands under, without the title ("Results > 2019"); its section text is the paragraph before it.
+    A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
+    text is the paragraph before it.
 
     Parameters
     ----------
     text
         The content of a file: Markdown, with or without HTML.
     name
-        The title of a file without headings.
+        The title of a text without one.
     metadata
         What becomes the metadata of each item.
     where
         What to call the file in an error.
+    title
+        The title, where it is known; otherwise it is looked for among the headings.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def parse_markdown(
         up, as Markdown has it.
     """
     found = headings(text)
-    title = title_among([found]) or name
+    title = title or title_among([found]) or name
     tables = [table for table in tables_in(text) if table.header]
     body, end = [], 0
     for table in tables:
