@@ -42,6 +42,7 @@ class SageGraph(graphret.SageGraph):
         *,
         embed_model: BaseEmbedding | None = None,
         embed_metadata: bool = False,
+        embeddings: bool = True,
         **options: Any,
     ) -> SageGraph:
         """Build a graph over the nodes of a vector index.
@@ -59,6 +60,8 @@ class SageGraph(graphret.SageGraph):
             Whether topics, titles and the like are embedded too, to connect nodes that are alike in these (SAGE, table
             3): a call of the embedding model for each distinct one. Without it nodes are connected by their contents'
             embeddings, by entities and by names.
+        embeddings
+            Whether the index's embeddings and its model are used. Without them words and names alone find and connect.
         **options
             As `from_nodes` takes them.
 
@@ -68,8 +71,12 @@ class SageGraph(graphret.SageGraph):
             When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
         """
         nodes = nodes_of(index)
-        embeddings = embeddings_of(index, nodes)
-        with_embeddings = [_with_embedding(node, embeddings.get(node.node_id)) for node in nodes]
+        if not embeddings:
+            return cls.from_nodes(
+                [node.model_copy(update={"embedding": None}) for node in nodes], encoder=None, **options
+            )
+        known = embeddings_of(index, nodes)
+        with_embeddings = [_with_embedding(node, known.get(node.node_id)) for node in nodes]
         model = embed_model or index._embed_model
         return cls.from_nodes(with_embeddings, embed_model=model, embed_metadata=embed_metadata, **options)
 

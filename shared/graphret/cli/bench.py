@@ -13,7 +13,7 @@ from graphret.cli.output import print_json, progress, stdout
 from graphret.cli.running import writing_to
 from graphret.errors import InvalidInput
 
-BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa")
+BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa", "loaders")
 
 _OF_METAQA = ("method", "policy", "hops", "agents", "seed")
 
@@ -35,6 +35,9 @@ def bench(
     hops: Annotated[str | None, typer.Option(metavar="1,2,3", help="metaqa: questions of so many hops.")] = None,
     agents: Annotated[int | None, typer.Option(help="metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="metaqa: of the draw of questions.")] = None,
+    chunk_size: Annotated[
+        int | None, typer.Option(help="loaders: tokens of a chunk of the frameworks' splitters; 512 by default.")
+    ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result to a file; '-' is stdout.")
     ] = None,
@@ -50,8 +53,13 @@ def bench(
     chosen |= {} if limit is None else {"limit": limit}
     chosen |= {} if k is None else {"k": _numbers(k, "--k")}
     chosen |= {} if hops is None else {"hops": _numbers(hops, "--hops")}
+    if chunk_size is not None:
+        _refuse({"chunk-size": chunk_size}, () if name == "loaders" else ("chunk-size",), name)
+        chosen["chunk_size"] = chunk_size
     given = {"method": method, "policy": policy, "agents": agents, "seed": seed}
     chosen |= {option: value for option, value in given.items() if value is not None}
+    if name == "loaders":
+        _refuse(chosen, ("split",), name)
     if name != "metaqa":
         _refuse(chosen, _OF_METAQA, name)
         chosen["encoder"] = options.encoder_of(encoder)

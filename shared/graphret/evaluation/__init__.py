@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "graphret.evaluation.guard": ("bench_guard",),
+    "graphret.evaluation.loaders": ("bench_loaders",),
     "graphret.evaluation.metrics": ("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"),
     "graphret.evaluation.metaqa_bench": ("bench_metaqa",),
     "graphret.evaluation.multihop": ("load_multihop",),
@@ -21,6 +22,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from graphret.evaluation.guard import bench_guard
+    from graphret.evaluation.loaders import bench_loaders
     from graphret.evaluation.metaqa_bench import bench_metaqa
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
@@ -36,12 +38,19 @@ class _Benchmarks(dict[str, Any]):
         return __getattr__(super().__getitem__(name))
 
 
-NAMES = _Benchmarks(ottqa="bench_ottqa", multihop="bench_multihop", guard="bench_guard", metaqa="bench_metaqa")
+NAMES = _Benchmarks(
+    ottqa="bench_ottqa",
+    multihop="bench_multihop",
+    guard="bench_guard",
+    metaqa="bench_metaqa",
+    loaders="bench_loaders",
+)
 
 __all__ = [
     "NAMES",
     "all_at_k",
     "bench_guard",
+    "bench_loaders",
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",

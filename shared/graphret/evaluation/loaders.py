@@ -1,0 +1,159 @@
+"""Whether what the frameworks' own loaders and splitters make retrieves as well as what graphret reads itself."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphret.corpus import read
+from graphret.errors import MissingDependency
+from graphret.evaluation.dataset import Dataset, Question, read_json
+from graphret.evaluation.metrics import recall_at_k
+from graphret.sage import SageGraph
+from graphret.search.encoder import Encoder
+from graphret.search.resolve import resolve_encoder
+
+#: How many hits are asked for, so that the first 20 files are among them.
+HITS = 100
+#: How many tokens a chunk shares with the next, and how many characters a token has where a splitter counts these.
+OVERLAP, CHARS = 20, 4
+
+
+def bench_loaders(
+    data: str | Path,
+    *,
+    encoder: Any = "default",
+    k: tuple[int, ...] = (5, 20),
+    chunk_size: int = 512,
+    limit: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Measure the recall of files, the same folder read in five ways, and count the edges of each graph.
+
+    The ways are graphret's `read`; LlamaIndex's `SimpleDirectoryReader` and `SentenceSplitter`; LangChain's
+    `TextLoader`, `CSVLoader` and `RecursiveCharacterTextSplitter`; and LlamaIndex's nodes taken back from a
+    `VectorStoreIndex`, and from one over Chroma.
+
+    Parameters
+    ----------
+    data
+        A folder with ``tables/*.csv``, ``passages/*.md`` and ``questions.json``: a list of objects with ``question``
+        and ``gold``, the names of the files to be found.
+    k
+        Recall is that of the first k different files.
+    chunk_size
+        Tokens of a chunk of the frameworks' splitters.
+
+    Raises
+    ------
+    InvalidInput
+        When the folder lacks one of these.
+    MissingDependency
+        When a framework's package is missing.
+    """
+    root, model = Path(data), resolve_encoder(encoder)
+    asked = [Question(one["question"], frozenset(one["gold"])) for one in read_json(root / "questions.json")]
+    questions = Dataset("loaders", [], asked).limited(limit).questions
+    report = progress or (lambda stage, done, of: None)
+    rows: dict[str, dict[str, float]] = {}
+    seconds: dict[str, float] = {}
+    for number, (name, build) in enumerate(_WAYS.items()):
+        report("ask", number, len(_WAYS))
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                graph = build(root, model, chunk_size)
+        except ModuleNotFoundError as error:
+            raise MissingDependency(error.name or "a package", "dev", f"The row {name!r}") from error
+        seconds[name] = round(time.perf_counter() - start, 3)
+        rows[name] = {**_recall(graph, questions, k), **graph.report().relations}
+    relations = dict.fromkeys(name for row in rows.values() for name in row if "@" not in name)
+    return {
+        "name": "loaders",
+        "shown": [*(f"recall@{n}" for n in k), *relations],
+        "rows": rows,
+        "counts": {"questions": len(questions), "chunk_size": chunk_size},
+        "seconds": seconds,
+    }
+
+
+def _recall(graph: SageGraph, questions: Any, k: tuple[int, ...]) -> dict[str, float]:
+    retriever = graph.retriever()
+    found = [[_file_of(hit.node.properties) for hit in retriever.retrieve(one.text, HITS)] for one in questions]
+    files = [list(dict.fromkeys(one)) for one in found]
+    return {
+        f"recall@{n}": round(
+            100 * sum(recall_at_k(own, one.gold, n) for own, one in zip(files, questions, strict=True)) / len(files), 2
+        )
+        for n in k
+    }
+
+
+def _file_of(properties: Mapping[str, Any]) -> str:
+    return Path(properties.get("file_name") or properties["source"]).name
+
+
+def _native(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
+    return SageGraph.build(read([root / "tables", root / "passages"]), encoder=encoder)
+
+
+def _llama_nodes(root: Path, chunk_size: int) -> Any:
+    from llama_index.core import SimpleDirectoryReader
+    from llama_index.core.node_parser import SentenceSplitter
+
+    documents = SimpleDirectoryReader(root, recursive=True, required_exts=[".csv", ".md"]).load_data()
+    return SentenceSplitter(chunk_size=chunk_size, chunk_overlap=OVERLAP).get_nodes_from_documents(documents)
+
+
+def _llama_index(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
+    from llama_index_graphret import SageGraph
+
+    return SageGraph.from_nodes(_llama_nodes(root, chunk_size), encoder=encoder)
+
+
+def _langchain(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
+    from langchain_community.document_loaders import CSVLoader, DirectoryLoader, TextLoader
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    from langchain_graphret import SageGraph
+
+    rows = DirectoryLoader(str(root / "tables"), glob="**/*.csv", loader_cls=CSVLoader).load()
+    texts = DirectoryLoader(str(root / "passages"), glob="**/*.md", loader_cls=TextLoader).load()
+    splitter = RecursiveCharacterTextSplitter(chunk_size=chunk_size * CHARS, chunk_overlap=OVERLAP * CHARS)
+    return SageGraph.from_documents(splitter.split_documents([*rows, *texts]), encoder)
+
+
+def _from_index(root: Path, encoder: Encoder | None, chunk_size: int, *, chroma: bool = False) -> SageGraph:
+    from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
+
+    from llama_index_graphret import EncoderEmbedding, SageGraph
+
+    options: dict[str, Any] = {}
+    if chroma:
+        import chromadb
+        from chromadb.config import Settings
+        from llama_index.vector_stores.chroma import ChromaVectorStore
+
+        client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+        collection = client.get_or_create_collection(f"loaders-{time.time_ns()}")
+        options["storage_context"] = StorageContext.from_defaults(vector_store=ChromaVectorStore(collection))
+    model = EncoderEmbedding(encoder) if encoder is not None else MockEmbedding(8)
+    index = VectorStoreIndex(_llama_nodes(root, chunk_size), embed_model=model, **options)
+    return SageGraph.from_index(index, embeddings=encoder is not None)
+
+
+def _chroma(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
+    return _from_index(root, encoder, chunk_size, chroma=True)
+
+
+_WAYS: dict[str, Callable[[Path, Encoder | None, int], SageGraph]] = {
+    "native": _native,
+    "llama_index": _llama_index,
+    "langchain": _langchain,
+    "from_index": _from_index,
+    "chroma": _chroma,
+}
