@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import Document, Settings, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from llama_support import HashEmbedding, World
@@ -25,6 +26,14 @@ def parts(*texts: str) -> list[BaseNode]:
         TextNode(id_=f"n{i}", text=text, relationships={NodeRelationship.SOURCE: source})
         for i, text in enumerate(texts)
     ]
+
+
+def test_an_index_that_llama_index_splits_by_itself() -> None:
+    text = "Dawn is a film of 1999. Ann Ames directed it. " * 200
+    index = VectorStoreIndex.from_documents([Document(text=text, id_="long")], embed_model=HashEmbedding())
+    assert (
+        len(SageGraph.from_index(index)) == len(SentenceSplitter().get_nodes_from_documents([Document(text=text)])) > 1
+    )
 
 
 def test_nothing_is_embedded_again(world: World) -> None:
