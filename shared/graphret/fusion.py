@@ -100,7 +100,8 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
             break
         if hit.id not in seen:
             evidence = hit.evidence if fills(hit) else (*hit.evidence, Evidence("fill"))
-            out.append(replace(hit, score=min(hit.score, floor), evidence=evidence))
+            floor = min(hit.score, floor)
+            out.append(replace(hit, score=floor, evidence=evidence))
     return out
 
 

@@ -93,6 +93,13 @@ def test_without_filling_only_what_was_selected_comes_back() -> None:
     assert ark(Follows(selecting("f1", "f4")), fill=False).retrieve("films by Bob Bell", 9).ids == ["f1", "f4"]
 
 
+def test_films_are_filled_up_with_films_before_a_person_who_is_nearer() -> None:
+    found = ark(Follows(selecting("f1"))).retrieve("films by Bob Bell", 7)
+    assert found.ids == ["f1", "f0", "f2", "f3", "f4", "f5", "p1"]
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_one_agent_dying_leaves_the_others_and_the_trace_says_so() -> None:
     models = (Follows(selecting("f1")), failing(after=1), Follows(selecting("f1", "f4")))
     found = ark(*models).retrieve("films by Bob Bell", 3)

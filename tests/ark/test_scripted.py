@@ -46,6 +46,7 @@ def test_one_hop(question: str, answers: set[str]) -> None:
         ("the actor Cy Cole appeared in the same movie with who", {"Di Dunn", "Fay Finn"}),
         ("which movies share the same director of Dawn", {"Dusk"}),
         ("the scriptwriter of Dawn also wrote movies", {"Noon Train"}),
+        ("films by the director of Dawn", {"Dusk"}),
         ("who are the actors of the director Ann Ames", {"Cy Cole", "Di Dunn", "Fay Finn"}),
         ("In which genres are the films that Bob Bell wrote?", {"Drama", "Thriller"}),
     ],

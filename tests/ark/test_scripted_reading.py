@@ -96,6 +96,11 @@ def test_what_follows_the_name_at_once_is_nearest_unless_it_is_said_of_all() -> 
         ("what does Dawn star", ()),
         ("describe Dawn", ()),
         ("who starred in the films whose directors also directed Dawn", ("who",)),
+        ("which films share actors with Dawn", ("films",)),
+        ("films by the director of Dawn", ("films",)),
+        ("list all Dawn actors", ("actors",)),
+        ("the film Dawn", ()),  # it says what Dawn is
+        ("the director of Dawn also wrote films", ()),
     ],
 )
 def test_what_is_asked_for(question: str, asked: tuple[str, ...]) -> None:

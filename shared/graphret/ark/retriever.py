@@ -266,7 +266,9 @@ class Explored(Retriever):
             raise result
         trace.extend(result.trace, f"{fallback}/")
         signals.confidence = signals.confidence if hits else result.signals.confidence
-        return Retrieval(query, k, filled(hits, result.hits, k), signals, trace)
+        labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
+        others = sorted(result.hits, key=lambda hit: hit.node.label not in labels)
+        return Retrieval(query, k, filled(hits, others if hits else result.hits, k), signals, trace)
 
     def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit] | GraphretError:
         """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""

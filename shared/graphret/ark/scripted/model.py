@@ -32,6 +32,12 @@ class ScriptedExplorer:
 
     Tokens are estimates.
 
+    Parameters
+    ----------
+    choice
+        Which plan it follows where several fit the question about as well: 0 the best, 1 the next, and so on. Agents
+        that choose differently vote on a question that can be read in several ways; they agree on any other.
+
     Examples
     --------
     >>> from graphret.llm.chat import Message
@@ -41,6 +47,9 @@ class ScriptedExplorer:
     """
 
     name = "scripted-explorer"
+
+    def __init__(self, choice: int = 0) -> None:
+        self.choice = choice
 
     def chat(
         self,
@@ -54,7 +63,7 @@ class ScriptedExplorer:
     ) -> Reply:
         """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
         seen = Transcript.read(messages)
-        planned = next_calls(seen)
+        planned = next_calls(seen, self.choice)
         offered = None if tools is None else {tool.name for tool in tools}
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(

@@ -33,6 +33,8 @@ TURN, EXPLORATIONS, SELECTED, LAST_TURN = ArkSettings().max_calls, 160, 100, 18
 PATHS = 480
 #: What a plan that is followed may cost: more than one misfit, less than two.
 WORST = 1.75
+#: How much more than the best a plan may cost to fit about as well.
+CLOSE = 0.3
 
 _MISSPELLED = 0.2  # what it costs that a name is spelled otherwise in the question
 
@@ -47,8 +49,11 @@ class Start:
     cost: float
 
 
-def next_calls(seen: Transcript) -> list[Call]:
-    """Return the calls to make now, several where they do not depend on one another; none when all is done."""
+def next_calls(seen: Transcript, choice: int = 0) -> list[Call]:
+    """Return the calls to make now, several where they do not depend on one another; none when all is done.
+
+    `choice` is the plan to follow of those that fit about as well, from 0.
+    """
     if seen.finished:
         return []
     question = seen.question[:QUESTION]
@@ -61,7 +66,7 @@ def next_calls(seen: Transcript) -> list[Call]:
     if not last and (looks := _first_looks(seen, starts)):
         return looks
     around = by_node(seen.explorations)
-    walks = _walks(question, seen, starts, around)
+    walks = _walks(question, seen, starts, around, choice)
     room = min(TURN, EXPLORATIONS - len(seen.explorations))
     calls = {repr(call): call for walk in walks for call in walk.wanted}
     wanted = [call for call in calls.values() if is_open(call, seen, around)]
@@ -111,9 +116,9 @@ def _first_looks(seen: Transcript, starts: Sequence[Start]) -> list[Call]:
 
 
 def _walks(
-    question: str, seen: Transcript, starts: Sequence[Start], around: Mapping[str, Sequence[Exploration]]
+    question: str, seen: Transcript, starts: Sequence[Start], around: Mapping[str, Sequence[Exploration]], choice: int
 ) -> list[Walk]:
-    """Follow the best plan from each name in the question, from that of its bearers which fits best."""
+    """Follow one of the plans that fit best from each name in the question, from its bearer that fits best."""
     known = Known(seen.explorations)
     options: dict[tuple[int, int], list[Any]] = {}
     places = {(start.start, start.end) for start in starts}
@@ -133,10 +138,15 @@ def _walks(
     named = {start.node for start in starts}
     walks = []
     for ranked in options.values():
-        for _, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
-            if (walk := follow(node, plan, around, named=named, query=query)) is not None:
-                walks.append(walk)
+        fitting: list[Walk] = []
+        best = WORST
+        for cost, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
+            if len(fitting) > choice or (fitting and cost > best + CLOSE):
                 break
+            if (walk := follow(node, plan, around, named=named, query=query)) is not None:
+                best = min(best, cost)
+                fitting.append(walk)
+        walks += fitting[-1:]
     return walks
 
 

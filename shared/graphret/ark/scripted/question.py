@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import dropwhile
 
 from graphret.ark.scripted.schema import Known
 from graphret.ark.scripted.words import is_relational, means_person, stem
@@ -33,7 +34,7 @@ _IDLE = frozenset(
 _VERBS = frozenset(
     """
     act star appear direct write wrote written describe apply cite treat make made play produce work use contain
-    belong come go publish
+    belong come go publish share
     """.split()
 )
 _WORKS = frozenset("screenplay script story plot".split())
@@ -173,7 +174,16 @@ def _asked(before: Sequence[Token], behind: Sequence[Token]) -> list[_Asked]:
                 whole = _Asked((noun[-1][0],), frozenset((start, noun[-1][1])))
                 part = _Asked((noun[0][0],), frozenset((start, noun[0][1])), _FIRST)  # "which paper cites"
                 return [whole, part] if len(noun) > 1 else [whole]
-    return [_Asked()]
+    return [_phrase(before, behind)]
+
+
+def _phrase(before: Sequence[Token], behind: Sequence[Token]) -> _Asked:
+    """What a question without a word of asking asks for: the noun of "films by the director of Dawn", "Dawn actors"."""
+    left, right = (list(dropwhile(lambda token: not _leads(token[0]), side)) for side in (before, behind))
+    noun = _noun(left if not right else [] if left or right != list(behind) else right)
+    if not noun or noun[-1:] == before[-1:] or not is_relational(noun[-1][0]):
+        return _Asked()  # of "the film Dawn" the noun says what that is
+    return _Asked((noun[-1][0],), frozenset((noun[-1][1],)))
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:
@@ -183,7 +193,7 @@ def _noun(tokens: Sequence[Token]) -> list[Token]:
         word = token[0]
         if not noun and word in _ARTICLES:
             continue
-        if word in _TOGETHER:
+        if word in _TOGETHER and stem(word) not in _verbs():
             continue
         if word in FUNCTION_WORDS or stem(word) in _verbs() or word.endswith("ed"):
             break
