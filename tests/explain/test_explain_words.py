@@ -82,6 +82,18 @@ def test_words_of_the_question_are_marked_whatever_their_form() -> None:
     assert [text for text, marked in pieces if marked] == ["Director", "BORN", "café"]
 
 
+def test_an_answer_is_marked_where_it_stands_word_for_word() -> None:
+    marker = Marker("How many live there?", "3,674")
+    text = "Many live there. " * 40 + "The village had 3,674 people in 2010."
+    found, other = Node("a", text=text), Node("b", text="13,674 people live in the village, or 3,6745.")
+    assert (marker.answered(found), marker.answered(other)) == (True, False)
+    quote = "".join(part for part, _ in marker.snippet(found))
+    assert "had «3,674» people" in quote
+    assert not Marker("How many live there?").answered(found)
+    row = Marker("Which films?", "1999").snippet(SEGMENT, row=1)  # another row holds it than the one that an edge is of
+    assert "".join(part for part, _ in row) == "Film: Dawn · Year: «1999»"
+
+
 def test_a_snippet_is_the_part_that_says_most() -> None:
     text = "Nothing here. " * 100 + "Ann Ames was born in Ohio. " + "And nothing there. " * 100
     snippet = "".join(part for part, _ in Marker("Where was Ann Ames born?").snippet(Node("n", text=text)))

@@ -29,7 +29,7 @@ _STAGES = {
 
 #: What stands for the marks of ours that an encoding has not.
 _PLAIN = {"█": "#", "▒": "=", "·": ".", "•": "*", "★": "*", "→": "->", "↔": "<->", "↳": ">", "…": "...", "–": "-"}
-_PLAIN |= {"“": '"', "”": '"', "←": "<-"}
+_PLAIN |= {"“": '"', "”": '"', "←": "<-", "«": "[", "»": "]"}
 
 
 def _in_other_characters(error: UnicodeError) -> tuple[str, int]:

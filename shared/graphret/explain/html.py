@@ -42,7 +42,7 @@ class Panel:
     gold
         Ids of right answers.
     answer, note
-        The answer, and a remark, to stand below the question.
+        The answer, which is marked where texts hold it, and a remark, to stand below the question.
     """
 
     retrieval: Retrieval
@@ -277,7 +277,7 @@ def _hit_list(
     nodes: NodeTexts,
     found: Collection[str] | None,
 ) -> str:
-    marker = Marker(panel.retrieval.query)
+    marker = Marker(panel.retrieval.query, panel.answer)
     items = [_item(rank, hit, panel, known, nodes, marker, found) for rank, hit in enumerate(hits, start=1)]
     here = {hit.id for hit in hits}
     absent = [name_of(known[id_]) if id_ in known else id_ for id_ in sorted(set(panel.gold) - here)]

@@ -24,6 +24,7 @@ def render(
     lookup: Lookup | None = None,
     *,
     gold: Collection[str] = (),
+    answer: str = "",
     limit: int | None = None,
     snippets: bool = True,
 ) -> RenderableType:
@@ -35,6 +36,8 @@ def render(
         Finds the nodes that edges come from where they are not among the hits; `store_lookup` makes one of a store.
     gold
         Ids of right answers, which get a star.
+    answer
+        The answer, which is marked where texts hold it.
     limit
         The most hits to draw.
     snippets
@@ -49,7 +52,7 @@ def render(
     table.add_column(ratio=1, overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
     known = known_nodes(retrieval.hits, lookup)
-    marker = Marker(retrieval.query)
+    marker = Marker(retrieval.query, answer)
     for rank, hit in enumerate(retrieval.hits[:limit], start=1):
         body = Text()
         body.append(clean(name_of(hit.node)), style="bold")
@@ -81,5 +84,5 @@ def _marked(pieces: Iterable[Piece]) -> Text:
 
     out = Text(style="not bold")
     for text, marked in pieces:
-        out.append(clean(text), style="underline" if marked else "")
+        out.append(clean(text), style="bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
     return out

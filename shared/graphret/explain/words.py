@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -12,7 +13,7 @@ from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
 from graphret.types import Evidence, Hit, Node
 
-#: A stretch of text, and whether it is a word of the question.
+#: A stretch of text, and whether it is a word of the question, or the answer in guillemets.
 Piece: TypeAlias = tuple[str, bool]
 #: Finds nodes by their ids; ids that it does not know are left out.
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
@@ -113,21 +114,32 @@ class Marker:
     ----------
     question
         Its stop words are not marked.
+    answer
+        Is marked «so» where it stands in a text word for word, in any case, and texts are cut to it first.
     """
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, answer: str = "") -> None:
         self._analyzer = Analyzer()
         words = [word for word, _, _ in tokenize(question) if word not in _ASKING]
         self._terms = frozenset(self._analyzer(" ".join(words)))
+        literal = r"\s+".join(map(re.escape, answer.split())) or "(?!)"  # which is nowhere
+        self._answer = re.compile(rf"(?<!\w){literal}(?!\w)", re.IGNORECASE)
+
+    def answered(self, node: Node) -> bool:
+        """Whether the name or the text of a node holds the answer word for word."""
+        return any(map(self._answer.search, (node.name, text_of(node))))
 
     def pieces(self, text: str) -> list[Piece]:
-        """Return a text in pieces, the words of the question marked."""
+        """Return a text in pieces, the words of the question marked, and the answer."""
         out: list[Piece] = []
         done = 0
-        for start, end in self._places(text):
+        answers = [match.span() for match in self._answer.finditer(text)]
+        for start, end in sorted([*answers, *self._places(text)], key=lambda place: (place[0], -place[1])):
+            if start < done:
+                continue  # a word of the answer
             if start > done:
                 out.append((text[done:start], False))
-            out.append((text[start:end], True))
+            out.append((f"«{text[start:end]}»" if (start, end) in answers else text[start:end], True))
             done = end
         if done < len(text):
             out.append((text[done:], False))
@@ -147,26 +159,24 @@ class Marker:
         if isinstance(rows, list) and rows:
             header = [str(cell) for cell in node.properties.get("table_header") or ()]
             texts = [_row_text(header, cells) for cells in rows]
-            best = (
-                row
-                if row is not None and row < len(rows)
-                else max(range(len(rows)), key=lambda i: self._says(texts[i]))
-            )
-            return self.pieces(_shortened(texts[best], width))
+            best = max(range(len(rows)), key=lambda i: (self._says(texts[i])[0], i == row, self._says(texts[i])))
+            cut = self._window if self._says(texts[best])[0] else _shortened
+            return self.pieces(cut(texts[best], width))
         return self.pieces(self._window(" ".join(text_of(node).split()), width))
 
     def _places(self, text: str) -> list[tuple[int, int]]:
         return [(a, b) for word, a, b in tokenize(text) if any(term in self._terms for term in self._analyzer(word))]
 
-    def _says(self, text: str) -> int:
-        return len(self._terms.intersection(self._analyzer(text)))
+    def _says(self, text: str) -> tuple[bool, int]:
+        """Whether a text says the answer, and how many words of the question."""
+        return self._answer.search(text) is not None, len(self._terms.intersection(self._analyzer(text)))
 
     def _window(self, text: str, width: int) -> str:
         if len(text) <= width:
             return text
-        places = [start for start, _ in self._places(text)]
+        places = [match.start() for match in self._answer.finditer(text)] + [start for start, _ in self._places(text)]
         starts = [0, *(max(0, min(place - width // 5, len(text) - width)) for place in places)]
-        start = max(starts, key=lambda s: (self._says(text[s : s + width]), -s))
+        start = max(starts, key=lambda s: (*self._says(text[s : s + width]), -s))
         start = 0 if not start else text.find(" ", start) + 1
         return ("… " if start else "") + _shortened(text[start:], width)
 
