@@ -6,9 +6,10 @@ import gzip
 import json
 from pathlib import Path
 
+from make_corpus import MAX_PASSAGES, linked_pages, make
+
 import graphret.demo
 from graphret.demo import load_corpus, load_questions
-from graphret.demo.make_corpus import MAX_PASSAGES, linked_pages, make
 
 HERE = Path(graphret.demo.__file__).parent
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.errors import MissingDependency
 from graphret.evaluation.metrics import recall_at_k
+from graphret.explain import Marker
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph
 from graphret.sage.graph import Progress
@@ -32,6 +34,16 @@ class Asked:
     def found(self, row: str, k: int = SHOWN_K) -> int:
         """How much of the gold is among the first `k` of a retriever."""
         return len(self.gold.intersection(self.answers[row].ids[:k]))
+
+    @cached_property
+    def holding(self) -> frozenset[str]:
+        """The ids of what was returned whose name or text holds the answer word for word."""
+        marker = Marker(self.question.question, self.question.answer)
+        return frozenset(hit.id for answer in self.answers.values() for hit in answer.hits if marker.answered(hit.node))
+
+    def answered(self, row: str, k: int = SHOWN_K) -> int:
+        """How many of the first `k` of a retriever hold the answer."""
+        return len(self.holding.intersection(self.answers[row].ids[:k]))
 
     def first(self, row: str, k: int = SHOWN_K) -> Retrieval:
         """Return the retrieval cut to its first `k` hits."""
@@ -83,15 +95,14 @@ class DemoResult:
     def shown(self, n: int = SHOWN) -> list[Asked]:
         """Return the questions to look at.
 
-        These are the first `n` by id whose answer takes a table and a passage and for which the graph adds some of it
-        to what flat search has in its first hits, and behind them the first one for which it has less. The figures are
-        over all questions.
+        These are the first `n` by id whose answer takes a table and a passage and for which it is among the first hits
+        of the graph and not of flat search, and behind them the first one the other way round. The figures are over all
+        questions.
         """
         gains = [(one.found(SAGE) - one.found(FLAT), one) for one in self.asked]
-        better = [one for gain, one in gains if gain > 0 and one.question.passages]
-        worse = [one for gain, one in gains if gain < 0]
-        same = [one for gain, one in gains if gain == 0]
-        return [*[*better, *same][:n], *worse[:1]]
+        better = [one for gain, one in gains if gain > 0 and one.question.passages and not one.answered(FLAT)]
+        worse = [one for gain, one in gains if gain < 0 and not one.answered(SAGE)]
+        return [*better[:n], *worse[:1]]
 
     def compared(self, k: int = SHOWN_K) -> dict[str, int]:
         """Return for how many questions the graph finds more, the same and less of the gold in its first `k` hits."""
@@ -111,9 +122,7 @@ class DemoResult:
         }
 
 
-def run(
-    encoder: Any = "default", *, k: Sequence[int] = K, progress: Progress | None = None, fall_back: bool = True
-) -> DemoResult:
+def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoResult:
     """Build the graph of the corpus and ask all of its questions, of flat search and of the graph.
 
     Flat search is that of the graph's own index: BM25F and, with an encoder, cosine. The two differ in the graph alone.
@@ -121,13 +130,9 @@ def run(
     Parameters
     ----------
     encoder
-        As for `SageGraph.build`.
-    k
-        Where recall is taken.
+        As for `SageGraph.build`; the demo goes on without one where it is not installed.
     progress
         Called as the work goes on.
-    fall_back
-        Whether the demo goes on without an encoder where the default one is not installed.
     """
     report = progress or _quiet
     note = ""
@@ -135,8 +140,6 @@ def run(
     try:
         graph = SageGraph.build(load_corpus(), encoder=encoder, chunker=None, progress=progress)
     except MissingDependency as error:
-        if not fall_back:
-            raise
         note = str(error)
         graph = SageGraph.build(load_corpus(), encoder=None, chunker=None, progress=progress)
     built = time.perf_counter()
@@ -145,11 +148,11 @@ def run(
     asked: list[Asked] = []
     for number, question in enumerate(questions):
         report("ask", number, len(questions))
-        answers = {name: retriever.retrieve(question.question, max(k)) for name, retriever in retrievers.items()}
+        answers = {name: retriever.retrieve(question.question, max(K)) for name, retriever in retrievers.items()}
         asked.append(Asked(question, question.gold(graph.nodes), answers))
     report("ask", len(questions), len(questions))
     rows = {
-        name: {f"recall@{at}": _mean([recall_at_k(one.answers[name].ids, one.gold, at) for one in asked]) for at in k}
+        name: {f"recall@{at}": _mean([recall_at_k(one.answers[name].ids, one.gold, at) for one in asked]) for at in K}
         for name in retrievers
     }
     seconds = {"build": round(built - start, 3), "ask": round(time.perf_counter() - built, 3)}
@@ -173,6 +176,7 @@ def _question(one: Asked) -> dict[str, Any]:
         "question": one.question.question,
         "answer": one.question.answer,
         "gold": sorted(one.gold),
+        "holding": sorted(one.holding),
         FLAT: one.answers[FLAT].ids[:SHOWN_K],
         SAGE: [
             {"id": hit.id, "score": hit.score, "evidence": [e.to_dict() for e in hit.evidence]}

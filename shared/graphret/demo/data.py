@@ -61,17 +61,10 @@ def load_corpus() -> Corpus:
 
 def load_questions() -> list[DemoQuestion]:
     """Return the questions of the demo, by id."""
-    return [
-        DemoQuestion(
-            record["id"],
-            record["question"],
-            record["answer"],
-            record["table"],
-            tuple(record["rows"]),
-            tuple(record["passages"]),
-        )
-        for record in _records("questions.jsonl.gz")
-    ]
+    records = list(_records("questions.jsonl.gz"))
+    for record in records:
+        record |= {"rows": tuple(record["rows"]), "passages": tuple(record["passages"])}
+    return [DemoQuestion(**record) for record in records]
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,8 @@ from graphret.stores import open_store
 from graphret.stores.base import GraphStore
 from graphret.types import Retrieval
 
-QUESTION = "who starred in the films directed by Kathryn Bigelow"
-FOUND = 5
+QUESTION = "which films did the director of Touch of Evil make"
+FOUND = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ def explore(folder: Path) -> Explored:
     """Write the graph of films to a folder and let three agents explore it."""
     import_graph(KB, folder)
     store = open_store(str(folder))
-    return Explored(store, Ark(ScriptedExplorer(), store, BM25Index.of_store(store)).retrieve(QUESTION, FOUND))
+    agents = Ark([ScriptedExplorer(i) for i in range(3)], store, BM25Index.of_store(store))
+    return Explored(store, agents.retrieve(QUESTION, FOUND))
 
 
 def about(explored: Explored) -> str:
@@ -49,5 +50,6 @@ def about(explored: Explored) -> str:
     return (
         f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,} edges. Three agents look for an "
         "answer that lies hops away, with two tools, search and neighbourhood, and vote. A fixed policy drives them "
-        "here, which reads only what the tools return; any chat model takes its place."
+        "here, which reads only what the tools return; any chat model takes its place. To make a film may be to direct "
+        "it, to act in it or to write it: each agent follows one of these, and films on which they agree come first."
     )

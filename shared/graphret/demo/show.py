@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphret.demo.comparing import FLAT, SAGE, SHOWN_K, Asked, DemoResult
-from graphret.demo.exploring import QUESTION, Explored
+from graphret.ark.definitions import EXPLORE
+from graphret.demo.comparing import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
+from graphret.demo.exploring import FOUND, QUESTION, Explored
 from graphret.demo.exploring import about as about_explored
 from graphret.explain import Panel, render, render_timeline, store_lookup, write_html
 from graphret.explain.html import Figures
 from graphret.explain.terminal import clean
+from graphret.explain.timeline import timeline
 from graphret.explain.words import name_of
 from graphret.types import Hit, Retrieval
 
@@ -27,14 +29,14 @@ ROW_NAMES = {
 }
 
 
-def draw(result: DemoResult) -> RenderableType:
-    """Return the result as something that rich prints."""
+def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
+    """Return the result as something that rich prints, with so many questions; see `DemoResult.shown`."""
     from rich.console import Group
     from rich.rule import Rule
     from rich.text import Text
 
     parts: list[RenderableType] = [Text(about(result))]
-    for number, one in enumerate(result.shown(), start=1):
+    for number, one in enumerate(result.shown(questions), start=1):
         parts += [
             Text(),
             Rule(Text(f"question {number}", style="dim"), align="left", style="dim"),
@@ -49,21 +51,24 @@ def draw_explored(explored: Explored) -> RenderableType:
     from rich.rule import Rule
     from rich.text import Text
 
-    lookup = store_lookup(explored.store)
+    ways = []
+    for lane in timeline(explored.retrieval).lanes:
+        looks = [call.arguments for call in lane.calls if call.tool == EXPLORE]
+        way = " → ".join(" ".join([look["node"], *look.get("relation_types", ())]) for look in looks)
+        ways.append(f"agent {lane.agent}: {way}, selects {len(lane.selection)}")
     return Group(
         Rule(Text("exploring agents", style="dim"), align="left", style="dim"),
         Text(about_explored(explored)),
         Text(f"\n{QUESTION}\n", style="bold"),
-        render_timeline(explored.retrieval, lookup, steps=False, votes=0),
-        Text(),
-        render(explored.retrieval, lookup, snippets=False),
+        Text("\n".join(ways) + "\n"),
+        render_timeline(explored.retrieval, store_lookup(explored.store), steps=False, votes=FOUND),
     )
 
 
 def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
     """Write the result as a page that needs nothing but a browser, and return its path."""
     panels = [
-        Panel(one.first(SAGE), one.first(FLAT), one.gold, one.question.answer, f"{_verdict(one)}.")
+        Panel(one.first(SAGE), one.first(FLAT), one.holding, one.question.answer, f"{_verdict(one)}.")
         for one in result.shown()
     ]
     rows = {ROW_NAMES[name]: row for name, row in result.rows.items()}
@@ -86,17 +91,20 @@ def about(result: DemoResult) -> str:
         f"{counts['tables']} Wikipedia tables and the {counts['passages']} passages that they link to, from OTT-QA, as "
         f"a graph of {counts['nodes']:,} nodes and {counts['edges']:,} edges. The links were not read: every edge was "
         f"found in the text. Flat search is {how}; SAGE is the same search and the graph. "
-        f"Shown are the first questions whose answer takes a table and a passage and for which the graph finds what "
-        f"flat search lacks in its first {SHOWN_K}, and last one for which it does worse; ★ marks what answers."
+        "Shown are the first questions that take a table and a passage and whose answer the graph has among its first "
+        f"{SHOWN_K} hits and flat search has not, and last one the other way round. ★ marks a hit that holds the "
+        "answer word for word, «so»."
     )
 
 
 def comparison(result: DemoResult) -> str:
-    """Say for how many questions the graph finds more and less."""
+    """Say for how many questions the graph finds the answer, and more and less of what recall counts."""
     compared = result.compared()
+    flat, sage = (sum(one.answered(row) > 0 for one in result.asked) for row in (FLAT, SAGE))
     return (
-        f"Among the first {SHOWN_K} hits the graph finds more of the answer than flat search for {compared['more']} of "
-        f"{result.counts['questions']} questions, as much for {compared['same']} and less for {compared['less']}."
+        f"The first {SHOWN_K} hits hold the answer for {flat} of {len(result.asked)} questions by flat search and for "
+        f"{sage} with the graph. Recall counts the rows and passages that OTT-QA gives for an answer: the graph finds "
+        f"more of them for {compared['more']} questions, as many for {compared['same']}, fewer for {compared['less']}."
     )
 
 
@@ -113,43 +121,39 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
     for left, right in zip(one.first(FLAT).hits, one.first(SAGE).hits, strict=False):
         lists.add_row(_line(left, one), _line(right, one))
     added = _added(one)
+    better = one.answered(SAGE) > one.answered(FLAT)
     parts: list[RenderableType] = [
         Text(clean(one.question.question), style="bold"),
         Text.assemble(("answer: ", "dim"), (clean(one.question.answer), "yellow")),
         Text(),
         lists,
         Text(),
-        Text(
-            _verdict(one) + (", and brings:" if added.hits else ""),
-            style="green" if one.found(SAGE) > one.found(FLAT) else "dim",
-        ),
+        Text(_verdict(one) + (", by these links:" if better else "."), style="green" if better else "dim"),
     ]
-    if added.hits:
-        parts.append(Padding(render(added, store_lookup(result.graph.store), gold=one.gold), (0, 0, 0, 2)))
+    if better:
+        drawn = render(added, store_lookup(result.graph.store), gold=one.holding, answer=one.question.answer)
+        parts.append(Padding(drawn, (0, 0, 0, 2)))
     return Group(*parts)
 
 
 def _added(one: Asked) -> Retrieval:
-    """Return what the graph adds to the first hits of flat search: what answers, or everything where nothing does."""
+    """Return what holds the answer in the first hits of the graph and is not among those of flat search."""
     flat, sage = one.first(FLAT), one.first(SAGE)
-    new = [hit for hit in sage.hits if hit.id not in flat.ids]
-    right = [hit for hit in new if hit.id in one.gold]
-    return Retrieval(sage.query, sage.k, right or new)
+    return Retrieval(sage.query, sage.k, [hit for hit in sage.hits if hit.id in one.holding and hit.id not in flat.ids])
 
 
 def _verdict(one: Asked) -> str:
-    flat, sage, gold = one.found(FLAT), one.found(SAGE), len(one.gold)
-    subject = f"Of the {gold} nodes that answer it" if gold > 1 else "Of the one node that answers it"
-    return f"{subject}, flat search has {flat} in its first {SHOWN_K}, the graph {sage}"
+    flat, sage = one.answered(FLAT), one.answered(SAGE)
+    return f"Hits that hold the answer among the first {SHOWN_K}: {flat} by flat search, {sage} with the graph"
 
 
 def _line(hit: Hit, one: Asked) -> Text:
     from rich.text import Text
 
-    gold = hit.id in one.gold
+    star = hit.id in one.holding
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append("★ " if gold else "  ", style="yellow")
-    line.append(clean(name_of(hit.node)), style="bold" if gold else "")
+    line.append("★ " if star else "  ", style="yellow")
+    line.append(clean(name_of(hit.node)), style="bold" if star else "")
     return line
 
 

@@ -1,4 +1,4 @@
-"""Make the corpus of the demo from OTT-QA: ``python -m graphret.demo.make_corpus --data DIR``.
+"""Make the corpus of the demo from OTT-QA: ``python tools/make_corpus.py --data DIR``.
 
 DIR has the layout of the public OTT-QA repository. Taken is every table that a traced question is about and that links
 to at most `MAX_PASSAGES` passages, all passages that it links to, and all traced questions about it: a rule about size
@@ -20,6 +20,7 @@ from graphret.evaluation.ottqa import title_of
 #: Most passages that a table of the corpus links to; at 12 embedding it all takes about 20 s on two cores.
 MAX_PASSAGES = 12
 
+DEMO = Path(__file__).parents[1] / "shared/graphret/demo"
 _WIKIPEDIA = "https://en.wikipedia.org"
 
 
@@ -104,7 +105,7 @@ def _attribution(tables: list[dict[str, Any]], passages: int, licence: str) -> s
 `corpus.jsonl.gz` holds {len(tables)} tables and {passages} passages, `questions.jsonl.gz` the questions about them.
 They are taken from OTT-QA, *Open Question Answering over Tables and Text* (Wenhu Chen, Ming-Wei Chang, Eva Schlinger,
 William Wang and William W. Cohen, ICLR 2021), <https://github.com/wenhuchen/OTT-QA>, by
-`python -m graphret.demo.make_corpus`.
+`tools/make_corpus.py` of the repository.
 
 The text of tables and passages is from the English Wikipedia, written by its contributors and licensed
 [CC BY-SA 3.0](https://creativecommons.org/licenses/by-sa/3.0/); so are these two files as far as they hold it. Every
@@ -125,9 +126,9 @@ The questions and the selection are OTT-QA's, under this licence:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.demo.make_corpus", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="a folder with the layout of the OTT-QA repository")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where to write")
+    parser.add_argument("--out", type=Path, default=DEMO, help="where to write")
     arguments = parser.parse_args()
     counts = make(arguments.data, arguments.out)
     print(", ".join(f"{number} {name}" for name, number in counts.items()))
