@@ -198,7 +198,8 @@ def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tu
     via, at = ranked.via[chosen], positions[chosen]
     walked = np.flatnonzero(via != NONE)
     source, target = edges.source[via[walked]], edges.target[via[walked]]
-    others = np.where(frontier.stands_for(at[walked], source), target, source)
+    ends = frontier.stands_for(at[walked], source) & (target != at[walked])
+    others = np.where(ends, target, source)
     distinct = np.unique(np.concatenate([at, others]))
     known = dict(zip(distinct.tolist(), nodes.at(distinct), strict=True))  # most others are hits themselves
     brought = zip(edges.at(via[walked], nodes.ids), others.tolist(), strict=True)
