@@ -186,21 +186,28 @@ def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
 
 
 def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
-    """Return the text that chunks overlap to; `None` where their places contradict each other.
-
-    Between two chunks the splitter cut off white space: the end of a line, or a space within a row of a file of commas.
-    """
+    """Return the text that chunks overlap to; `None` where their places contradict each other."""
     starts = sorted((int(nodes[i].properties["chunk_start"]), i) for i in members)
+    separator = "," if is_delimited(nodes[members[0]].properties) else "|"
+    counts = Counter(n for i in members for line in nodes[i].text.split("\n") if (n := line.count(separator)))
+    width = counts.most_common(1)[0][0] if counts else 0
     first, text = starts[0][0], ""
-    commas = Counter(line.count(",") for i in members for line in nodes[i].text.split("\n")).most_common(1)[0][0]
     for start, i in starts:
         own, at = nodes[i].text, start - first
         if len(text) < at:
-            text += (" " if text[text.rfind("\n") + 1 :].count(",") < commas else "\n") * (at - len(text))
+            line = text[text.rfind("\n") + 1 :]
+            text += _cut_off(line, own, separator, width) * (at - len(text))
         if not own.startswith(text[at : at + len(own)]):
             return None
         text += own[len(text) - at :]
     return _Stretch(text, [(i, start - first) for start, i in starts])
+
+
+def _cut_off(line: str, after: str, separator: str, width: int) -> str:
+    """Return the white space that a splitter cut off behind a line: its end, or a space within a row or a sentence."""
+    if separator == "," or separator in line:
+        return " " if line.count(separator) < width else "\n"
+    return " " if after[:1].isalnum() or after[:1] in "`([*_" else "\n"
 
 
 # -- tables

@@ -1,0 +1,204 @@
+"""One rule for names, and what chunks that somebody else cut get back from their source."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.corpus import from_chunks
+from graphret.corpus.chunks import placed, without_derived
+from graphret.corpus.documents import Loaded, to_items
+from graphret.types import Node
+
+PAGE = """\
+<p align="center"><img src="logo.svg"></p>
+
+# The [Grand](https://example.org) `Hotel`
+
+A hotel in Lübeck.
+
+```bash
+# no heading
+```
+
+## Rooms
+
+There are forty.
+
+| Room | Guest |
+| --- | --- |
+| 12 | Ada Lovelace |
+| 13 | Charles Babbage |
+
+### Prices
+
+Ask.
+"""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "text", "name"),
+    [
+        ({"title": "Ada", "file_path": "/x/b.md"}, "# Other\n", "Ada"),
+        ({"Title": "<b>Ada</b> & co"}, "text", "Ada & co"),
+        ({"title": "-", "source": "notes/ada-lovelace.md"}, "text", "ada lovelace"),
+        ({"Header 1": "Ada", "Header 2": "Life"}, "text", "Ada"),
+        ({"header_path": "/Ada/Life/"}, "# Early life\n", "Ada"),
+        ({"source": "a.md"}, '---\ntitle: "Ada: a life"\ntags: [x]\n---\n# Other\n', "Ada: a life"),
+        ({"source": "a.md"}, PAGE, "The Grand Hotel"),
+        ({"source": "a.html"}, "<html><title>Ada</title><h1>Other</h1>", "Ada"),
+        ({"source": "a.md"}, "Ada\n===\n\ntext", "Ada"),
+        ({"source": "release-notes.md"}, "## 1.1\n\nnew\n\n## 1.0\n\nold", "release notes"),
+        ({"source": "middleware.md"}, "It wraps an app.\n\n## Using it\n", "middleware"),
+        ({"file_name": "Ada Lovelace - letters.csv"}, "a,b\n1,2\n", "Ada Lovelace - letters"),
+        ({"url": "https://example.org/wiki/Ada_Lovelace?x=1"}, "text", "Ada Lovelace"),
+        ({"source": "C:\\notes\\Report 2.docx"}, "text", "Report 2"),
+        ({"source": "docs/index.md"}, "text", ""),  # then the lead sentence, by HeuristicMetadata
+        ({"source": "tmpab12cd34.pdf"}, "text", ""),
+        ({"source": "tweet"}, "text", ""),
+    ],
+)
+def test_one_rule_for_names(metadata: dict[str, Any], text: str, name: str) -> None:
+    (chunk,) = from_chunks([Node("c", ("Document",), "", text, metadata)])
+    assert chunk.name == name
+    (item, *_) = to_items([Loaded(text, metadata)])
+    assert item.title == name
+    assert without_derived(chunk) == Node("c", ("Document",), "", text, metadata)
+
+
+def cut(text: str, size: int, overlap: int, *, source: str = "hotel.md", places: bool = True) -> list[Node]:
+    """Cut a text as splitters do: pieces that overlap, without the white space around them."""
+    nodes = []
+    for number, start in enumerate(range(0, len(text), size - overlap)):
+        piece = text[start : start + size]
+        begin = start + len(piece) - len(piece.lstrip())
+        if piece.strip():
+            node = Node(f"c{number:03}", ("Document",), "", piece.strip(), {"file_path": source})
+            nodes.append(placed(node, "doc", begin if places else None))
+    return nodes
+
+
+def rows_of(nodes: list[Node]) -> list[list[str]]:
+    told = sorted(
+        (node for node in nodes if "table_rows" in node.properties), key=lambda n: n.properties.get("chunk_index", 0)
+    )
+    rows = [
+        (node.properties["table_row_start"] + i, row)
+        for node in told
+        for i, row in enumerate(node.properties["table_rows"])
+    ]
+    assert [number for number, _ in rows] == list(range(len(rows)))  # each once, in order
+    return [[cell.strip() for cell in row] for _, row in rows]
+
+
+@given(st.integers(60, 200), st.integers(10, 30), st.randoms())
+def test_every_chunk_knows_its_source_in_any_order(size: int, overlap: int, rng: random.Random) -> None:
+    nodes = cut(PAGE, size, overlap)
+    shuffled = nodes.copy()
+    rng.shuffle(shuffled)
+    told = from_chunks(shuffled)
+    assert sorted(told, key=lambda node: node.id) == from_chunks(nodes)
+    assert [node.id for node in told] == [node.id for node in shuffled]
+    assert {node.name for node in told} == {"The Grand Hotel"}
+    assert [node.text for node in told] == [node.text for node in shuffled]
+    assert rows_of(told) == [["12", "Ada Lovelace"], ["13", "Charles Babbage"]]
+    assert all(node.properties.get("table_header", ["Room", "Guest"]) == ["Room", "Guest"] for node in told)
+    for node in told:
+        start = node.properties["chunk_start"]
+        section = (
+            "" if start < PAGE.index("## Rooms") else "Rooms" if start < PAGE.index("### Pr") else "Rooms > Prices"
+        )
+        assert node.properties.get("section", "") == section
+    assert from_chunks(told) == told  # again, and after changes, as at first
+
+
+def test_chunks_without_places_know_the_title_and_the_header_of_the_first() -> None:
+    told = from_chunks(cut(PAGE, 150, 0, places=False))
+    assert {node.name for node in told} == {"The Grand Hotel"}
+    rows = [row for node in told for row in node.properties.get("table_rows", ())]
+    assert ["13", "Charles Babbage"] in rows
+
+
+CSV = 'Name,Born,"Known, for"\nAda Lovelace,1815,"Notes, on the Engine"\nCharles Babbage,1791,Engines\n' + "".join(
+    f"Person {i},{1800 + i},Something {i}\n" for i in range(20)
+)
+ROWS = [["Ada Lovelace", "1815", "Notes, on the Engine"], ["Charles Babbage", "1791", "Engines"]]
+ROWS += [[f"Person {i}", str(1800 + i), f"Something {i}"] for i in range(20)]
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(40, 0), (60, 11), (100, 30), (1000, 0)])
+def test_a_file_of_commas_that_was_cut_as_text_is_a_table(size: int, overlap: int) -> None:
+    told = from_chunks(cut(CSV, size, overlap, source="people.csv"))
+    assert rows_of(told) == ROWS
+    assert {tuple(node.properties["table_header"]) for node in told if "table_rows" in node.properties} == {
+        ("Name", "Born", "Known, for")
+    }
+    assert {node.name for node in told} == {"people"}
+    assert {node.labels for node in told if "table_rows" in node.properties} == {("Table",)}
+
+
+def test_lines_of_a_file_of_commas_without_places() -> None:
+    pieces = ["\n".join(CSV.split("\n")[at : at + 5]) for at in range(0, 20, 5)]
+    nodes = [Node(f"c{i}", ("Document",), "", piece, {"source": "people.csv"}) for i, piece in enumerate(pieces)]
+    told = from_chunks([placed(node, "people.csv", None) for node in nodes])
+    assert rows_of(told) == ROWS[:19]
+
+
+def test_rows_that_a_reader_joined_with_commas() -> None:
+    joined = "\n".join(", ".join(row) for row in ROWS)
+    (pandas,) = from_chunks([Node("c", ("Document",), "", joined, {"file_path": "people.csv"})])
+    assert pandas.properties["table_rows"][0] == ROWS[0]  # the cell of a comma is one: years stand in one column
+    assert pandas.properties["table_header"] == ["column 1", "column 2", "column 3"]
+    with_header = "Name, Born, For\n" + joined
+    (kept,) = from_chunks([Node("c", ("Document",), "", with_header, {"file_path": "people.csv", "extension": ".csv"})])
+    assert (kept.properties["table_header"], len(kept.properties["table_rows"])) == (["Name", "Born", "For"], len(ROWS))
+
+
+def test_one_document_a_row() -> None:
+    """LangChain's CSVLoader."""
+    header = ["Name", "Born", "Known for"]
+    nodes = [
+        Node(
+            f"r{n}",
+            ("Document",),
+            "",
+            "\n".join(map(": ".join, zip(header, row, strict=True))),
+            {"source": "people.csv", "row": n},
+        )
+        for n, row in enumerate(ROWS)
+    ]
+    nodes[0] = replace(nodes[0], text=nodes[0].text + "\nand: more")  # a cell of two lines
+    told = from_chunks([placed(node, "people.csv", None) for node in reversed(nodes)])
+    assert [row[:2] for row in rows_of(told)] == [row[:2] for row in ROWS]
+    assert told[-1].properties["table_rows"][0][2] == "Notes, on the Engine\nand: more"
+    assert {tuple(node.properties["table_header"]) for node in told} == {tuple(header)}
+    (table,) = to_items(Loaded(node.text, node.properties) for node in nodes)
+    assert (table.title, table.header, len(table.rows)) == ("people", tuple(header), len(ROWS))
+
+
+def test_tables_of_html_and_text_around_them() -> None:
+    text = (
+        "Guests of Ada.<table><tr><th>Room</th><th>Guest</th></tr><tr><td>12</td><td>Ada&nbsp;L.</td></tr></table>Done."
+    )
+    (told,) = from_chunks([Node("c", ("Document",), "", text)])
+    assert (told.properties["table_header"], told.properties["table_rows"]) == (["Room", "Guest"], [["12", "Ada L."]])
+    assert told.properties["table_context"] == "Guests of Ada.\nDone."
+    assert told.labels == ("Document",)
+
+
+def test_pages_are_one_source_and_titles_of_one_file_are_several() -> None:
+    pages = [
+        Node(f"p{n}", ("Document",), "", f"Page {n}.", {"file_path": "b.pdf", "page_label": str(n)}) for n in (10, 9)
+    ]
+    told = from_chunks(placed(page, f"doc-{page.id}", 0) for page in pages)
+    assert [node.properties["chunk_index"] for node in told] == [1, 0]
+    assert {node.properties["source_id"] for node in told} == {"b.pdf"}
+    records = [Node(f"n{n}", ("Document",), "", "x", {"source": "b.jsonl", "title": f"Title {n}"}) for n in range(2)]
+    told = from_chunks(placed(record, "b.jsonl", None) for record in records)
+    assert len({node.properties["source_id"] for node in told}) == 2
+    assert [without_derived(node).properties["source_id"] for node in told] == ["b.jsonl", "b.jsonl"]
