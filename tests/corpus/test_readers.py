@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphret import SageGraph
 from graphret.corpus import Corpus, Document, Record, Table, read
 from graphret.corpus.tabular import parse_delimited
 from graphret.errors import InvalidInput
@@ -81,8 +82,65 @@ def test_folders_are_read_in_order(tmp_path: Path) -> None:
     assert [d.text for d in read(str(tmp_path)).documents] == ["Text of a.txt.", "Text of b/a.md.", "Text of b/z.txt."]
 
 
+def ids(*sources: object) -> list[str]:
+    return [item.id for item in read(list(sources)).items]
+
+
+def test_items_of_files_have_their_paths_as_ids(tmp_path: Path) -> None:
+    table = "|a|\n|-|\n|1|\n"
+    write(tmp_path / "notes/deep/a.md", f"# A\n\n{table}\nText.\n\n{table}")
+    write(tmp_path / "notes/only.markdown", table)
+    write(tmp_path / "notes/b.txt", "b")
+    write(tmp_path / "notes/c.csv", "x,y\n1,2\n")
+    write(tmp_path / "notes/d.jsonl", '{"id": "own", "text": "x"}\n{"text": "y"}\n')
+    below = ["b.txt", "c.csv", "deep/a.md", "deep/a.md/table-0", "deep/a.md/table-1"]
+    found = ids(tmp_path / "notes")
+    assert [one for one in found if not one.startswith("doc-")] == [
+        *below[:2],
+        "own",
+        *below[2:],
+        "only.markdown/table-0",
+    ]
+    assert ids(tmp_path)[:2] == ["notes/b.txt", "notes/c.csv"]
+    assert ids(tmp_path / "notes/deep/a.md") == ["a.md", "a.md/table-0", "a.md/table-1"]
+    assert all(not item.made_id for item in read(tmp_path / "notes/deep").items)
+
+
+def test_two_files_of_one_id_are_named(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        write(tmp_path / folder / "a.txt", folder)
+        write(tmp_path / folder / "own.jsonl", f'{{"id": "{folder}", "text": "x"}}')
+    with pytest.raises(InvalidInput) as caught:
+        read([tmp_path / "one", tmp_path / "two"])
+    for word in (str(tmp_path / "one/a.txt"), str(tmp_path / "two/a.txt"), "'a.txt'", "the folder above them"):
+        assert word in str(caught.value)
+    assert ids(tmp_path) == ["one/a.txt", "one", "two/a.txt", "two"]
+
+
+def test_files_that_are_not_read_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "a.txt", "text")
+    SageGraph.build([Document("x")], encoder=None).save(tmp_path / "graph")
+    assert ids(tmp_path) == ["a.txt"]
+    assert not caplog.records  # hidden files and graphs are not counted
+    for name in ("p.pdf", "sub/q.PDF", "w.docx", "LICENSE", ".git/x.pdf", ".hidden.pdf"):
+        write(tmp_path / name, "x")
+    assert ids(tmp_path) == ["a.txt"]
+    (said,) = caplog.messages
+    for words in (str(tmp_path), "4 files of other types", "2 .pdf", "1 .docx", "p.pdf", "SimpleDirectoryReader"):
+        assert words in said
+
+
+def test_a_folder_without_a_file_that_is_read_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInput, match=r"empty: .*\.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt$"):
+        read(tmp_path / "empty")
+    write(tmp_path / "pages/a.pdf", "x")
+    with pytest.raises(InvalidInput, match=r"pages: .*1 \.pdf.*SageGraph\.from_documents"):
+        read(tmp_path / "pages")
+
+
 def test_nothing_is_an_empty_corpus(tmp_path: Path) -> None:
-    assert read([]) == read(tmp_path) == read(write(tmp_path / "e.jsonl", "")) == Corpus()
+    assert read([]) == read(write(tmp_path / "e.jsonl", "")) == Corpus()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from graphret._current import GENERATION
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
 from graphret.corpus.markdown import parse_markdown
 from graphret.corpus.tabular import parse_delimited
@@ -19,6 +23,9 @@ from graphret.types import Edge
 Parsed: TypeAlias = "Item | Edge"
 _T = TypeVar("_T")
 
+_log = logging.getLogger(__name__)
+_TABLE_OF_FILE = re.compile(r"(.+\.(?:md|markdown))/table-\d+", re.IGNORECASE | re.DOTALL)
+_NAMED = 3  # of the files that are not read, and of their types
 _DOCUMENT_KEYS = {"id", "title", "text", "metadata"}
 _TABLE_KEYS = {field.name for field in fields(Table) if field.init}
 _RECORD_KEYS = {"id", "labels", "name", "properties", "text"}
@@ -39,9 +46,14 @@ def read(sources: object) -> Corpus:
 
         - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and ``.tsv`` (a table), ``.md`` (a
           document, and its tables), ``.txt`` (a document); UTF-8, with or without a byte order mark
-        - a folder: the files of these types in it and below, in order of their paths
+        - a folder: the files of these types in it and below, in order of their paths; files of other types are counted
+          in a warning of the logger ``graphret.corpus.readers``, but for hidden ones and graphs that graphret wrote
         - a `Document`, `Table`, `Record`, `Edge` or `Corpus`, or a mapping in one of the shapes of JSON Lines
         - a pandas ``DataFrame`` (a table), a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
+
+        The id of a file's document or table is its path below the folder that was given, ``notes/a.md``, or its name
+        where the file itself was given; of a table in Markdown it is ``notes/a.md/table-0``. The lines of ``.jsonl``
+        have their own ids.
 
     Returns
     -------
@@ -51,11 +63,12 @@ def read(sources: object) -> Corpus:
     Raises
     ------
     InvalidInput
-        If a file is missing or of no known type, or something in it is malformed; the message names file and line.
+        If a file is missing or of no known type, or something in it is malformed; the message names file and line. If a
+        folder has no file that is read, or two files would have the same id.
     """
     items: list[Item] = []
     edges: list[Edge] = []
-    for parsed in _read(sources):
+    for parsed in _read(sources, {}):
         if isinstance(parsed, Edge):
             edges.append(parsed)
         else:
@@ -93,14 +106,20 @@ def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
     )
 
 
-def _read(source: object) -> Iterator[Parsed]:
+def file_of(item: str) -> str:
+    """Return the id of the Markdown file that a table was read from, and any other id as it is."""
+    found = _TABLE_OF_FILE.fullmatch(item)
+    return found[1] if found else item
+
+
+def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed]:  # those read so far, by id
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
         yield from source.items
         yield from source.edges
     elif isinstance(source, (str, os.PathLike)):
-        yield from _read_path(Path(source))
+        yield from _read_path(Path(source), files)
     elif isinstance(source, Mapping):
         yield parse_item(source)
     elif _is_frame(source):
@@ -111,25 +130,53 @@ def _read(source: object) -> Iterator[Parsed]:
         yield _of_llama_index(source)
     elif isinstance(source, Iterable):
         for part in source:
-            yield from _read(part)
+            yield from _read(part, files)
     else:
         raise InvalidInput(
             f"cannot read a {type(source).__name__}: give paths, items, documents of a framework or tables"
         )
 
 
-def _read_path(path: Path) -> Iterator[Parsed]:
+def _read_path(path: Path, files: dict[str, Path]) -> Iterator[Parsed]:
     if path.is_dir():
-        for file in sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in _PARSERS):
-            if not any(part.startswith(".") for part in file.relative_to(path).parts):
-                yield from _read_file(file)
+        known, skipped = _files_in(path)
+        if not known:
+            types = f"no file of a type that is read: {', '.join(_PARSERS)}"
+            raise InvalidInput(f"{path}: holds {types}" + (f"; {_not_read(skipped)}" if skipped else ""))
+        if skipped:
+            _log.warning("%s: %s", path, _not_read(skipped))
+        for file in known:
+            yield from _read_file(file, file.relative_to(path).as_posix(), files)
     elif path.is_file():
-        yield from _read_file(path)
+        yield from _read_file(path, path.name, files)
     else:
         raise InvalidInput(f"{path}: no such file or folder")
 
 
-def _read_file(path: Path) -> Iterator[Parsed]:
+def _files_in(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of a folder that are read, and those that are not; hidden ones and graphs are neither."""
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    graphs = {path.parent.parent for path in found if GENERATION.fullmatch(path.parent.name)}
+    files: tuple[list[Path], list[Path]] = [], []
+    for path in found:
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and graphs.isdisjoint(path.parents):
+            files[path.suffix.lower() not in _PARSERS].append(path)
+    return files
+
+
+def _not_read(files: list[Path]) -> str:
+    types = Counter(file.suffix.lower() or "without a type" for file in files).most_common(_NAMED)
+    told = ", ".join(f"{n:,} {kind}" for kind, n in types)
+    names = ", ".join(file.name for file in files[:_NAMED])
+    return (
+        f"{len(files):,} files of other types are not read ({told}), such as {names}. LlamaIndex's readers load many: "
+        "documents = SimpleDirectoryReader(folder).load_data(), then graphret.read(documents) or "
+        "llama_index_graphret.SageGraph.from_documents(documents)"
+    )
+
+
+def _read_file(path: Path, id_: str, files: dict[str, Path]) -> Iterator[Parsed]:
     parser = _PARSERS.get(path.suffix.lower())
     if parser is None:
         raise InvalidInput(f"{path}: unknown file type {path.suffix!r}; known are {', '.join(_PARSERS)}")
@@ -138,10 +185,12 @@ def _read_file(path: Path) -> Iterator[Parsed]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InvalidInput(f"{path}, line {line}: not UTF-8 ({error.reason})") from error
-    yield from parser(text, path)
+    if parser is not _parse_json_lines and (other := files.setdefault(id_, path)) is not path:
+        raise InvalidInput(f"{other} and {path} would both have the id {id_!r}; read the folder above them instead")
+    yield from parser(text, path, id_)
 
 
-def _parse_json_lines(text: str, path: Path) -> Iterator[Parsed]:
+def _parse_json_lines(text: str, path: Path, _: str) -> Iterator[Parsed]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -155,22 +204,27 @@ def _parse_json_lines(text: str, path: Path) -> Iterator[Parsed]:
         yield parse_item(value, where)
 
 
-def _parse_text(text: str, path: Path) -> Iterator[Parsed]:
-    yield _make(Document, {"text": text, "title": path.stem, "metadata": {"file_name": path.name}}, str(path))
+def _parse_text(text: str, path: Path, id_: str) -> Iterator[Parsed]:
+    values = {"text": text, "id": id_, "title": path.stem, "metadata": {"file_name": path.name}}
+    yield _make(Document, values, str(path))
 
 
-def _parse_markdown(text: str, path: Path) -> Iterator[Parsed]:
-    yield from parse_markdown(text, path.stem, {"file_name": path.name}, str(path))
+def _parse_markdown(text: str, path: Path, id_: str) -> Iterator[Parsed]:
+    tables = 0
+    for item in parse_markdown(text, path.stem, {"file_name": path.name}, str(path)):
+        is_table = isinstance(item, Table)
+        yield replace(item, id=f"{id_}/table-{tables}" if is_table else id_)
+        tables += is_table
 
 
-def _parse_delimited(text: str, path: Path) -> Iterator[Parsed]:
+def _parse_delimited(text: str, path: Path, id_: str) -> Iterator[Parsed]:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else None
     header, rows = parse_delimited(text, str(path), delimiter)
-    values = {"header": header, "rows": rows, "title": path.stem, "metadata": {"file_name": path.name}}
+    values = {"header": header, "rows": rows, "id": id_, "title": path.stem, "metadata": {"file_name": path.name}}
     yield _make(Table, values, str(path))
 
 
-_PARSERS: dict[str, Callable[[str, Path], Iterator[Parsed]]] = {
+_PARSERS: dict[str, Callable[[str, Path, str], Iterator[Parsed]]] = {
     ".jsonl": _parse_json_lines,
     ".csv": _parse_delimited,
     ".tsv": _parse_delimited,

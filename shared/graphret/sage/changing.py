@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphret.corpus import MetadataExtractor, describe, from_chunks, without_extracted
 from graphret.corpus.chunks import number_of, source_of, without_derived
+from graphret.corpus.readers import file_of
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -15,12 +16,13 @@ from graphret.types import Edge, Node
 
 
 def nodes_of(items: Collection[str], state: SageState) -> set[str]:
-    """Return the ids of the nodes that have one of these ids, or were made of an item that has."""
+    """Return the ids of the nodes that have one of these ids, or were made of an item or a file that has."""
     wanted = set(items)
     return {
         node_id
         for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
-        if node_id in wanted or properties.get("source_id") in wanted or properties.get("chunk_document") in wanted
+        if not wanted.isdisjoint((node_id, source := properties.get("source_id"), properties.get("chunk_document")))
+        or file_of(str(source)) in wanted
     }
 
 

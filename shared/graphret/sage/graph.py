@@ -19,6 +19,7 @@ from graphret.corpus import (
     to_edges,
     to_nodes,
 )
+from graphret.corpus.readers import file_of
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
@@ -268,6 +269,7 @@ class SageGraph(Living):
     def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add items, each in place of what had its id, and return the ids of their nodes.
 
+        A document or table that was read from a Markdown file takes the place of all that was read from it earlier.
         The edges afterwards are those of a graph built of everything with the same thresholds.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
@@ -280,7 +282,7 @@ class SageGraph(Living):
                 balance=self.settings.balance_segments,
                 metadata=None,
             )
-            replaced = nodes_of([item.id for item in corpus.items if item.id], state)
+            replaced = nodes_of([id_ for item in corpus.items for id_ in (item.id, file_of(item.id))], state)
             known = state.graph.nodes
             given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
             self._change(fresh, replaced, given)
@@ -305,7 +307,7 @@ class SageGraph(Living):
         return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
-        """Take away items or single nodes by id, and return the ids of the nodes that went.
+        """Take away items, files or single nodes by id, and return the ids of the nodes that went.
 
         Raises
         ------
