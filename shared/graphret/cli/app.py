@@ -47,4 +47,5 @@ for _command in (
 ):
     app.command()(_command)
 app.command("import")(moving.import_)
+app.command("list")(looking.list_)
 app.add_typer(cypher.cypher, name="cypher")

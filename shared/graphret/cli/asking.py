@@ -12,7 +12,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.output import print_json, remark, stdout
 from graphret.cli.running import writing_to
-from graphret.errors import InvalidInput, NotAnIndex
+from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphret.retriever import Retriever
@@ -45,7 +45,10 @@ def query(
             help="A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j.",
         ),
     ],
-    method: Annotated[str, typer.Option(help=f"The method: {', '.join(METHODS)}.")] = "sage",
+    method: Annotated[
+        str | None,
+        typer.Option(help=f"One of {', '.join(METHODS)}; by default sage for documents, and ark for any other graph."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", "--k", help="How many hits, in all.")] = 10,
     ranking: Annotated[
         RankingName, typer.Option(help="Of sage: how seeds and neighbours become one list.")
@@ -99,6 +102,7 @@ def query(
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
+    method = method or ("sage" if options.holds_documents(graph) else "ark")
     if method not in METHODS:
         raise InvalidInput(f"--method: there is no method {method!r}; known are {', '.join(METHODS)}")
     options.refuse_others(context, method, _BELONG)
@@ -140,12 +144,7 @@ def _ask_sage(
     *,
     json: bool,
 ) -> None:
-    try:
-        opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
-    except NotAnIndex as error:
-        if Path(graph).exists() or "://" in graph:
-            raise NotAnIndex(f"{error}; --method ark asks graphs of any kind") from error
-        raise
+    opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
     index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
     retrieval = _retriever(opened, ranking, by_words=encoder == "none").retrieve(text, k, condition)
     if explain is not None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from graphret.cli import options
 from graphret.cli.output import print_json, remark, stderr, stdout
-from graphret.cli.running import writing_to
+from graphret.cli.running import MODEL, writing_to
 from graphret.errors import InvalidInput, StorageError
 
 if TYPE_CHECKING:
@@ -77,8 +79,14 @@ def explore(question: str, told: Exploring) -> None:
                 write_timeline(told.explain, retrieval, lookup=lookup)
         if told.json:
             print_json(retrieval.to_dict())
-            return
-        _print(retrieval, lookup, told, steps=watch is None)
+        else:
+            _print(retrieval, lookup, told, steps=watch is None)
+    failed = [stage.details for stage in retrieval.trace.fallbacks if "agent " in str(stage.details.get("failed"))]
+    selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
+    if told.model is not None and len(failed) == told.agents and not selected:
+        why = failed[0]["error"] or "it called no tools"
+        remark(f"the model {told.model!r} selected nothing, and the hits are those of plain search: {why}")
+        raise typer.Exit(MODEL)
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Exploring, *, steps: bool) -> None:
@@ -141,7 +149,7 @@ def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     from graphret.graphs.opening import FOLDER, kind_of, opened, path_of
     from graphret.stores.neo4j import Neo4jStore
 
-    if _has_index(told.graph):
+    if options.holds_documents(told.graph):
         graph = options.open_graph(told.graph, encoder=told.encoder)
         yield graph.store, graph.index.lexical if told.encoder is None else graph.index
         return
@@ -151,19 +159,6 @@ def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     with opened(told.graph) as store:
         own = _neo4j_index(store, encoder) if isinstance(store, Neo4jStore) else None
         yield store, own or _index(store, encoder, path_of(told.graph) if kind_of(told.graph) == FOLDER else None)
-
-
-def _has_index(where: str) -> bool:
-    from graphret._current import read_current
-    from graphret.graphs.opening import FOLDER, kind_of
-    from graphret.sage.saving import KIND
-
-    if kind_of(where) != FOLDER:
-        return False
-    try:
-        return bool(read_current(Path(where))["kind"] == KIND)
-    except StorageError:  # what is wrong there is said when it is opened
-        return False
 
 
 def _encoder(name: str | None) -> Encoder | None:

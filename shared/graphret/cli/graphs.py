@@ -11,9 +11,14 @@ import typer
 
 from graphret.cli import options
 from graphret.cli.output import print_json, progress, remark, stdout
+from graphret.cli.running import MODEL, changing
 from graphret.errors import InvalidInput
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
+
+#: Characters that are embedded for each of the corpus, with the windows of semantic chunking and without.
+_EMBEDDED = {True: 3.7, False: 1.4}
+_FEW, _SAMPLE, _PIECE = 200_000, 64, 400  # characters that take seconds; texts of a sample, and characters of each
 
 
 class ChunkerName(StrEnum):
@@ -48,19 +53,22 @@ def build(
     from graphret.corpus import read
     from graphret.sage import SageGraph, SageSettings
     from graphret.sage.settings import SimilaritySettings
+    from graphret.search.resolve import resolve_encoder
 
     folder = options.folder_of(out)
     start = time.perf_counter()
-    with progress() as report:
+    with changing(out), progress() as report:
         settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
         corpus = read(sources)
         if folder.exists():  # before the work, not after it: whether the folder can be written
             with storage.writing(folder):
                 pass
+        embedder = resolve_encoder(options.encoder_of(encoder))
+        _tell_of_embedding(corpus, embedder, semantic=chunker in (ChunkerName.default, ChunkerName.semantic))
         graph = SageGraph.build(
             corpus,
-            encoder=options.encoder_of(encoder),
+            encoder=embedder,
             chunker=chunker.value,
             metadata=extractor,
             settings=settings,
@@ -75,6 +83,7 @@ def build(
     else:
         stdout().print(graph.report())
         stdout().print(f"written to {folder} in {seconds:.1f} s", markup=False, soft_wrap=True)
+    _require_answers(extractor)
 
 
 def add(
@@ -95,14 +104,19 @@ def add(
     corpus = read(sources)
     if not corpus.items and not corpus.edges:
         raise InvalidInput("there is nothing to add: the sources are empty")
-    with progress() as report:
+    with changing(folder), progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
         with storage.writing(path):  # from before it is read until after it is written: two changes never cross
             graph = options.open_graph(folder, metadata=extractor)
+            held = {str(properties.get("source_id")) for properties in graph.nodes.properties}
+            below = {one.rpartition("/")[2]: one for one in held if "/" in one}
+            for one in sorted({item.id for item in corpus.items} & below.keys() - held):
+                remark(f"{one} is new beside {below[one]}, which add replaces where it is given the folder above it")
             added = graph.add(corpus)
             graph.save(path)
     result = {"folder": str(path), "added": added, **_counts(graph), **_described(extractor)}
     _print_change(result, f"added {len(added):,} nodes", json)
+    _require_answers(extractor)
 
 
 def remove(
@@ -117,11 +131,30 @@ def remove(
     from graphret import storage
 
     path = _present(folder)
-    with storage.writing(path):
+    with changing(folder), storage.writing(path):
         graph = options.open_graph(folder)
         removed = graph.remove(ids)
         graph.save(path)
     _print_change({"folder": str(path), "removed": removed, **_counts(graph)}, f"removed {len(removed):,} nodes", json)
+
+
+def _tell_of_embedding(corpus: Any, encoder: Any, *, semantic: bool) -> None:
+    """Say how long embedding will take, by the time of a sample; nothing where that is a few seconds."""
+    from graphret.corpus import Table, linearize
+
+    texts = [linearize(item) if isinstance(item, Table) else item.text for item in corpus.items]
+    characters = sum(map(len, texts)) * _EMBEDDED[semantic]
+    if encoder is None or characters < _FEW:
+        return
+    sample = [text[:_PIECE] for text in texts[:: -(-len(texts) // _SAMPLE)]]
+    encoder.encode_documents(sample)  # loads the model
+    start = time.perf_counter()
+    encoder.encode_documents(sample)
+    seconds = (time.perf_counter() - start) * characters / max(1, sum(map(len, sample)))
+    remark(
+        f"embedding {len(texts):,} documents, tables and records will take about {seconds:,.0f} s on this machine; "
+        "--encoder none is much quicker, and costs about a point of recall"
+    )
 
 
 def _present(where: str) -> Path:
@@ -151,6 +184,14 @@ def _described(extractor: Any) -> dict[str, Any]:
     if report.fell_back:
         remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
     return {"metadata": report.to_dict()}
+
+
+def _require_answers(extractor: Any) -> None:
+    """Exit with the code of a model that failed where it answered none of the questions that it was asked."""
+    report = getattr(extractor, "report", None)
+    if report is not None and report.asked and sum(report.failures.values()) == report.asked:
+        remark(f"the model {extractor.model.name!r} answered nothing")
+        raise typer.Exit(MODEL)
 
 
 def _print_change(result: dict[str, Any], done: str, json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
+from graphret.cli.graphs import Folder
 from graphret.cli.output import print_json, stdout
 from graphret.cli.running import writing_to
 from graphret.errors import InvalidInput
@@ -31,6 +32,24 @@ def schema(
         print_json({**found.to_dict(), "dialect": dialect})
         return
     stdout().print(found.text(max_tokens=max_tokens), markup=False, soft_wrap=True)
+
+
+def list_(folder: Folder, json: options.JsonFlag = False) -> None:
+    """List the documents, tables and records of a graph: id, kind, number of chunks and name."""
+    from graphret.explain.terminal import clean
+
+    items: dict[str, dict[str, Any]] = {}
+    for node in options.open_graph(folder).nodes:
+        id_ = str(node.properties.get("source_id", node.id))
+        about = {"id": id_, "name": node.name, "kind": next(iter(node.labels), ""), "chunks": 0}
+        items.setdefault(id_, about)["chunks"] += 1
+    if json:
+        print_json({"folder": folder, "items": list(items.values())})
+        return
+    width = max(map(len, items))
+    for item in items.values():
+        row = f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}"
+        stdout().print(clean(row), markup=False, soft_wrap=True)
 
 
 def inspect(

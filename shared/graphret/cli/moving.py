@@ -11,6 +11,7 @@ import typer
 
 from graphret.cli import options
 from graphret.cli.output import print_json, progress, remark, stdout
+from graphret.cli.running import changing
 from graphret.errors import InvalidInput
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
@@ -78,6 +79,7 @@ def import_(
     make_nodes: Annotated[
         bool, typer.Option("--make-nodes", help="Make nodes of ids that only edges have.", rich_help_panel="Tables")
     ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the graph that the folder holds.")] = False,
     language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
         Nested, typer.Option(help="Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
@@ -103,8 +105,9 @@ def import_(
         types=_types(types or []),
         delimiter={"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter) if delimiter else None,
     )
+    _require_room(to, replace)
     start = time.perf_counter()
-    with progress() as report:
+    with changing(to), progress() as report:
         done = import_graph(
             sources,
             to,
@@ -155,6 +158,21 @@ def export(
         return
     said = f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s"
     stdout().print(said, markup=False, soft_wrap=True)
+
+
+def _require_room(to: str, replace: bool) -> None:
+    """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
+    from graphret._current import CURRENT
+    from graphret.graphs.opening import FOLDER, kind_of
+    from graphret.stores import MemoryStore
+
+    if kind_of(to) != FOLDER:
+        if replace:
+            raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
+    elif not replace and (Path(to) / CURRENT).is_file():
+        nodes, edges = MemoryStore.load(to, verify=False).count()
+        if nodes:
+            raise InvalidInput(f"--to {to}: --replace replaces the graph there, of {nodes:,} nodes and {edges:,} edges")
 
 
 def _types(given: list[str]) -> dict[str, str]:

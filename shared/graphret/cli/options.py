@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphret.errors import InvalidInput, NotAnIndex
+from graphret.errors import InvalidInput, NotAnIndex, StorageError
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
@@ -128,6 +128,18 @@ def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str
         source = context.get_parameter_source(parameter.name or "")
         if owner != method and source is not None and source.name != "DEFAULT":
             raise InvalidInput(f"{parameter.opts[-1]}: it is for --method {owner}")
+
+
+def holds_documents(where: str) -> bool:
+    """Whether there is a folder with a graph of documents, which has an index of its own."""
+    from graphret._current import read_current
+    from graphret.graphs.opening import FOLDER, kind_of
+    from graphret.sage.saving import KIND
+
+    try:
+        return kind_of(where) == FOLDER and bool(read_current(Path(where))["kind"] == KIND)
+    except StorageError:  # what is wrong there is said when it is opened
+        return False
 
 
 def open_graph(where: str, **options: Any) -> SageGraph:

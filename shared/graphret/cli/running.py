@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.cli.output import write_anything
+from graphret.cli.output import remark, write_anything
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -89,6 +89,30 @@ def _message(error: Exception, code: int) -> str:
 
 def _line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@contextmanager
+def changing(where: str) -> Iterator[None]:
+    """Say what is at a place when the work that writes there is interrupted."""
+    from graphret._current import CURRENT
+    from graphret.graphs.opening import FOLDER, NEO4J, kind_of, path_of, place_of
+
+    kind, path = kind_of(where), path_of(where)
+
+    def in_force() -> bytes:
+        return (path / CURRENT).read_bytes() if (path / CURRENT).is_file() else b""
+
+    before = in_force()
+    try:
+        yield
+    except KeyboardInterrupt:
+        place, said = place_of(where), "nothing was written, {} is as it was"
+        if kind == NEO4J or (kind != FOLDER and path.exists()):
+            said = "what was written to {} until then stays, and the same command goes on where it was"
+        elif in_force() != before:
+            said = "{} holds the new graph already"
+        remark(f"interrupted: {said.format(place)}")
+        raise
 
 
 @contextmanager
