@@ -106,7 +106,7 @@ def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
     )
 
 
-def file_of(item: str) -> str:
+def file_id(item: str) -> str:
     """Return the id of the Markdown file that a table was read from, and any other id as it is."""
     found = _TABLE_OF_FILE.fullmatch(item)
     return found[1] if found else item

@@ -19,7 +19,7 @@ from graphret.corpus import (
     to_edges,
     to_nodes,
 )
-from graphret.corpus.readers import file_of
+from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
@@ -282,7 +282,7 @@ class SageGraph(Living):
                 balance=self.settings.balance_segments,
                 metadata=None,
             )
-            replaced = nodes_of([id_ for item in corpus.items for id_ in (item.id, file_of(item.id))], state)
+            replaced = nodes_of([id_ for item in corpus.items for id_ in (item.id, file_id(item.id))], state)
             known = state.graph.nodes
             given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
             self._change(fresh, replaced, given)
