@@ -9,12 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from graphret._current import GENERATION
+from graphret.corpus.documents import Loaded, to_items
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
 from graphret.corpus.markdown import parse_markdown
+from graphret.corpus.names import stem_of
 from graphret.corpus.tabular import parse_delimited
 from graphret.errors import InvalidInput
 from graphret.strings import members
@@ -68,11 +71,9 @@ def read(sources: object) -> Corpus:
     """
     items: list[Item] = []
     edges: list[Edge] = []
-    for parsed in _read(sources, {}):
-        if isinstance(parsed, Edge):
-            edges.append(parsed)
-        else:
-            items.append(parsed)
+    for is_loaded, group in groupby(_read(sources, {}), key=lambda parsed: isinstance(parsed, Loaded)):
+        for parsed in to_items(group) if is_loaded else group:  # type: ignore[arg-type]
+            (edges if isinstance(parsed, Edge) else items).append(parsed)  # type: ignore[arg-type]
     return Corpus(tuple(items), tuple(edges))
 
 
@@ -112,7 +113,7 @@ def file_id(item: str) -> str:
     return found[1] if found else item
 
 
-def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed]:  # those read so far, by id
+def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed | Loaded]:  # those read so far, by id
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
@@ -124,10 +125,8 @@ def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed]:  # those 
         yield parse_item(source)
     elif _is_frame(source):
         yield _of_frame(source)
-    elif hasattr(source, "page_content"):
-        yield _of_langchain(source)
-    elif hasattr(source, "get_content") and hasattr(source, "metadata"):
-        yield _of_llama_index(source)
+    elif hasattr(source, "page_content") or (hasattr(source, "get_content") and hasattr(source, "metadata")):
+        yield _of_framework(source)
     elif isinstance(source, Iterable):
         for part in source:
             yield from _read(part, files)
@@ -205,13 +204,13 @@ def _parse_json_lines(text: str, path: Path, _: str) -> Iterator[Parsed]:
 
 
 def _parse_text(text: str, path: Path, id_: str) -> Iterator[Parsed]:
-    values = {"text": text, "id": id_, "title": path.stem, "metadata": {"file_name": path.name}}
+    values = {"text": text, "id": id_, "title": stem_of(path.name), "metadata": {"file_name": path.name}}
     yield _make(Document, values, str(path))
 
 
 def _parse_markdown(text: str, path: Path, id_: str) -> Iterator[Parsed]:
     tables = 0
-    for item in parse_markdown(text, path.stem, {"file_name": path.name}, str(path)):
+    for item in parse_markdown(text, stem_of(path.name), {"file_name": path.name}, str(path)):
         is_table = isinstance(item, Table)
         yield replace(item, id=f"{id_}/table-{tables}" if is_table else id_)
         tables += is_table
@@ -220,7 +219,13 @@ def _parse_markdown(text: str, path: Path, id_: str) -> Iterator[Parsed]:
 def _parse_delimited(text: str, path: Path, id_: str) -> Iterator[Parsed]:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else None
     header, rows = parse_delimited(text, str(path), delimiter)
-    values = {"header": header, "rows": rows, "id": id_, "title": path.stem, "metadata": {"file_name": path.name}}
+    values = {
+        "header": header,
+        "rows": rows,
+        "id": id_,
+        "title": stem_of(path.name),
+        "metadata": {"file_name": path.name},
+    }
     yield _make(Table, values, str(path))
 
 
@@ -250,23 +255,19 @@ def _of_frame(frame: Any) -> Table:
     return _make(Table, {"header": header, "rows": rows, **attrs}, "data frame")
 
 
-def _of_langchain(document: Any) -> Document:
-    return _of_framework(document.page_content, getattr(document, "id", None), document.metadata, "LangChain document")
-
-
-def _of_llama_index(node: Any) -> Document:
-    try:
-        text = node.get_content(metadata_mode="none")
-    except TypeError:
-        text = node.get_content()
-    return _of_framework(text, getattr(node, "id_", None), node.metadata, "LlamaIndex document")
-
-
-def _of_framework(text: object, id_: object, metadata: Any, kind: str) -> Document:
-    given = dict(metadata or {})
-    title = given.get("title")
-    values = {"text": text, "metadata": given, "title": title if isinstance(title, str) else ""}
-    return _make(Document, values | ({"id": str(id_)} if id_ else {}), f"{kind} {id_!r}" if id_ else kind)
+def _of_framework(document: Any) -> Loaded:
+    """Return a document of LangChain, or a document or node of LlamaIndex."""
+    if hasattr(document, "page_content"):
+        kind, text, id_ = "LangChain document", document.page_content, getattr(document, "id", None)
+    else:
+        kind, id_ = "LlamaIndex document", getattr(document, "id_", None)
+        try:
+            text = document.get_content(metadata_mode="none")
+        except TypeError:
+            text = document.get_content()
+    if not isinstance(text, str):
+        raise InvalidInput(f"{kind} {id_!r}: its text is a string, not {type(text).__name__}")
+    return Loaded(text, dict(document.metadata or {}), str(id_ or ""), f"{kind} {id_!r}" if id_ else kind)
 
 
 def _make(kind: Callable[..., _T], values: Mapping[str, Any], where: str) -> _T:

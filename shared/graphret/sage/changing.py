@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphret.corpus import MetadataExtractor, describe, from_chunks, without_extracted
 from graphret.corpus.chunks import number_of, source_of, without_derived
-from graphret.corpus.items import document_of
+from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -22,7 +22,7 @@ def nodes_of(items: Collection[str], state: SageState) -> set[str]:
         node_id
         for node_id, properties in zip(state.graph.nodes.ids, state.graph.nodes.properties, strict=True)
         if not wanted.isdisjoint((node_id, source := properties.get("source_id"), properties.get("chunk_document")))
-        or document_of(str(source)) in wanted
+        or file_id(str(source)) in wanted
     }
 
 

@@ -6,6 +6,7 @@ Beyond the SAGE paper, whose edges are similarities; docs/concepts/expansion.md 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -38,6 +39,7 @@ KIND_WEIGHTS: Mapping[str, float] = {
     "text": 0.8,
     "text_alias": 0.8,
 }
+_TABLE_OF = re.compile(r"/table-\d+$")  # a table of a document is named as that is
 _ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
@@ -105,8 +107,17 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     """
     settings = settings or LinkSettings()
     places = [number_of(node, "chunk_index") for node in nodes]
-    sources = [node.properties.get("source_id", node.id) for node in nodes]
-    names = _Names([[] if place else _names_of(node) for node, place in zip(nodes, places, strict=True)], settings)
+    sources = [_TABLE_OF.sub("", str(node.properties.get("source_id", node.id))) for node in nodes]
+    heads: dict[str, int] = {}
+    for i in sorted(range(len(nodes)), key=lambda i: ("table_rows" in nodes.properties[i], places[i])):
+        heads.setdefault(sources[i], i)
+    names = _Names(
+        [
+            _names_of(node) if heads[source] == i else []
+            for i, (node, source) in enumerate(zip(nodes, sources, strict=True))
+        ],
+        settings,
+    )
     found: dict[str, list[Any]] = {name: [] for name in ("source", "target", "part", "weight", "properties")}
     known: set[tuple[str, int, bool]] = set()
     for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
