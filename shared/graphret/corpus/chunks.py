@@ -14,7 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
+from graphret.corpus.names import (
+    file_of,
+    given_name,
+    given_section,
+    headings,
+    section_at,
+    section_of_path,
+    stem_of,
+    title_among,
+    title_of_paths,
+)
 from graphret.corpus.text_tables import TextTable, delimited, keyed, tables_in
 from graphret.types import Node
 
@@ -117,10 +127,11 @@ def _told(nodes: Sequence[Node], key: tuple[str, ...], source: str | None) -> li
     else:
         stretches = _stretches(nodes)
         found = [headings(stretch.text) for stretch in stretches]
-        title = title_among(found) or title
+        title = title_of_paths([properties.get("header_path") for properties in given]) or title_among(found) or title
         for (_, chunks), above in zip(stretches, found, strict=True):
             for i, start in chunks:
-                sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
+                here = section_at(above, start, start + len(nodes[i].text), title)
+                sections[i] = sections[i] or here or section_of_path(given[i].get("header_path"), title)
         tables = _marked_up_rows(nodes, stretches)
     order = sorted(range(len(nodes)), key=lambda i: _place(nodes[i]))
     places = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}

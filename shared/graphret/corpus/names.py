@@ -69,15 +69,19 @@ def clean_name(text: object) -> str:
 
 def given_name(metadata: Mapping[str, Any]) -> str:
     """Return the title that the metadata of a document or chunk gives, empty where it gives none."""
-    path = _header_path(metadata)
-    candidates = (*(metadata.get(key) for key in TITLE_KEYS), path[0] if path else "")
-    return next((name for one in candidates if (name := clean_name(one))), "")
+    return next((name for key in TITLE_KEYS if (name := clean_name(metadata.get(key)))), "")
 
 
 def given_section(metadata: Mapping[str, Any]) -> str:
     """Return the path of headings that a splitter by headings wrote into the metadata, without the title."""
     parts = [next((metadata[key] for key in keys if metadata.get(key)), "") for keys in _SECTION_KEYS]
-    return join_section(parts if any(parts) else _header_path(metadata)[1:])
+    return join_section(parts)
+
+
+def section_of_path(path: object, title: str) -> str:
+    """Return the path of headings in a ``header_path``, without the title."""
+    parts = _parts(path) if isinstance(path, str) else []
+    return join_section(parts[1:] if parts and clean_name(parts[0]) == title else parts)
 
 
 def join_section(path: Sequence[object]) -> str:
@@ -178,6 +182,12 @@ def without_front_matter(text: str) -> str:
     return _FRONT_MATTER.sub("", text, count=1)
 
 
-def _header_path(metadata: Mapping[str, Any]) -> list[str]:
-    path = metadata.get("header_path")
-    return [part for part in path.split("/") if part.strip()] if isinstance(path, str) else []
+def title_of_paths(paths: Sequence[object]) -> str:
+    """Return the heading that the ``header_path`` of every chunk begins with, empty where there are several or none."""
+    parts = [_parts(path) for path in paths if isinstance(path, str)]
+    tops = {part[0] for part in parts if part}
+    return clean_name(tops.pop()) if len(tops) == 1 and sum(not part for part in parts) < 2 else ""
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part.strip()]
