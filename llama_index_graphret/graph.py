@@ -22,6 +22,7 @@ from graphret.sage.signals import SIGNALS
 from graphret.search.resolve import resolve_encoder
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import LlamaIndexEncoder
+from llama_index_graphret.evidence import mark
 from llama_index_graphret.nodes import from_llama_node, require_nodes
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
@@ -128,7 +129,7 @@ class SageGraph(graphret.SageGraph):
                 encoder = LlamaIndexEncoder(Settings.embed_model)
             if vectors is None and (carries or embed_model is not None):
                 vectors = _completed(given, carried, encoder)
-            listed = from_chunks(map(from_llama_node, given))
+            listed = from_chunks(_own(given))
         if vectors is not None and not embed_metadata:
             settings = _by_content(settings or SageSettings())
         made = super().from_nodes(
@@ -180,7 +181,7 @@ class SageGraph(graphret.SageGraph):
         InvalidInput
             When one is malformed; the graph stays as it was.
         """
-        return self._add_chunks([from_llama_node(node) for node in require_nodes(nodes)], edges)
+        return self._add_chunks(_own(require_nodes(nodes)), edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
         """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was.
@@ -190,7 +191,7 @@ class SageGraph(graphret.SageGraph):
         InvalidInput
             When the index holds no nodes, or its store does not list them.
         """
-        return self._refresh([from_llama_node(node) for node in nodes_of(index)])
+        return self._refresh(_own(nodes_of(index)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
@@ -230,6 +231,11 @@ def embeddings_of(index: VectorStoreIndex, nodes: Sequence[BaseNode]) -> Mapping
             if isinstance(vector, Sequence) and vector and isinstance(vector[0], float | int):
                 found[node.node_id] = list(vector)
     return found
+
+
+def _own(nodes: Iterable[BaseNode]) -> list[Node]:
+    """Return nodes as graphret's, without the evidence of an earlier retrieval."""
+    return [from_llama_node(mark(node, ())) for node in nodes]
 
 
 def _with_embedding(node: BaseNode, embedding: list[float] | None) -> BaseNode:
