@@ -79,6 +79,11 @@ class LinkSettings:
     max_postings: int = 3000
     common_share: float = 0.01
     common_least: int = 20
+    join_weight: float = 0.8
+    key_share: float = 0.9
+    min_joined: float = 0.3
+    max_joins: int = 10
+    max_sharers: int = 1000
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are saved with a graph."""
@@ -185,12 +190,12 @@ def _words(text: str) -> Words:
     return tuple(words_of(text))
 
 
-def _speaks(words: Words) -> bool:
+def speaks(words: Sequence[str]) -> bool:
     """Whether words can be a name by themselves: not stop words, single letters and numbers alone."""
     return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words) or _is_code(words)
 
 
-def _is_code(words: Words) -> bool:
+def _is_code(words: Sequence[str]) -> bool:
     """Whether words are a code such as “P-1234”: one letter and a long number."""
     return len(words) == 2 and len(words[0]) == 1 and words[0].isalpha() and words[1].isdigit() and len(words[1]) > 2
 
@@ -211,7 +216,7 @@ class _Names:
                 del table[words]
         n = max(1, len(self.bags))
         self.rarity = {word: math.log(1 + n / len(bags)) for word, bags in self.postings.items()}
-        self._spoken = [words for words in dict.fromkeys([*self.bearers[0], *self.bearers[1]]) if _speaks(words)]
+        self._spoken = [words for words in dict.fromkeys([*self.bearers[0], *self.bearers[1]]) if speaks(words)]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
     def _enter(self, node: int, own: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from graphret.edges import EdgeTable
 from graphret.sage.edge_rows import join
+from graphret.sage.joins import join_links
 from graphret.sage.links import LinkSettings, name_links
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity_index import SimilarityIndex
@@ -65,5 +66,6 @@ def connected(
 ) -> SageState:
     """Return the state with every edge that the settings ask for."""
     table = index.table
-    edges = join(len(table), [similarity.edges(), name_links(table, settings.links), explicit])
+    links = name_links(table, settings.links), join_links(table, settings.links)
+    edges = join(len(table), [similarity.edges(), *links, explicit])
     return SageState(Graph(table, edges), index, similarity, explicit)
