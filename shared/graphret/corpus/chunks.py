@@ -205,9 +205,9 @@ def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
     first, text = starts[0][0], ""
     for start, i in starts:
         own, at = nodes[i].text, start - first
-        if len(text) < at:
+        if gap := max(0, at - len(text)):
             line = text[text.rfind("\n") + 1 :]
-            text += _cut_off(line, own, separator, width) * (at - len(text))
+            text += _cut_off(line, own, separator, width) if gap == 1 else "\n" * gap
         if not own.startswith(text[at : at + len(own)]):
             return None
         text += own[len(text) - at :]
@@ -215,7 +215,7 @@ def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
 
 
 def _cut_off(line: str, after: str, separator: str, width: int) -> str:
-    """Return the white space that a splitter cut off behind a line: its end, or a space within a row or a sentence."""
+    """Return the one white space that a splitter cut off behind a line: its end, or a space in a row or a sentence."""
     if separator == "," or separator in line:
         return " " if line.count(separator) < width else "\n"
     return " " if after[:1].isalnum() or after[:1] in "`([*_" else "\n"

@@ -202,7 +202,7 @@ def check_items(items: Iterable[Item]) -> tuple[Item, ...]:
     seen: dict[str, Item] = {}
     for number, item in enumerate(checked):
         if not isinstance(item, (Document, Table, Record)):
-            raise InvalidInput(f"item {number}: a Document, Table or Record is expected, not {_kind(item)}")
+            raise InvalidInput(f"item {number}: graphret's Document, Table or Record is expected, not {_foreign(item)}")
         earlier = seen.setdefault(item.id, item)
         if len(seen) == number + 1:
             continue
@@ -337,6 +337,17 @@ def _require_unicode(text: str, where: str) -> None:
 
 def _what(kind: str, id_: object, title: object) -> str:
     return f"{kind} {id_!r}" if id_ else f"{kind} titled {title!r}" if title else kind
+
+
+def _foreign(value: object) -> str:
+    """Return what a value of another library is, and what takes it."""
+    home = type(value).__module__.split(".")[0]
+    remedy = {
+        "langchain_core": "langchain_graphret.SageGraph takes it, and ",
+        "llama_index": "llama_index_graphret.SageGraph takes it, and ",
+    }
+    known = home in remedy or home == "pandas"
+    return f"{home}'s {_kind(value)}" + (f": {remedy.get(home, '')}graphret.read makes items of it" if known else "")
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,151 @@
+"""What LangChain's own loaders, splitters and stores make gets the graph that files get."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import chromadb
+import pytest
+from chromadb.config import Settings
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.stores import BaseStore, InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
+from venues import QUESTION, mentions, write_venues
+
+import graphret
+from graphret.corpus import HeuristicMetadata
+from graphret.errors import InvalidInput
+from langchain_graphret import SageGraph, SageRetriever, evidence_of
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from langchain_community.document_loaders import CSVLoader, DirectoryLoader, TextLoader
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> list[Document]:
+    write_venues(tmp_path)
+    rows = DirectoryLoader(str(tmp_path), glob="*.csv", loader_cls=CSVLoader).load()
+    return [*rows, *DirectoryLoader(str(tmp_path), glob="*.md", loader_cls=TextLoader).load()]
+
+
+def characters(documents: list[Document], *, places: bool = False, shuffled: bool = False) -> list[Document]:
+    made = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40, add_start_index=places).split_documents(
+        documents
+    )
+    if shuffled:
+        random.Random(3).shuffle(made)
+    return made
+
+
+def headers(documents: list[Document]) -> list[Document]:
+    splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])
+    pages = [document for document in documents if document.metadata["source"].endswith(".md")]
+    parts = [(part, page) for page in pages for part in splitter.split_text(page.page_content)]
+    for part, page in parts:
+        part.metadata |= page.metadata
+    return [*(document for document in documents if document not in pages), *(part for part, _ in parts)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        characters,
+        lambda documents: characters(documents, places=True, shuffled=True),
+        lambda documents: characters(documents, shuffled=True),
+        headers,
+        list,
+    ],
+    ids=["characters", "places", "shuffled", "headers", "whole"],
+)
+def test_documents_get_the_links_of_the_files(
+    documents: list[Document], tmp_path: Path, made: Callable[[list[Document]], list[Document]]
+) -> None:
+    chunks = made(documents)
+    graph = SageGraph.from_documents(chunks, None)
+    assert mentions(graph) == mentions(graphret.SageGraph.build(graphret.read(tmp_path), encoder=None))
+    found = SageRetriever(graph, k=2).invoke(QUESTION)
+    assert any("row 12 -MENTIONS→ Stadion Poljud" in str(one) for document in found for one in evidence_of(document))
+    given = {document.page_content: document.metadata for document in chunks}
+    for document in found:
+        assert {k: v for k, v in document.metadata.items() if k != "graphret"} == given[document.page_content]
+
+
+def test_loaders_with_a_chunker_and_read_see_whole_files(documents: list[Document], tmp_path: Path) -> None:
+    files = mentions(graphret.SageGraph.build(graphret.read(tmp_path), encoder=None))
+    assert mentions(SageGraph.from_documents(documents, None, chunker="sentence")) == files
+    assert mentions(graphret.SageGraph.build(graphret.read(documents), encoder=None)) == files
+
+
+def documents_store(documents: list[Document]) -> InMemoryStore:
+    store = InMemoryStore()
+    store.mset([(f"id-{n}", document) for n, document in enumerate(documents)])
+    return store
+
+
+def memory(documents: list[Document]) -> VectorStore:
+    return InMemoryVectorStore.from_documents(documents, DeterministicFakeEmbedding(size=8))
+
+
+def chroma(documents: list[Document]) -> VectorStore:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    options = {"client": client, "collection_name": f"venues-{random.random()}"}
+    return Chroma.from_documents(documents, DeterministicFakeEmbedding(size=8), **options)
+
+
+@pytest.mark.parametrize("kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"])
+def test_a_graph_follows_a_store(
+    documents: list[Document], kind: Callable[[list[Document]], BaseStore[str, Document] | VectorStore]
+) -> None:
+    store = kind(characters(documents))
+    graph = SageGraph.from_documents([Document("x", id="old")], None)
+    assert graph.refresh_from_store(store).deleted == ("old",)
+    assert mentions(graph) == mentions(SageGraph.from_documents(characters(documents), None))
+    assert not graph.refresh_from_store(store)
+
+    gone = sorted(node.id for node in graph.nodes if node.name == "Stadion Poljud")
+    new = Document("# Stadion Poljud\n\nRebuilt. Its architect was Ada Lovelace.", metadata={"source": "poljud.md"})
+    if isinstance(store, BaseStore):
+        store.mdelete(gone)
+        store.mset([("new", new)])
+    else:
+        store.delete(gone)
+        store.add_documents([new], ids=["new"])
+    done = graph.refresh_from_store(store)
+    assert (done.added, done.changed, sorted(done.deleted)) == (("new",), (), gone)
+    assert "new" in [document.id for document in SageRetriever(graph, k=2).invoke(QUESTION)]
+
+
+def test_a_store_that_lists_nothing_is_named() -> None:
+    graph = SageGraph.from_documents([Document("x", id="old")], None)
+
+    class Silent(VectorStore):
+        similarity_search = from_texts = None  # type: ignore[assignment]
+
+    Silent.__abstractmethods__ = frozenset()
+    with pytest.raises(InvalidInput, match="Silent does not list its documents"):
+        graph.refresh_from_store(Silent())
+
+
+def test_what_users_call_their_metadata_stays_theirs() -> None:
+    given = Document("Text.", id="a", metadata={"chunk_id": 3, "chunk_index": 7, "section": "news", "source": "tweet"})
+    graph = SageGraph.from_documents([given], None)
+    (found,) = SageRetriever(graph, k=1).invoke("text", where={"chunk_index": 7, "section": "news"})
+    assert {k: v for k, v in found.metadata.items() if k != "graphret"} == given.metadata
+
+
+def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
+    graph = SageGraph.from_documents(documents, None)
+    assert graph.add([Document("The Mole is a tower in Turin.", id="mole")]) == ["mole"]
+    assert graph.add([graphret.Document("The Po is long.", id="po")]) == ["po"]
+    core = graphret.SageGraph(graph.state, graph.settings, chunker=None, metadata=HeuristicMetadata())
+    with pytest.raises(InvalidInput, match=r"langchain_core's Document: langchain_graphret.SageGraph .* graphret.read"):
+        core.add(documents)
+    with pytest.raises(InvalidInput, match=r"LangChain Document is expected, not builtins\.str"):
+        SageGraph.from_documents(["text"], None)  # type: ignore[list-item]
