@@ -26,7 +26,7 @@ def ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
     return np.asarray(shift + np.arange(total), dtype=np.int64)
 
 
-def row_starts(source: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
+def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[np.int64]:
     """Return where the edges of each source begin in a sorted table, ``(n_nodes + 1,)``."""
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
