@@ -60,6 +60,7 @@ def bench_loaders(
     report = progress or (lambda stage, done, of: None)
     rows: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
+    notes: list[str] = []
     for number, (name, build) in enumerate(_WAYS.items()):
         report("ask", number, len(_WAYS))
         start = time.perf_counter()
@@ -70,11 +71,12 @@ def bench_loaders(
         except ModuleNotFoundError as error:
             raise MissingDependency(error.name or "a package", "dev", f"The row {name!r}") from error
         seconds[name] = round(time.perf_counter() - start, 3)
-        rows[name] = {**_recall(graph, questions, k), **graph.report().relations}
-    relations = dict.fromkeys(name for row in rows.values() for name in row if "@" not in name)
+        edges = graph.report().relations
+        rows[name] = {**_recall(graph, questions, k), **edges}
+        notes.append(f"{name}: " + ", ".join(f"{relation} {count:,}" for relation, count in edges.items()))
     return {
         "name": "loaders",
-        "shown": [*(f"recall@{n}" for n in k), *relations],
+        "notes": notes,
         "rows": rows,
         "counts": {"questions": len(questions), "chunk_size": chunk_size},
         "seconds": seconds,
