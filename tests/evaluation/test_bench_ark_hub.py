@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphret.evaluation import bench_ark_hub, speed
-from graphret.evaluation.figures import Report
+from benchmarks import bench_ark_hub, speed
+from benchmarks.figures import Report
 
 
 def test_the_hub_has_the_neighbours_that_it_says() -> None:

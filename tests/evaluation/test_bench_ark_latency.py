@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import pytest
+from benchmarks import bench_ark_latency as bench
 
 from graphret.errors import GraphretError
-from graphret.evaluation import bench_ark_latency as bench
 
 pytest.importorskip("langgraph")
 

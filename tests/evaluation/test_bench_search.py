@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks import bench_search, bench_spot
+from benchmarks.figures import Report
 
 from graphret.errors import InvalidInput
-from graphret.evaluation import bench_search, bench_spot
-from graphret.evaluation.figures import Report
 
 
 def test_a_small_run_of_bm25_has_all_figures() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from graphret.evaluation import bench_stores, speed
-from graphret.evaluation.figures import Report
+from benchmarks import bench_stores, speed
+from benchmarks.figures import Report
+
 from graphret.stores import MemoryStore
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphret.errors import InvalidInput
-from graphret.evaluation import bench_guard, bench_parsers, render
+from graphret.evaluation import bench_guard, render
 from graphret.evaluation.cypher_guard import bench_cypher_guard, holds_queries, load_queries
 from graphret.evaluation.cypher_mutations import MUTATIONS, mutate
 from graphret.evaluation.cypher_places import places_of
@@ -120,21 +120,6 @@ def test_what_the_guard_gets_wrong_lowers_the_share(tmp_path: Path) -> None:
         "errors_found": 1,
         "unknown_found": 1,
     }
-
-
-def test_parsers_are_held_against_the_server(tmp_path: Path) -> None:
-    rows = [
-        {"cypher": "MATCH (n:Movie) RETURN n.title;"},
-        {"cypher": "MATCH (n:Movie) RETURN n.title LIMIT 2"},
-        {"cypher": "MATCH (n:Movie RETURN n", "error": "Invalid input 'RETURN': expected ')'"},
-        {"cypher": "MATCH (n:Movie) RETURN m", "error": "Variable `m` not defined"},
-    ]
-    result = bench_parsers.measure(write(tmp_path / "data", rows), runs=1)
-    assert result["counts"] == {"accepted": 2, "grammar": 1, "meaning": 1}
-    assert result["rows"]["graphret"] == {"refused": 0.0, "grammar_taken": 0.0, "meaning_taken": 100.0}
-    assert result["rows"]["cypherast"]["grammar_taken"] == 0.0
-    left_out = [note.split(" was left out")[0] for note in result["notes"]]
-    assert {*result["rows"], *left_out} == set(bench_parsers.PARSERS)  # none is passed over in silence
 
 
 def test_the_benchmark_of_a_folder_with_queries(data: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import speed, speed_parts, synthetic
+from benchmarks.figures import Figure, Report
 
 from graphret.corpus import Document, Table
 from graphret.errors import InvalidInput
-from graphret.evaluation import speed, speed_parts, synthetic
-from graphret.evaluation.figures import Figure, Report
 from graphret.expansion import RANKINGS
 from graphret.expansion.frontier import Frontier
 from graphret.sage import SageGraph

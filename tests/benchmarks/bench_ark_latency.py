@@ -4,7 +4,7 @@ The core's `Ark` is measured, and the LangGraph graph of `langchain_graphret` wi
 question the model is simulated: always as many replies, each after 50 to 500 ms, drawn anew, or at once. For many at
 once it is `ScriptedExplorer`, behind the same delays, on the excerpt of MetaQA that comes with the package.
 
-``python -m graphret.evaluation.bench_ark_latency``
+``python -m benchmarks.bench_ark_latency``
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from benchmarks.figures import Figure, Report
 from graphret.ark import Ark, ArkSettings, ScriptedExplorer, Toolbox
 from graphret.errors import GraphretError
-from graphret.evaluation.figures import Figure, Report
 from graphret.graphs.example import KB
 from graphret.graphs.loading import memory_store
 from graphret.graphs.metaqa import read_metaqa

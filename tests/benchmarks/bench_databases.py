@@ -1,6 +1,6 @@
 """A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and a query of two hops.
 
-``python -m graphret.evaluation.bench_databases [--data FOLDER_OF_KB] [--large]``, and ``--hubs`` for the neighbours of
+``python -m benchmarks.bench_databases [--data FOLDER_OF_KB] [--large]``, and ``--hubs`` for the neighbours of
 hubs in Ladybug alone.
 """
 
@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks import bench_stores
+from benchmarks.figures import Figure, Report
 from graphret.errors import GraphretError
-from graphret.evaluation import bench_stores
-from graphret.evaluation.figures import Figure, Report
 from graphret.graphs import import_graph
 from graphret.stores.memory import MemoryStore
 
@@ -193,7 +193,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_databases", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_databases", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with a kb.txt, or the file; a synthetic one without")
     parser.add_argument("--large", action="store_true", help="also a million nodes and ten million edges into Ladybug")
     parser.add_argument("--hubs", action="store_true", help="only the neighbours of hubs in Ladybug, under a limit")

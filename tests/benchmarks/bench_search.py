@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import TESTS, synthetic
+from benchmarks.figures import Figure, Report
 from graphret.corpus import Document
-from graphret.evaluation import synthetic
-from graphret.evaluation.figures import Figure, Report
 from graphret.evaluation.runner import OneText
 from graphret.linking import Linker, NameBook
 from graphret.linking.spotting import spot
@@ -149,8 +149,8 @@ def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> No
         _figure(report, f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
         if memory > 0:
             _figure(report, f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
-            code = f"from graphret.evaluation import bench_search; print(bench_search._peak({n}))"
-            done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+            code = f"from benchmarks import bench_search; print(bench_search._peak({n}))"
+            done = subprocess.run([sys.executable, "-c", code], cwd=TESTS, check=True, capture_output=True, text=True)
             what = "and at the peak, while they are made ready"
             _figure(report, f"spot {n} peak", what, int(done.stdout) / (1 << 20), unit="MiB")
         written = _medians({"rename": _renaming(book, names)}, asked)["rename"]

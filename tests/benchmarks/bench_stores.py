@@ -1,6 +1,6 @@
 """`MemoryStore` on a synthetic graph of a million nodes and ten million edges, each step in a process of its own.
 
-``python -m graphret.evaluation.bench_stores [--nodes N] [--degree D]``
+``python -m benchmarks.bench_stores [--nodes N] [--degree D]``
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from graphret.evaluation.figures import Figure, Report
+from benchmarks import TESTS
+from benchmarks.figures import Figure, Report
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 
@@ -153,15 +154,15 @@ def _times(act: Callable[[Any], Any], given: Sequence[Any]) -> tuple[list[float]
 
 
 def _child(step: str, folder: str, n_nodes: int, degree: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "graphret.evaluation.bench_stores", "--step", step, "--folder", folder]
+    command = [sys.executable, "-m", "benchmarks.bench_stores", "--step", step, "--folder", folder]
     command += ["--nodes", str(n_nodes), "--degree", str(degree)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=TESTS, check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; with ``--step`` one of the steps, its figures as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_stores", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_stores", description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--degree", type=int, default=10, help="edges that leave each node")
     parser.add_argument("--step", choices=["build", "read", "write"], help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
 """How long edges take from given embeddings, next to the bare matrix products, and how much memory 100,000 nodes take.
 
-``python -m graphret.evaluation.bench_edges [--n 20000] [--d 384] [--json FILE]``
+``python -m benchmarks.bench_edges [--n 20000] [--d 384] [--json FILE]``
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import TESTS
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.sage.embedding import signal_texts
@@ -135,14 +136,14 @@ def measure(n: int = 20_000, d: int = 384, *, repeats: int = 3, n_memory: int = 
         command = [
             sys.executable,
             "-m",
-            "graphret.evaluation.bench_edges",
+            "benchmarks.bench_edges",
             "--once",
             "--n",
             str(n_memory),
             "--d",
             str(d),
         ]
-        child = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        child = json.loads(subprocess.run(command, cwd=TESTS, check=True, capture_output=True, text=True).stdout)
         result["rows"]["edges"]["peak_gib"] = child["peak_gib"]
         result["counts"] |= {"nodes, memory": n_memory, "edges, memory": child["edges"]}
         result["seconds"]["edges, memory"] = child["seconds"]

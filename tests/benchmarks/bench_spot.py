@@ -1,6 +1,6 @@
 """How often the entity of a MetaQA question is spotted by its name alone, and how much else is.
 
-``python -m graphret.evaluation.bench_spot --data FOLDER [--split dev] [--json FILE]``
+``python -m benchmarks.bench_spot --data FOLDER [--split dev] [--json FILE]``
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def measure(folder: str | Path, split: str = "dev", limit: int | None = None) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_spot", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_spot", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="a folder in MetaQA's layout")
     parser.add_argument("--split", default="dev", help="train or dev")
     parser.add_argument("--limit", type=int, help="only so many questions of each kind")

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import synthetic
+from benchmarks.figures import Figure, Report
 from graphret.corpus import Document, read
-from graphret.evaluation import synthetic
-from graphret.evaluation.figures import Figure, Report
 from graphret.expansion import RANKINGS, Expand, Propagate
 from graphret.expansion.frontier import Frontier
 from graphret.sage import SageGraph
@@ -64,7 +64,7 @@ def imports(report: Report) -> None:
 
 def edges(report: Report) -> None:
     """Edges from given embeddings next to the bare matrix products."""
-    from graphret.evaluation import bench_edges
+    from benchmarks import bench_edges
 
     found = bench_edges.measure(N, DIMENSION)
     row = found["rows"]["edges"]
@@ -77,7 +77,7 @@ def edges(report: Report) -> None:
 
 def encoder(report: Report, n: int = 192) -> None:
     """The embedding rate next to plain sentence-transformers."""
-    from graphret.evaluation import bench_encoder
+    from benchmarks import bench_encoder
 
     texts = [item.text for item in _items() if isinstance(item, Document)][:n]
     mixed = [text * (1 + i % 4) for i, text in enumerate(texts)]  # texts of different lengths, as in a corpus

@@ -1,6 +1,6 @@
 """How long an exploration of a node with 100,000 neighbours takes, and how long what it returns is.
 
-``python -m graphret.evaluation.bench_ark_hub [--neighbors N] [--databases]``
+``python -m benchmarks.bench_ark_hub [--neighbors N] [--databases]``
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import synthetic
+from benchmarks.bench_databases import neo4j_server
+from benchmarks.figures import Figure, Report
 from graphret.ark import ArkSettings, Toolbox
 from graphret.errors import GraphretError
-from graphret.evaluation import synthetic
-from graphret.evaluation.bench_databases import neo4j_server
-from graphret.evaluation.figures import Figure, Report
 from graphret.schema.text import estimate_tokens
 from graphret.search import BM25Index, DenseIndex, Neo4jTextIndex, TextIndex
 from graphret.search.vectors import normalize
@@ -235,7 +235,7 @@ def _calls(store: GraphStore, index: TextIndex) -> tuple[dict[str, float], int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.bench_ark_hub", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_ark_hub", description=__doc__)
     parser.add_argument("--neighbors", type=int, default=N, help="how many neighbours the node has")
     parser.add_argument(
         "--databases", action="store_true", help="also in Ladybug, and in Neo4j where it can be started"
