@@ -31,7 +31,7 @@ from graphret import corpus
 from graphret.corpus.chunks import DERIVED, placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
-from graphret.corpus.names import file_of, given_name
+from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 
@@ -146,22 +146,11 @@ def from_chunk(document: Document) -> Node:
     The source is the file or address in the metadata, or else the document itself. What an earlier retrieval said of
     the document is left out.
     """
-    bare = Document(document.page_content, id=document.id, metadata=without_block(document))
-    node = from_document(bare)
-    start = bare.metadata.get("start_index")
-    return placed(node, file_of(bare.metadata) or node.id, start if isinstance(start, int) and start >= 0 else None)
-
-
-def to_item(document: Document) -> corpus.Document:
-    """Return a whole LangChain document as an item of a corpus, without what an earlier retrieval said of it."""
-    given = without_block(document)
-    return corpus.Document(document.page_content, document.id or "", given_name(given), metadata=given)
-
-
-def without_block(document: Document) -> dict[str, Any]:
-    """Return the metadata that the user gave."""
     _block(document, f"document {document.id!r}")
-    return {key: value for key, value in document.metadata.items() if key != KEY}
+    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    node = from_document(Document(document.page_content, id=document.id, metadata=given))
+    start = given.get("start_index")
+    return placed(node, file_of(given) or node.id, start if isinstance(start, int) and start >= 0 else None)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

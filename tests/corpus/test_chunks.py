@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphret.corpus import from_chunks
+from graphret.corpus import HeuristicMetadata, describe, from_chunks
 from graphret.corpus.chunks import placed, without_derived
 from graphret.corpus.documents import Loaded, to_items
 from graphret.types import Node
@@ -69,6 +69,21 @@ def test_one_rule_for_names(metadata: dict[str, Any], text: str, name: str) -> N
     (item, *_) = to_items([Loaded(text, metadata)])
     assert item.title == name or "header_path" in metadata  # what a splitter writes, of chunks
     assert without_derived(chunk) == Node("c", ("Document",), "", text, metadata)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("---\ntags: [x]\n---\nThe *Mole* is a tower. It is old.", "The Mole is a tower"),
+        ("<html><body><p>The Mole is a tower.</p></body></html>", "The Mole is a tower"),
+        ("-", ""),
+    ],
+)
+def test_the_lead_sentence_names_what_nothing_else_does(text: str, name: str) -> None:
+    (chunk,) = describe(
+        from_chunks([Node("c", ("Document",), "", text, {"source": "a/index.md"})]), HeuristicMetadata()
+    )
+    assert chunk.name == name
 
 
 def cut(text: str, size: int, overlap: int, *, source: str = "hotel.md", places: bool = True) -> list[Node]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.corpus.metadata import Metadata, MetadataExtractor
+from graphret.corpus.names import clean_name, running_text
 from graphret.corpus.sentences import iter_sentences
 from graphret.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
@@ -245,7 +246,7 @@ def _title_of(node: Node) -> str:
 
 
 def _lead(text: str, max_words: int) -> str:
-    head = _HEADINGS.sub("", text[:_LEAD_CHARS])
+    head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(iter_sentences(head), (0, 0))
     words = _BRACKETS.sub(" ", head[start:end]).split()
     return " ".join(words[:max_words]).rstrip(" .,;:")
@@ -259,5 +260,5 @@ def _topic(title: str, lead: str) -> str:
 
 
 def _made_title(text: str, lead: str) -> str:
-    words = lead.split()
+    words = clean_name(lead).split()
     return " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")

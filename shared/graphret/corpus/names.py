@@ -26,10 +26,11 @@ _HEADING = re.compile(
       | .*?<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>)""",
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
+_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _MARKS = (
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),  # an image is no name
     (re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),  # a link is its text
-    (re.compile(r"<[^<>]*>"), " "),
+    (_TAG, " "),
     (re.compile(r"\{\s*[#.:][^{}]*\}\s*$"), ""),  # an anchor or a class
     (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
     (re.compile(r"`+"), ""),
@@ -177,9 +178,9 @@ def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> st
     return join_section(names[1:] if names[:1] == [title] else names)
 
 
-def without_front_matter(text: str) -> str:
-    """Return the text behind its front matter."""
-    return _FRONT_MATTER.sub("", text, count=1)
+def running_text(text: str) -> str:
+    """Return a text without its front matter and the tags of HTML."""
+    return _TAG.sub(" ", _FRONT_MATTER.sub("", text, count=1))
 
 
 def title_of_paths(paths: Sequence[object]) -> str:
