@@ -73,17 +73,7 @@ def measure(dataset: Dataset, retriever: Retriever, ks: Sequence[int] = KS) -> l
 
 def _without(edges: EdgeTable, relation: str) -> EdgeTable:
     kept = np.flatnonzero(np.asarray([name != relation for name in edges.relations])[edges.relation])
-    return EdgeTable.build(
-        edges.n_nodes,
-        edges.source[kept],
-        edges.target[kept],
-        edges.relation[kept],
-        edges.relations,
-        edges.weight[kept],
-        edges.source_part[kept],
-        edges.target_part[kept],
-        [edges.properties[int(i)] for i in kept],
-    )
+    return edges.take(kept)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

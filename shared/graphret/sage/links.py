@@ -68,6 +68,10 @@ class LinkSettings:
     common_share, common_least
         An alias by which more than this share of all sources say a node, and more than this many, is an
         everyday word ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
+    join_weight
+        Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
+    max_joins
+        A value that more key columns have joins nothing, and a row leads to no more rows than this.
     """
 
     kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
@@ -80,10 +84,7 @@ class LinkSettings:
     common_share: float = 0.01
     common_least: int = 20
     join_weight: float = 0.8
-    key_share: float = 0.9
-    min_joined: float = 0.3
     max_joins: int = 10
-    max_sharers: int = 1000
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are saved with a graph."""
