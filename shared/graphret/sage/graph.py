@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -29,7 +30,7 @@ from graphret.sage import saving
 from graphret.sage.changing import Changes, changed, changes, nodes_of, told
 from graphret.sage.chunkers import named_chunker
 from graphret.sage.living import Living
-from graphret.sage.report import GraphReport
+from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import Thresholds
 from graphret.sage.similarity_index import SimilarityIndex
@@ -194,6 +195,7 @@ class SageGraph(Living):
         )
         state = connected(index, similarity, EdgeTable.of(table, edges), settings)
         report("connect", 1, 1)
+        warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
     # -- reading
@@ -230,6 +232,13 @@ class SageGraph(Living):
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def __repr__(self) -> str:
+        edges, encoder = self.edges, self.encoder
+        counts = Counter(dict(zip(edges.relations, np.bincount(edges.relation).tolist(), strict=False)))
+        said = ", ".join(f"{relation} {n:,}" for relation, n in counts.most_common())
+        size = f"{len(self):,} nodes, {len(edges):,} edges{': ' * bool(said)}{said}"
+        return f"{type(self).__name__}({size}; encoder {encoder.name if encoder else None})"
 
     def retriever(
         self, ranking: Ranking | str = "coverage", *, seeds: Retriever | None = None, on_failure: str = "fallback"

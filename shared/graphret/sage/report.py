@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +16,16 @@ from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
+from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
+from graphret.sage.structure import NEXT
 
 #: Upper ends of the classes of the histogram of degrees; the last class is open.
 HISTOGRAM_UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 _WIDTH = 100
+_NAMES, _NAME_WIDTH = 10, 60
+_FEW_SOURCES = 10
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,10 @@ class GraphReport:
         Connected components, nodes of the largest, and nodes with no edge.
     thresholds
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
+    named
+        Share of the nodes that have a name.
+    names
+        The ten commonest names, with how many nodes bear each.
     """
 
     nodes: int
@@ -60,6 +70,8 @@ class GraphReport:
     largest_component: int
     isolated: int
     thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+    named: float = 0.0
+    names: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -75,6 +87,7 @@ class GraphReport:
         for (kind, name), value in (thresholds or {}).items():
             by_kind.setdefault(kind, {})[name] = round(float(value), 6)
         pairs = neighbours.nnz // 2
+        names = Counter(name for name in nodes.names if name)
         return cls(
             nodes=n,
             edges=len(edges),
@@ -88,6 +101,8 @@ class GraphReport:
             largest_component=int(np.bincount(of_node).max()) if n else 0,
             isolated=int((degree == 0).sum()),
             thresholds=by_kind,
+            named=names.total() / n if n else 0.0,
+            names=dict(names.most_common(_NAMES)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,13 +111,14 @@ class GraphReport:
 
     def __rich__(self) -> Any:
         from rich.console import Group
+        from rich.markup import escape
         from rich.table import Table
 
         counts = Table(title="Graph", title_justify="left", show_header=False)
         counts.add_column()
         counts.add_column(justify="right")
         for name, value in self._counts():
-            counts.add_row(name, value)
+            counts.add_row(escape(name), value)
         degrees = Table("neighbours", "nodes", title="Degrees", title_justify="left")
         degrees.columns[1].justify = "right"
         for name, number in self.histogram.items():
@@ -120,6 +136,8 @@ class GraphReport:
     def _counts(self) -> list[tuple[str, str]]:
         rows = [("nodes", f"{self.nodes:,}")]
         rows += [(f"  {name}", f"{number:,}") for name, number in self.labels.items()]
+        rows += [("nodes with a name", f"{self.named:.1%}")]
+        rows += [(f"  {name[:_NAME_WIDTH]}", f"{number:,}") for name, number in self.names.items()]
         rows += [("edges", f"{self.edges:,}")]
         rows += [(f"  {name}", f"{number:,}") for name, number in self.relations.items()]
         rows += [("joined pairs", f"{self.pairs:,}"), ("density", f"{self.density:.6f}")]
@@ -154,6 +172,29 @@ class GraphReport:
         right.barh(list(self.relations), list(self.relations.values()), color="#a87848")
         right.set(xlabel="edges", title=f"{self.edges:,} edges, {self.components:,} components")
         figure.savefig(path)
+
+
+def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
+    """Warn, with the reason, where few sources have a link to another that the default ranking follows."""
+    sources = [str(given.get("source_id", i)) for i, given in zip(nodes.ids, nodes.properties, strict=True)]
+    names = dict(zip(sources, nodes.names, strict=True))
+    code = {source: i for i, source in enumerate(names)}
+    followed = [STRENGTH.get(relation, 1.0) > 0 and relation != NEXT for relation in edges.relations]
+    used = np.stack([edges.source, edges.target])[:, np.asarray(followed, dtype=bool)[edges.relation]]
+    ends = np.asarray([code[source] for source in sources])[used]
+    linked = len(np.unique(ends[:, ends[0] != ends[1]]))
+    (name, bearers), *_ = Counter(names.values()).most_common(1)
+    n, alike = len(names), bearers >= len(names) / 3
+    if n < _FEW_SOURCES or linked >= n / (2 if alike else 10):
+        return
+    called = f"named {name!r}" if name else "without a name"
+    reason = f"{bearers:,} are {called}" if alike else f"{linked:,} are linked to another"
+    warnings.warn(
+        f"the graph finds little more than flat search: of {n:,} documents, tables and records {reason}. Links come "
+        "of texts and cells that say the name of another: give each a title of its own (metadata['title']), or edges; "
+        "see graph.report() and docs/concepts/expansion.md, “Links”",
+        stacklevel=3,
+    )
 
 
 def _adjacency(n: int, edges: EdgeTable) -> sp.csr_array:

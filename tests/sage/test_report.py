@@ -1,0 +1,80 @@
+"""What a graph says of itself: its names, and that it cannot help."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from graphret import Document, Edge, SageGraph
+from graphret.demo import load_corpus
+
+PLACES = ["Aswan", "Bergen", "Cadiz", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jaffa", "Kotor", "Lucca"]
+DOCUMENTS = [
+    Document(f"{place} is on the water. It is {i * 17} km from {PLACES[i - 1]}.", id=place, title=place)
+    for i, place in enumerate(PLACES)
+]
+
+
+def build(documents: list[Document], **options: object) -> tuple[SageGraph, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = SageGraph.build(documents, encoder=None, metadata=None, **options)  # type: ignore[arg-type]
+    return graph, [str(one.message) for one in caught if one.category is UserWarning]
+
+
+@pytest.mark.parametrize(
+    ("titles", "reason"),
+    [
+        ([""] * 12, "12 are without a name"),
+        (["-"] * 12, "12 are named '-'"),
+        ([*["places.csv"] * 5, *"abcdefg"], "5 are named 'places.csv'"),
+        ([f"file_{i}.txt" for i in range(12)], "0 are linked to another"),
+    ],
+)
+def test_a_graph_that_cannot_help_says_why_and_what_to_do(titles: list[str], reason: str) -> None:
+    _, (said,) = build([replace(one, title=title) for one, title in zip(DOCUMENTS, titles, strict=True)])
+    for part in (f"of 12 documents, tables and records {reason}", "metadata['title']", "docs/concepts/expansion.md"):
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("documents", "options"),
+    [
+        (DOCUMENTS, {}),
+        ([replace(one, title="") for one in DOCUMENTS[:9]], {}),  # few
+        ([replace(DOCUMENTS[0], text="They sail. " * 400, title="-")], {"chunker": "sentence"}),  # chunks of one
+        ([*DOCUMENTS[:9], *(replace(one, title="") for one in DOCUMENTS[9:])], {}),
+        (
+            [replace(one, title="") for one in DOCUMENTS],
+            {"edges": [Edge(one, "ROAD", other) for one, other in pairwise(PLACES)]},
+        ),
+    ],
+)
+def test_one_that_can_says_nothing(documents: list[Document], options: dict[str, object]) -> None:
+    assert build(documents, **options)[1] == []
+
+
+def test_the_demo_says_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        SageGraph.build(load_corpus(), encoder=None, chunker=None)
+
+
+def test_a_report_counts_names() -> None:
+    graph, _ = build([*DOCUMENTS, *(Document(f"Note {i}.", title="[note]") for i in range(3)), Document("Nameless.")])
+    report = graph.report()
+    assert json.loads(json.dumps(report.to_dict()))["named"] == report.named == 15 / 16
+    assert list(report.names.items())[:2] == [("[note]", 3), ("Aswan", 1)]
+    assert len(report.names) == 10
+    assert "93.8%" in str(report)
+    assert "[note]" in str(report)
+
+
+def test_a_graph_is_shown_by_its_size_relations_and_encoder() -> None:
+    graph, _ = build(DOCUMENTS, edges=[Edge("Aswan", "ROAD", "Faro")], chunker=None)
+    assert repr(graph) == "SageGraph(12 nodes, 13 edges: MENTIONS 12, ROAD 1; encoder None)"
+    assert repr(graph.view({"title": "Hull"})) == "SageView(1 nodes, 0 edges; encoder None)"
