@@ -192,7 +192,12 @@ def _words(text: str) -> Words:
 
 
 def speaks(words: Sequence[str]) -> bool:
-    """Whether words can be a name by themselves: not stop words, single letters and numbers alone."""
+    """Whether words can be a name by themselves: not stop words, single letters and numbers alone.
+
+    Of Chinese characters and kana, which are a word each, two are enough.
+    """
+    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
+        return True
     return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words) or _is_code(words)
 
 
