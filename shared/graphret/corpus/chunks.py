@@ -187,7 +187,8 @@ def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
     documents: dict[Any, list[int]] = {}
     for i, node in enumerate(nodes):
         given = node.properties
-        where = (given.get("source_id"), given.get("page"), given.get("row")) if "chunk_start" in given else i
+        is_placed = isinstance(given.get("chunk_start"), int)
+        where = (given.get("source_id"), given.get("page"), given.get("row")) if is_placed else i
         documents.setdefault(str(where), []).append(i)
     stretches = []
     for members in documents.values():
