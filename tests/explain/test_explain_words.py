@@ -43,6 +43,11 @@ def printed(value: Any, width: int = 100) -> str:
         ("SHARES_ENTITY", {"count": 2, "entities": ["A", "B"]}, "SHARES_ENTITY · both name “A”, “B”"),
         ("IS_SIMILAR", {"signals": {"topic_similarity": 0.912}}, "IS_SIMILAR · topic similarity 0.91"),
         ("IS_SIMILAR", {"columns": [["Year", "Season"]]}, "IS_SIMILAR · columns “Year = Season”"),
+        (
+            "JOINS",
+            {"name": "Dusk", "columns": [["Film", "Title"]], "source_row": 12, "target_row": 1},
+            "JOINS “Dusk” · rows 12 = 1 · columns “Film = Title”",
+        ),
         (None, {"name": 3, "signals": [], "columns": "x"}, "LINK"),
     ],
 )
@@ -62,6 +67,16 @@ def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_
     assert Evidence(**why.to_dict()) == why
     [reason] = reasons(Hit(hit, 1.0, (why,)))
     assert (reason.text, reason.source, reason.arrow) == ("MENTIONS “Ann Ames” · row 12 · column “By”", other.id, arrow)
+
+
+@pytest.mark.parametrize(("end", "shown"), [(0, "Dusk · Year: 2001"), (1, "Dawn · Director: Ann Ames")])
+def test_of_two_rows_that_join_the_hit_shows_its_own(end: int, shown: str) -> None:
+    given = {"table_header": ["Title", "Director"], "table_rows": [["Noon", "Bob Bates"], ["Dawn", "Ann Ames"]]}
+    other = Node("u#0", ("Table",), "Makers", properties=given)
+    joins = Edge("t#1", "JOINS", "u#0", 1.0, {"source_row": 1, "target_row": 1})
+    ends = (SEGMENT, other)
+    why = Evidence.of_edge(joins, ends[end], ends[1 - end])
+    assert shown in printed(render(Retrieval("Which films?", 1, [Hit(ends[end], 1.0, (why,))])))
 
 
 def test_an_edge_with_a_row_at_either_end_says_both_and_nodes_of_one_name_by_their_ids() -> None:

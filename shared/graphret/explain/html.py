@@ -299,7 +299,7 @@ def _item(
         chips += '<span class="chip new">added</span>'
     if hit.id in panel.gold:
         chips += '<span class="chip star" title="right answer">★</span>'
-    row = evidence_row(hit, known)
+    row = evidence_row(hit)
     why = "" if found is None else "".join(map(str, _whys(hit, known)))
     quote = "".join(
         f"<mark>{escape(t)}</mark>" if marked else escape(t) for t, marked in marker.snippet(hit.node, row=row)

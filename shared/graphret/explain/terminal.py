@@ -64,7 +64,7 @@ def render(
                 body.append(f" {reason.arrow} {clean(name_of(source) if source else reason.source)}", style="magenta")
         if snippets:
             body.append("\n")
-            body.append_text(_marked(marker.snippet(hit.node, row=evidence_row(hit, known))))
+            body.append_text(_marked(marker.snippet(hit.node, row=evidence_row(hit))))
         star = Text("★", style="bold yellow") if hit.id in gold else Text(" ")
         table.add_row(str(rank), star, body, f"{hit.score:.3f}")
     return table

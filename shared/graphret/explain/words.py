@@ -25,6 +25,7 @@ who whom whose what which when where why how than more most many much had has ha
 #: Words of questions that say nothing about where the answer stands, beyond the stop words of search.
 _ASKING = frozenset(_ASKING_WORDS.split())
 _NAMES_SHOWN = 3
+_ROWS = ("source_row", "target_row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,9 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
     shared = properties.get("shared_entities") or properties.get("entities")
     if isinstance(shared, list) and shared:
         said.append("both name " + ", ".join(f"“{one}”" for one in shared[:_NAMES_SHOWN]))
-    row = properties.get("source_row", properties.get("target_row"))
-    if isinstance(row, int):
-        said.append(f"row {row}")
+    rows = [str(row) for key in _ROWS if isinstance(row := properties.get(key), int)]
+    if rows:
+        said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
         said.append(f"column “{column}”")
     columns = properties.get("columns")
@@ -208,14 +209,11 @@ def known_nodes(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, 
     return {**(lookup(list(wanted)) if lookup and wanted else {}), **known}
 
 
-def evidence_row(hit: Hit, known: Mapping[str, Node]) -> int | None:
+def evidence_row(hit: Hit) -> int | None:
     """Return the row of a table segment that an edge of its evidence is about, from 0 within the segment."""
-    if "table_rows" not in hit.node.properties:
-        return None
     for evidence in hit.evidence:
-        other = known.get(evidence.source or "")
-        row = evidence.properties.get("source_row", evidence.properties.get("target_row"))
-        if isinstance(row, int) and other is not None and "table_rows" not in other.properties:
+        row = evidence.properties.get(_ROWS[evidence.direction == "out"])  # an edge leads out of the other node
+        if isinstance(row, int) and "table_rows" in hit.node.properties:
             return row - 1 - int(hit.node.properties.get("table_row_start", 0))
     return None
 
