@@ -53,7 +53,11 @@ def test_running_text_names_the_longest_name() -> None:
 
 
 def test_names_without_spaces_are_found_in_text() -> None:
-    found = links(passage("a", "東京都", "首都。"), passage("b", "隅田川", "隅田川は東京都を流れる川です。"), passage("c", "川", "水。"))
+    found = links(
+        passage("a", "東京都", "首都。"),
+        passage("b", "隅田川", "隅田川は東京都を流れる川です。"),
+        passage("c", "川", "水。"),
+    )
     assert [(edge.source, edge.target) for edge in found] == [("b", "a")]
 
 
