@@ -84,7 +84,7 @@ class LinkSettings:
     common_share: float = 0.01
     common_least: int = 20
     join_weight: float = 0.8
-    max_joins: int = 10
+    max_joins: int = 3
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are saved with a graph."""
