@@ -81,8 +81,9 @@ class Frontier:
             return links
         of_source = np.asarray([name not in strength for name in edges.relations], dtype=bool)
         near, beside = self._beside(positions)
-        found, which = edges.incident_each(distinct(beside))
-        at = distinct(beside)[which]
+        others = distinct(beside)
+        found, which = edges.incident_each(others)
+        at = others[which]
         leaves = edges.source[found] == at
         fits = of_source[edges.relation[found]] & (
             np.where(leaves, edges.source_part[found], edges.target_part[found]) == NO_PART
