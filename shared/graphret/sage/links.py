@@ -129,9 +129,9 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
         for target, (kind, share, column, name) in _said(unit, names, settings).items():
             link = sources[unit.owner], target, kind in _ALIASES
-            if link[0] == sources[target] or (unit.part == NO_PART and link in known):
-                continue
             if unit.part == NO_PART:
+                if link[0] == sources[target] or link in known:
+                    continue
                 known.add(link)
             found["source"].append(unit.owner)
             found["target"].append(target)
