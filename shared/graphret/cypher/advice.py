@@ -9,8 +9,7 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.facts import Facts
-from graphret.cypher.meaning.shapes import aggregates
+from graphret.cypher.meaning.walk import Facts, aggregates
 from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from graphret.cypher import kinds
 from graphret.cypher.allowed import disallowed
-from graphret.cypher.kinds import NOT_ALLOWED, SYNTAX, TOO_LONG
-from graphret.cypher.parsing import Parsed, parse
+from graphret.cypher.grammar import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
@@ -60,7 +60,7 @@ def check(
     if len(query) > MOST_CHARACTERS:
         message = f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,} are read"
         return Report(
-            query, dialect, [Finding(ERROR, TOO_LONG, f"{message}; pass values as parameters", 0, len(query))]
+            query, dialect, [Finding(ERROR, kinds.TOO_LONG, f"{message}; pass values as parameters", 0, len(query))]
         )
     parsed = parse(query, dialect)
     if parsed.error is not None:
@@ -69,18 +69,18 @@ def check(
         try:
             findings = _meaning(parsed, schema)
         except RecursionError:
-            findings = [Finding(ERROR, SYNTAX, "Nested too deeply to be read", 0, len(query))]
+            findings = [Finding(ERROR, kinds.SYNTAX, "Nested too deeply to be read", 0, len(query))]
     findings += disallowed(parsed, functions=functions, procedures=procedures)
     # What the guard has more to say of comes before the bare list of what may run.
-    findings.sort(key=lambda f: (f.start, f.severity != ERROR, f.kind == NOT_ALLOWED, f.kind))
+    findings.sort(key=lambda f: (f.start, f.severity != ERROR, f.kind == kinds.NOT_ALLOWED, f.kind))
     return Report(query, dialect, findings, parsed.tree)
 
 
 def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
     from graphret.cypher.advice import advise
     from graphret.cypher.meaning.clauses import walk_query
-    from graphret.cypher.meaning.facts import Facts
     from graphret.cypher.meaning.ladybug import check_ladybug
+    from graphret.cypher.meaning.walk import Facts
     from graphret.cypher.names import check_names
 
     facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
@@ -88,7 +88,7 @@ def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
         check_ladybug(parsed.tree, facts)
     if len(facts.steps) > MOST_RELATIONSHIPS:
         message = f"the query has {len(facts.steps):,} relationships, and at most {MOST_RELATIONSHIPS:,} are checked"
-        facts.error(TOO_LONG, message, parsed.tree)
+        facts.error(kinds.TOO_LONG, message, parsed.tree)
     elif schema is not None:
         check_names(facts, schema)
     advise(parsed.tree, facts)

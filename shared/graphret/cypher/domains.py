@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from cypherast.ast import Direction
 
-from graphret.cypher.known import Known, Triple
-from graphret.cypher.labels import Labels, labels_of
-from graphret.cypher.meaning.facts import Step
+from graphret.cypher.known import Known, Labels, Triple, labels_of
 from graphret.cypher.meaning.values import Entity
+from graphret.cypher.meaning.walk import Step
 
 #: Of a path that is longer, what ends it is not followed hop by hop: it may be all that a longer one still reaches.
 _HOPS = 30

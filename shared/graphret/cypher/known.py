@@ -7,10 +7,16 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from cypherast.ast import AstNode
+
+from graphret.cypher.tree import LabelAll, LabelName, LabelNot, LabelOne
 from graphret.schema import GraphSchema
 
 Triple = tuple[str, str, str]
+#: The labels of which the node surely has some; None where nothing is known, as after ``%``.
+Labels = frozenset[str] | None
 #: By the label of one end and the relation, the labels of the other end.
 Joins = Mapping[str, Mapping[str, frozenset[str]]]
 
@@ -139,3 +145,29 @@ def _folded(schema: GraphSchema) -> GraphSchema:
         columns={label.lower(): names for label, names in schema.columns.items()},
         relation_columns={name.lower(): names for name, names in schema.relation_columns.items()},
     )
+
+
+# --- label expressions ------------------------------------------------------
+
+
+def labels_of(expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str) -> Labels:
+    """The labels that a node may have of which all the expressions hold; None where they say nothing.
+
+    `fold` makes names equal that the dialect takes for the same. Whether a node has all of these labels or one of them
+    is not told apart: of either any may be the one by which the schema knows it.
+    """
+    known = [found for found in (_of(expression, valid, fold) for expression in expressions) if found is not None]
+    return frozenset().union(*known) if known else None
+
+
+def _of(node: AstNode, valid: frozenset[str], fold: Callable[[str], str]) -> Labels:
+    if isinstance(node, LabelName):
+        return frozenset((fold(node.this),))
+    if isinstance(node, LabelAll):
+        return labels_of(node.parts, valid, fold)
+    if isinstance(node, LabelOne):
+        parts = [_of(part, valid, fold) for part in node.parts]
+        return None if None in parts else frozenset().union(*(part or () for part in parts))
+    if isinstance(node, LabelNot) and isinstance(node.this, LabelName):
+        return valid - {fold(node.this.this)} or None
+    return None

@@ -10,10 +10,9 @@ from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
 from graphret.cypher.domains import Domains, hops, is_long
-from graphret.cypher.known import Known, Triple
-from graphret.cypher.labels import Labels
-from graphret.cypher.meaning.facts import Facts, Step
+from graphret.cypher.known import Known, Labels, Triple
 from graphret.cypher.meaning.values import Entity
+from graphret.cypher.meaning.walk import Facts, Step
 from graphret.cypher.report import ERROR, WARNING
 from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema

@@ -84,3 +84,9 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.findings)) or "nothing found"
+
+
+def place_of(query: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, both from 1."""
+    before = query[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1

@@ -1,8 +1,8 @@
-"""A query cut into tokens, each with its place in the text that was given.
+r"""A query cut into tokens, each with its place in the text.
 
-The rules are those of Neo4j 5's own lexer: ``\\uXXXX`` is replaced before anything else is read, so that an escape may
-end a string or begin a clause; every keyword may also be a name; ``$`` may stand within a name; several dashes of
-Unicode draw a relationship. A token keeps the offsets of the text as written, escapes included.
+What servers cut in different ways is refused rather than read: ``\uXXXX`` anywhere but in a plain string, or where it
+would end one; a character that is no letter, digit, space or symbol of Cypher; a line end that only some servers take
+for one. Between quotes or backticks every character is one of the text, but for the quote or backtick and the backslash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 
 NAME = "name"
 QUOTED_NAME = "quoted name"
@@ -18,42 +17,36 @@ STRING = "string"
 NUMBER = "number"
 PARAMETER = "parameter"
 OPERATOR = "operator"
-COMMENT = "comment"
-BAD = "bad"
 END = "end"
 
-_SPACE = "\t\n\x0b\x0c\r\x1c-\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_DASHES = "\xad\u2010-\u2015\ufe58\ufe63\uff0d"
-_LEFT_HEADS = "\u27e8\u3008\ufe64\uff1c"
-_RIGHT_HEADS = "\u27e9\u3009\ufe65\uff1e"
+#: What Neo4j 5.26 and Ladybug 0.22 both take for white space.
+_SPACES = "\t\n\x0b\x0c\r\x1c-\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+#: What Unicode takes for the end of a line; Neo4j ends a comment at the first two, Ladybug at the first.
+_LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _EXPONENT = r"[eE][+-]?(?:_?[0-9])+"
 _QUOTED = r"`(?:[^`]|``)*`"
 
 _TOKEN = re.compile(
     rf"""
-    (?P<space>[{_SPACE}]+)
-  | (?P<comment>//[^\r\n]*|/\*.*?\*/)
-  | (?P<open>/\*)
-  | (?P<number>(?:(?:{_DIGITS})?\.{_DIGITS}(?:{_EXPONENT})?|{_DIGITS}(?:{_EXPONENT})?)[\w$]*)
+    (?P<space>(?:[{_SPACES}]|//[^{_LINE_ENDS}]*(?=\r?\n|\Z)|/\*(?:(?!/\*|\*/).)*\*/)+)
   | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
   | (?P<quoted>{_QUOTED})
-  | (?P<parameter>\$(?:[A-Za-z0-9_\x80-\U0010ffff][\w$]*|{_QUOTED}))
-  | (?P<operator><>|<=|>=|=~|!=|\+=|\.\.|::|\|\||[()\[\]{{}},.:;|=<>+\-*/%^&!$?{_DASHES}{_LEFT_HEADS}{_RIGHT_HEADS}])
-  | (?P<name>[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)
-  | (?P<bad>.)
+  | (?P<number>(?:(?:{_DIGITS})?\.{_DIGITS}(?:{_EXPONENT})?|{_DIGITS}(?:{_EXPONENT})?)[\w$]*)
+  | (?P<parameter>\$(?:\w+|{_QUOTED}))
+  | (?P<operator>(?!/[/*])(?:<>|<=|>=|=~|!=|\.\.|::|\|\||[()\[\]{{}},.:;|=<>+\-*/%^&!]))
+  | (?P<name>[^\W\d]\w*)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})?|.)", re.DOTALL)
 _NUMBER = re.compile(
     rf"0[xX][0-9a-fA-F]+(?:_[0-9a-fA-F]+)*|0o[0-7]+(?:_[0-7]+)*|(?:{_DIGITS})?(?:\.{_DIGITS})?(?:{_EXPONENT})?"
     r"|(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)[dDfF]"  # as Java's doubles, without _
 )
-_STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u(?P<hex>[0-9a-fA-F]{4})|(?P<other>.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_START = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Pc"))
-_PART = _START | {"Nd", "Mn", "Mc", "Sc", "Cf"}
+_ENDS_A_STRING = frozenset("'\"`\\")
+_ODD = re.compile(r"[^ -~\t\n\r]")
 _LARGEST_INTEGER = 2**63
 _MOST_DIGITS = 40
 
@@ -65,14 +58,13 @@ class Token:
     Parameters
     ----------
     kind
-        ``name`` (keywords too), ``quoted name``, ``string``, ``number``, ``parameter``, ``operator``, ``comment``,
-        ``bad`` (no such token; `value` says why), or ``end``.
+        ``name`` (keywords too), ``quoted name``, ``string``, ``number``, ``parameter``, ``operator`` or ``end``.
     text
-        The token as it is written, after ``\\uXXXX`` is replaced.
+        The token as it is written.
     start, end
-        Where in the query as given, as offsets of characters.
+        Where in the query, as offsets of characters.
     value
-        What it means: a name or a parameter without its quotes, what a string holds, an operator in ASCII.
+        What it means: a name or a parameter without its quotes, what a string holds, a number without ``_``.
     """
 
     kind: str
@@ -82,129 +74,62 @@ class Token:
     value: str
 
     @property
-    def is_name(self) -> bool:
-        """Whether it is a name, quoted or not."""
-        return self.kind == NAME or self.kind == QUOTED_NAME
+    def name(self) -> str:
+        """The name that it is, quoted or not, or an empty string."""
+        return self.value if self.kind == NAME or self.kind == QUOTED_NAME else ""
 
+    @property
     def word(self) -> str:
         """The token in capitals if it may be a keyword, or an empty string."""
-        return self.text.upper() if self.kind == NAME else ""
+        return self.text.upper() if self.kind == NAME and self.text.isascii() else ""
+
+    @property
+    def operator(self) -> str:
+        """The operator or bracket that it is, or an empty string."""
+        return self.text if self.kind == OPERATOR else ""
+
+
+class Unreadable(Exception):
+    """The text cannot be cut in one way that every server shares."""
+
+    def __init__(self, reason: str, start: int, end: int) -> None:
+        super().__init__(reason)
+        self.reason, self.start, self.end = reason, start, end
 
 
 def tokenise(query: str) -> list[Token]:
-    """Cut a query into tokens, comments included, up to the first that is none; the last is of kind ``end``."""
-    text, offsets, broken = replace_escapes(query)
+    """Cut a query into tokens, without spaces and comments; the last is of kind ``end``. Raises `Unreadable`."""
     tokens: list[Token] = []
-    position, length = 0, len(text)
-    match = _TOKEN.match
-    while position < length:
-        found = match(text, position)
-        if found is None:  # pragma: no cover - the last alternative takes any character
-            break
-        kind = found.lastgroup or "bad"
-        end = found.end()
-        if kind != "space":
-            token = _token(kind, found.group(), position)
-            end = position + len(token.text)
-            tokens.append(token)
-            if token.kind == BAD:
-                break
-        position = end
-    tokens.append(Token(END, "", length, length, ""))
-    if offsets is not None:
-        tokens = [Token(t.kind, t.text, offsets[t.start], offsets[t.end], t.value) for t in tokens]
-    if broken is not None:
-        end = min(broken + 6, len(query))
-        tokens.insert(0, Token(BAD, query[broken:end], broken, end, "four hexadecimal digits expected"))
-    return tokens
-
-
-def replace_escapes(query: str) -> tuple[str, list[int] | None, int | None]:
-    r"""Replace every ``\uXXXX`` as the server does before it reads tokens.
-
-    Returns
-    -------
-    text
-        The query with the escapes replaced; a backslash after a backslash begins none.
-    offsets
-        For each character of the text, and its end, where it stands in the query; None where nothing changed.
-    broken
-        Where an escape lacks its four digits, or None.
-    """
-    if "\\u" not in query:
-        return query, None, None
-    text: list[str] = []
-    offsets: list[int] = []
-    broken = None
     position = 0
-    for found in _ESCAPE.finditer(query):
-        text.extend(query[position : found.start()])
-        offsets.extend(range(position, found.start()))
-        if found.group(1):
-            text.append(chr(int(found.group(1), 16)))
-            offsets.append(found.start())
-        else:
-            if found.group().startswith("\\u") and broken is None:
-                broken = found.start()
-            text.extend(found.group())
-            offsets.extend(range(found.start(), found.end()))
+    while position < len(query):
+        found = _TOKEN.match(query, position)
+        if found is None:
+            raise _unreadable(query, position)
+        kind, text = str(found.lastgroup), found.group()
+        _require_plain(kind, text, position)
+        if kind != "space":
+            tokens.append(_token(kind, text, position))
         position = found.end()
-    text.extend(query[position:])
-    offsets.extend(range(position, len(query) + 1))
-    return "".join(text), offsets, broken
+    return [*tokens, Token(END, "", len(query), len(query), "")]
 
 
 def _token(kind: str, text: str, start: int) -> Token:
-    if kind == "name":
-        text = text if text.isascii() else _name_prefix(text)
-        return Token(NAME if _starts_name(text[0]) else BAD, text, start, start + len(text), _name_value(text))
     value = text
     if kind == "string":
-        value = _STRING_ESCAPE.sub(lambda m: _ESCAPED.get(m.group(1), m.group(1)), text[1:-1])
+        value = _ESCAPE.sub(_unescaped, text[1:-1])
     elif kind == "quoted":
         kind, value = QUOTED_NAME, text[1:-1].replace("``", "`")
     elif kind == "parameter":
-        name = text[1:]
-        if not (name.isascii() or name.startswith("`")):
-            name = _name_prefix(name)
-            text = f"${name}"
-        value = name[1:-1].replace("``", "`") if name.startswith("`") else name
+        value = text[2:-1].replace("``", "`") if text[1] == "`" else text[1:]
     elif kind == "number":
-        wrong = _wrong_number(text)
-        kind, value = (BAD, wrong) if wrong else (NUMBER, _plain_number(text))
-    elif kind == "operator" and not text.isascii():
-        value = "<" if text in _LEFT_HEADS else ">" if text in _RIGHT_HEADS else "-"
-    elif kind == "open":
-        kind, value = BAD, "a comment that begins with /* must end with */"
-    elif kind == "bad":
-        value = "a string or quoted name that does not end" if text in "'\"`" else "no such character here"
+        if wrong := _wrong_number(text):
+            raise Unreadable(wrong, start, start + len(text))
+        value = _plain_number(text)
     return Token(kind, text, start, start + len(text), value)
 
 
-def _name_prefix(text: str) -> str:
-    """The longest beginning of the text that is a name, or its first character if that begins none."""
-    for i, character in enumerate(text):
-        if not (character.isascii() or _continues_name(character)):
-            return text[: max(i, 1)]
-    return text
-
-
-def _name_value(text: str) -> str:
-    return text if _starts_name(text[0]) else "no such character here"
-
-
-@lru_cache(4096)
-def _starts_name(character: str) -> bool:
-    if character.isascii():
-        return character.isalpha() or character == "_"
-    return ord(character) < 0x10000 and unicodedata.category(character) in _START
-
-
-@lru_cache(4096)
-def _continues_name(character: str) -> bool:
-    if "\x7f" <= character <= "\x9f":
-        return True
-    return ord(character) < 0x10000 and unicodedata.category(character) in _PART
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape["hex"], 16)) if escape["hex"] else _ESCAPED.get(escape["other"], escape["other"])
 
 
 def _plain_number(text: str) -> str:
@@ -223,3 +148,51 @@ def _wrong_number(text: str) -> str:
         too_large = len(digits) > _MOST_DIGITS or int(digits, 0) > _LARGEST_INTEGER
         return "the integer is too large" if too_large else ""
     return "the number is too large" if float(digits) == float("inf") else ""
+
+
+# --- what servers read in different ways ------------------------------------
+
+
+def _require_plain(kind: str, text: str, start: int) -> None:
+    """Refuse what servers read in different ways within a token."""
+    if kind == "string":
+        for escape in _ESCAPE.finditer(text):
+            character = chr(int(escape["hex"], 16)) if escape["hex"] else ""
+            control = bool(character) and unicodedata.category(character) in ("Cc", "Cs")
+            if escape["other"] == "u" or character in _ENDS_A_STRING or control:
+                place = start + escape.start()
+                raise Unreadable(f"the escape {escape.group()} may not stand in a string", place, place + 2)
+        return
+    if "\\u" in text:
+        place = start + text.index("\\u")
+        raise Unreadable("an escape \\uXXXX may stand only within a string", place, place + 2)
+    for odd in _ODD.finditer(text):
+        character = odd.group()
+        if kind == "quoted" or text.startswith("$`"):
+            plain = character != "\0" and unicodedata.category(character) != "Cs"
+        elif kind in ("name", "parameter"):
+            plain = unicodedata.category(character)[0] in "LNM"
+        else:
+            plain = character.isprintable() or (kind == "space" and bool(re.match(f"[{_SPACES}]", character)))
+        if not plain:
+            raise _odd(character, start + odd.start())
+
+
+def _unreadable(query: str, position: int) -> Unreadable:
+    character = query[position]
+    if character in "'\"`":
+        return Unreadable("a string or quoted name that does not end", position, position + 1)
+    if query.startswith("/*", position):
+        return Unreadable("a comment does not end, or has another within", position, position + 2)
+    if query.startswith("//", position):
+        return Unreadable("a comment ends in a way that servers read differently", position, position + 2)
+    if query.startswith("\\u", position):
+        return Unreadable("an escape \\uXXXX may stand only within a string", position, position + 2)
+    if character == "$":
+        return Unreadable("the name of a parameter stands right behind its $", position, position + 1)
+    return _odd(character, position)
+
+
+def _odd(character: str, position: int) -> Unreadable:
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    return Unreadable(f"the character {shown} may stand only within a string", position, position + 1)

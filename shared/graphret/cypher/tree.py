@@ -7,7 +7,7 @@ parentheses, label expressions, the arrows and the names with their places. Noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
@@ -36,7 +36,7 @@ class Sign(AstNode):
 
 
 class IsTyped(AstNode):
-    """``a IS [NOT] :: TYPE``, or ``a IS [NOT] [NFC] NORMALIZED`` where `type_` is None."""
+    """``a IS [NOT] :: TYPE``."""
 
 
 class Subquery(AstNode):
@@ -53,10 +53,6 @@ class LabelName(AstNode):
 
 class LabelAny(AstNode):
     """``%``, any label."""
-
-
-class LabelDynamic(AstNode):
-    """``$(expression)``."""
 
 
 class LabelNot(AstNode):
@@ -85,14 +81,6 @@ class Page(AstNode):
 
 class Finish(AstNode):
     """``FINISH``."""
-
-
-class Hint(NamedTuple):
-    """``USING INDEX n:Label(property)``, ``USING SCAN n:Label`` or ``USING JOIN ON n, m``."""
-
-    variables: list[str]
-    label: str | None
-    properties: list[str]
 
 
 def mark(node: AstNode, start: int, end: int) -> Any:

@@ -13,7 +13,7 @@ from random import Random
 from time import perf_counter
 from typing import Any
 
-from graphret.cypher.check import check
+from graphret.cypher import check
 from graphret.cypher.kinds import (
     MEANING,
     MISPLACED_PROPERTY,

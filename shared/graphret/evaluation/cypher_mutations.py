@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from random import Random
 
-from graphret.cypher.allowed.scan import QUOTED, STRING, Piece, Unreadable, scan
+from graphret.cypher.tokens import QUOTED_NAME, STRING, Token, Unreadable, tokenise
 from graphret.evaluation.cypher_places import NodePlace, Places, RelationPlace, places_of
 from graphret.schema import GraphSchema
 
@@ -38,13 +38,13 @@ def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | Non
     return MUTATIONS[kind](query, places, schema, rng)
 
 
-def _replaced(query: str, piece: Piece, text: str) -> str:
+def _replaced(query: str, piece: Token, text: str) -> str:
     return query[: piece.start] + text + query[piece.end :]
 
 
-def _renamed(query: str, piece: Piece, known: Collection[str], rng: Random) -> str | None:
+def _renamed(query: str, piece: Token, known: Collection[str], rng: Random) -> str | None:
     """The query with another name at a place: one that people and models write by mistake, and that is not known."""
-    name = piece.name
+    name = piece.value
     middle = len(name) // 2
     swapped = name[: middle - 1] + name[middle] + name[middle - 1] + name[middle + 1 :] if middle else name
     wrong = [f"{name}s", name[:-1], name.swapcase(), swapped, f"has_{name}", f"{name}_id", name[0] + name]
@@ -52,7 +52,7 @@ def _renamed(query: str, piece: Piece, known: Collection[str], rng: Random) -> s
     if not wrong:
         return None
     text = rng.choice(wrong)
-    return _replaced(query, piece, f"`{text}`" if piece.kind == QUOTED else text)
+    return _replaced(query, piece, f"`{text}`" if piece.kind == QUOTED_NAME else text)
 
 
 def _turn(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
@@ -76,7 +76,7 @@ def _one_way(relation: RelationPlace, labels: dict[str, str], schema: GraphSchem
     source, target = ends if relation.direction == "out" else reversed(ends)
     if source is None and target is None:
         return False
-    names = {piece.name for piece in relation.types}
+    names = {piece.value for piece in relation.types}
     return _has(schema, source, names, target) and not _has(schema, target, names, source)
 
 
@@ -128,7 +128,7 @@ def _move_property(query: str, places: Places, schema: GraphSchema, rng: Random)
 
 def _drop(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
     """Leave out a bracket, or one quote of a string."""
-    dropped = [p.start for p in places.pieces if p.is_symbol(*"()[]{}")]
+    dropped = [p.start for p in places.pieces if p.operator in tuple("()[]{}")]
     for piece in places.pieces:
         if piece.kind == STRING:
             dropped += [at for at in (piece.start, piece.end - 1) if _never_ends(query[:at] + query[at + 1 :])]
@@ -140,7 +140,7 @@ def _drop(query: str, places: Places, schema: GraphSchema, rng: Random) -> str |
 
 def _never_ends(query: str) -> bool:
     try:
-        scan(query)
+        tokenise(query)
     except Unreadable as problem:
         return "does not end" in problem.reason
     return False
@@ -148,8 +148,8 @@ def _never_ends(query: str) -> bool:
 
 def _rename_variable(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
     """Rename a variable once: where it is read, or where its only pattern has it while something reads it."""
-    names = {piece.name for piece in places.pieces}
-    chosen: list[Piece] = []
+    names = {piece.value for piece in places.pieces}
+    chosen: list[Token] = []
     for name, patterns in places.declared().items():
         uses = places.uses.get(name, [])
         chosen += uses
@@ -159,7 +159,7 @@ def _rename_variable(query: str, places: Places, schema: GraphSchema, rng: Rando
         return None
     piece = rng.choice(chosen)
     new = rng.choice(
-        [n for n in (f"{piece.name}1", f"{piece.name}{piece.name[0]}", f"my_{piece.name}") if n not in names]
+        [n for n in (f"{piece.value}1", f"{piece.value}{piece.value[0]}", f"my_{piece.value}") if n not in names]
     )
     return _replaced(query, piece, new)
 
@@ -202,7 +202,7 @@ _ACCESSES = (
 
 def _add(templates: tuple[str, ...], query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
     """Put a clause in: before the query, before its last RETURN, or after it."""
-    returns = [piece.start for piece in places.pieces if piece.keyword == "RETURN"]
+    returns = [piece.start for piece in places.pieces if piece.word == "RETURN"]
     declared = sorted(places.declared())
     if not returns or not declared:
         return None

@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphret.cypher.allowed.scan import END, Piece, scan
+from graphret.cypher.tokens import END, Token, tokenise
 
 _AFTER_AN_ITEM = frozenset(("AS", "ORDER", "SKIP", "LIMIT", "WHERE", "ASC", "DESC"))
 _FUNCTIONS = frozenset(("COUNT", "COLLECT", "SIZE", "LABELS", "ID", "PROPERTIES"))
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_CLOSERS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,9 @@ class NodePlace:
     `plain` where it has one label and no operator.
     """
 
-    variable: Piece | None
-    labels: tuple[Piece, ...]
-    keys: tuple[Piece, ...]
+    variable: Token | None
+    labels: tuple[Token, ...]
+    keys: tuple[Token, ...]
     plain: bool
 
 
@@ -37,12 +38,12 @@ class RelationPlace:
     `before` and `after` are its dashes; `direction` is ``out``, ``in`` or ``both``; `hops` whether it may repeat.
     """
 
-    variable: Piece | None
-    types: tuple[Piece, ...]
+    variable: Token | None
+    types: tuple[Token, ...]
     direction: str
     hops: bool
-    before: Piece
-    after: Piece
+    before: Token
+    after: Token
     left: NodePlace
     right: NodePlace
 
@@ -65,16 +66,16 @@ class Places:
         The names that ``AS`` gives.
     """
 
-    pieces: list[Piece]
+    pieces: list[Token]
     nodes: list[NodePlace] = field(default_factory=list)
     relations: list[RelationPlace] = field(default_factory=list)
-    uses: dict[str, list[Piece]] = field(default_factory=lambda: defaultdict(list))
-    properties: list[tuple[Piece, Piece]] = field(default_factory=list)
+    uses: dict[str, list[Token]] = field(default_factory=lambda: defaultdict(list))
+    properties: list[tuple[Token, Token]] = field(default_factory=list)
     aliases: set[str] = field(default_factory=set)
 
-    def declared(self) -> dict[str, list[Piece]]:
+    def declared(self) -> dict[str, list[Token]]:
         """For each variable of the patterns that `AS` does not name as well, where patterns have it."""
-        found: dict[str, list[Piece]] = defaultdict(list)
+        found: dict[str, list[Token]] = defaultdict(list)
         for node in self.nodes:
             if node.variable is not None and node.variable.name not in self.aliases:
                 found[node.variable.name].append(node.variable)
@@ -97,8 +98,8 @@ class Places:
 
 
 def places_of(query: str) -> Places:
-    """Read a query. Raises `graphret.cypher.allowed.scan.Unreadable` where its text cannot be cut in one way."""
-    pieces = scan(query)
+    """Read a query. Raises `graphret.cypher.tokens.Unreadable` where its text cannot be cut in one way."""
+    pieces = tokenise(query)
     places = Places(pieces)
     closing = _matching(pieces)
     opening = {end: start for start, end in closing.items()}
@@ -107,96 +108,98 @@ def places_of(query: str) -> Places:
         nodes[i] = _node(pieces, i, closing[i])
         places.nodes.append(nodes[i])
     for i, piece in enumerate(pieces):
-        if piece.is_symbol("[") and i in closing:
+        if piece.operator == "[" and i in closing:
             relation = _relation(pieces, i, closing[i], closing, opening, nodes)
             if relation is not None:
                 places.relations.append(relation)
         if not piece.name or i == 0:
             continue
         before, after = pieces[i - 1], pieces[i + 1]
-        if before.keyword == "AS":
+        if before.word == "AS":
             places.aliases.add(piece.name)
-        elif after.is_symbol(".") and not before.is_symbol(".", ":", "$") and pieces[i + 2].name:
+        elif after.operator == "." and before.operator not in (".", ":", "$") and pieces[i + 2].name:
             places.uses[piece.name].append(piece)
-            if not pieces[i + 3].is_symbol("("):
+            if not pieces[i + 3].operator == "(":
                 places.properties.append((piece, pieces[i + 2]))
         elif _is_read(pieces, i):
             places.uses[piece.name].append(piece)
     return places
 
 
-def _is_read(pieces: list[Piece], i: int) -> bool:
+def _is_read(pieces: list[Token], i: int) -> bool:
     """Whether a name stands alone in an expression: as an item of ``RETURN``, or as what a function is given."""
     before, after = pieces[i - 1], pieces[i + 1]
-    if before.keyword in ("RETURN", "WITH", "DISTINCT", "BY"):
-        return after.kind == END or after.is_symbol(",") or after.keyword in _AFTER_AN_ITEM
-    return before.is_symbol("(") and after.is_symbol(")") and pieces[i - 2].keyword in _FUNCTIONS
+    if before.word in ("RETURN", "WITH", "DISTINCT", "BY"):
+        return after.kind == END or after.operator == "," or after.word in _AFTER_AN_ITEM
+    return before.operator == "(" and after.operator == ")" and pieces[i - 2].word in _FUNCTIONS
 
 
-def _matching(pieces: list[Piece]) -> dict[int, int]:
+def _matching(pieces: list[Token]) -> dict[int, int]:
     """For each opening bracket the place of its closing one."""
     stack: list[int] = []
     found: dict[int, int] = {}
     for i, piece in enumerate(pieces):
-        if piece.is_symbol(*_CLOSERS):
+        if piece.operator in _CLOSERS:
             stack.append(i)
-        elif piece.is_symbol(*_CLOSERS.values()) and stack and _CLOSERS[pieces[stack[-1]].text] == piece.text:
+        elif piece.operator in _CLOSING and stack and _CLOSERS[pieces[stack[-1]].text] == piece.text:
             found[stack.pop()] = i
     return found
 
 
-def _node_starts(pieces: list[Piece], closing: dict[int, int]) -> Iterator[int]:
+def _node_starts(pieces: list[Token], closing: dict[int, int]) -> Iterator[int]:
     """Brackets that hold a node: those with a label, and those at a relationship or at the head of a pattern."""
     for i, end in closing.items():
-        if not pieces[i].is_symbol("("):
+        if not pieces[i].operator == "(":
             continue
         first = i + 1 + bool(pieces[i + 1].name)
-        if pieces[first].is_symbol(":") or (
-            (pieces[first].is_symbol(")", "{") or pieces[first].keyword == "WHERE")
-            and not (i and pieces[i - 1].name and pieces[i - 1].keyword != "MATCH")
-            and (_joins(pieces, end + 1) or _joined(pieces, i - 1) or (i and pieces[i - 1].keyword == "MATCH"))
+        if pieces[first].operator == ":" or (
+            (pieces[first].operator in (")", "{") or pieces[first].word == "WHERE")
+            and not (i and pieces[i - 1].name and pieces[i - 1].word != "MATCH")
+            and (_joins(pieces, end + 1) or _joined(pieces, i - 1) or (i and pieces[i - 1].word == "MATCH"))
         ):
             yield i
 
 
-def _joins(pieces: list[Piece], i: int) -> bool:
+def _joins(pieces: list[Token], i: int) -> bool:
     """Whether a relationship follows: ``-[``, ``<-[``, ``--``, ``<--``."""
-    i += pieces[i].is_symbol("<")
-    return pieces[i].is_symbol("-") and pieces[i + 1].is_symbol("[", "-")
+    i += pieces[i].operator == "<"
+    return pieces[i].operator == "-" and pieces[i + 1].operator in ("[", "-")
 
 
-def _joined(pieces: list[Piece], i: int) -> bool:
+def _joined(pieces: list[Token], i: int) -> bool:
     """Whether a relationship comes before: ``]-``, ``]->``, ``--``, ``-->``."""
-    i -= i > 0 and pieces[i].is_symbol(">")
-    return i > 0 and pieces[i].is_symbol("-") and pieces[i - 1].is_symbol("]", "-")
+    i -= i > 0 and pieces[i].operator == ">"
+    return i > 0 and pieces[i].operator == "-" and pieces[i - 1].operator in ("]", "-")
 
 
-def _node(pieces: list[Piece], start: int, end: int) -> NodePlace:
+def _node(pieces: list[Token], start: int, end: int) -> NodePlace:
     i = start + 1
-    variable = pieces[i] if pieces[i].name and pieces[i].keyword != "WHERE" else None
+    variable = pieces[i] if pieces[i].name and pieces[i].word != "WHERE" else None
     i += variable is not None
-    labels: list[Piece] = []
+    labels: list[Token] = []
     plain = True
-    while i < end and (pieces[i].is_symbol(":", "&", "|", "!") or (pieces[i].name and pieces[i].keyword != "WHERE")):
+    while i < end and (pieces[i].operator in (":", "&", "|", "!") or (pieces[i].name and pieces[i].word != "WHERE")):
         if pieces[i].name:
             labels.append(pieces[i])
-        elif not pieces[i].is_symbol(":"):
+        elif not pieces[i].operator == ":":
             plain = False
         i += 1
-    keys = [pieces[j] for j in range(i + 1, end) if pieces[i].is_symbol("{") and _is_key(pieces, i, j)]
+    keys = [pieces[j] for j in range(i + 1, end) if pieces[i].operator == "{" and _is_key(pieces, i, j)]
     return NodePlace(variable, tuple(labels), tuple(keys), plain and len(labels) == 1)
 
 
-def _is_key(pieces: list[Piece], start: int, i: int) -> bool:
+def _is_key(pieces: list[Token], start: int, i: int) -> bool:
     """Whether a name is a key of the map that begins at `start`, and of none within it."""
     depth = 0
     for piece in pieces[start:i]:
-        depth += piece.is_symbol(*_CLOSERS) - piece.is_symbol(*_CLOSERS.values())
-    return depth == 1 and bool(pieces[i].name) and pieces[i - 1].is_symbol("{", ",") and pieces[i + 1].is_symbol(":")
+        depth += piece.operator in _CLOSERS - piece.operator in _CLOSING
+    return (
+        depth == 1 and bool(pieces[i].name) and pieces[i - 1].operator in ("{", ",") and pieces[i + 1].operator == ":"
+    )
 
 
 def _relation(
-    pieces: list[Piece],
+    pieces: list[Token],
     start: int,
     end: int,
     closing: dict[int, int],
@@ -204,22 +207,22 @@ def _relation(
     nodes: dict[int, NodePlace],
 ) -> RelationPlace | None:
     """The relationship within square brackets, or `None` where they hold a list, or its ends are no plain nodes."""
-    if start < 2 or not (pieces[start - 1].is_symbol("-") and pieces[end + 1].is_symbol("-")):
+    if start < 2 or not (pieces[start - 1].operator == "-" and pieces[end + 1].operator == "-"):
         return None
-    comes, goes = pieces[start - 2].is_symbol("<"), pieces[end + 2].is_symbol(">")
+    comes, goes = pieces[start - 2].operator == "<", pieces[end + 2].operator == ">"
     left, right = opening.get(start - 2 - comes), end + 2 + goes
     if left is None or left not in nodes or right not in nodes:
         return None
     i = start + 1
     variable = pieces[i] if pieces[i].name else None
     i += variable is not None
-    types: list[Piece] = []
-    while i < end and (pieces[i].is_symbol(":", "|") or pieces[i].name):
+    types: list[Token] = []
+    while i < end and (pieces[i].operator in (":", "|") or pieces[i].name):
         if pieces[i].name:
             types.append(pieces[i])
         i += 1
     direction = "both" if comes == goes else "out" if goes else "in"
-    hops = not (i == end or pieces[i].is_symbol("{") or pieces[i].keyword == "WHERE")
+    hops = not (i == end or pieces[i].operator == "{" or pieces[i].word == "WHERE")
     return RelationPlace(
         variable, tuple(types), direction, hops, pieces[start - 1], pieces[end + 1], nodes[left], nodes[right]
     )

@@ -1,20 +1,81 @@
-"""The grammars of the dialects, on `cypherast`'s recursive-descent parser.
+"""The grammars of the dialects, by recursive descent: tokens become a tree whose nodes know their places.
 
-The library's own productions stand where they agree with the server; the modules here replace those that are laxer or
-stricter than Neo4j 5, and give every node its place in the text.
+Only what a query may do that reads is read: a clause that writes, and a rare form that no model writes, do not parse.
 """
 
 from __future__ import annotations
 
-from graphret.cypher.grammar.clauses import Clauses
-from graphret.cypher.grammar.ladybug import LadybugClauses
-from graphret.errors import InvalidInput
+from dataclasses import dataclass
+from typing import Any
 
-_GRAMMARS: dict[str, type[Clauses]] = {"neo4j": Clauses, "ladybug": LadybugClauses}
+from graphret.cypher.kinds import SYNTAX
+from graphret.cypher.report import ERROR, Finding, place_of
+from graphret.cypher.tokens import END, Token, Unreadable, tokenise
+from graphret.errors import InvalidInput, MissingDependency
+
+DIALECTS = ("neo4j", "ladybug")
 
 
-def grammar_of(dialect: str) -> type[Clauses]:
-    """The parser of a dialect."""
-    if dialect not in _GRAMMARS:
-        raise InvalidInput(f"dialect: {dialect!r} is none of {', '.join(_GRAMMARS)}")
-    return _GRAMMARS[dialect]
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A query as the guard reads it.
+
+    Parameters
+    ----------
+    query
+        The text as given.
+    dialect
+        ``neo4j`` or ``ladybug``.
+    tokens
+        Its tokens, the last of kind ``end``; none where the text cannot be cut into tokens.
+    tree
+        Its syntax tree (`graphret.cypher.tree`), or None if it does not parse.
+    error
+        Why it does not parse, or None.
+    """
+
+    query: str
+    dialect: str
+    tokens: list[Token]
+    tree: Any = None
+    error: Finding | None = None
+
+
+def parse(query: str, dialect: str = "neo4j") -> Parsed:
+    """Read a query.
+
+    Raises
+    ------
+    MissingDependency
+        Without `cypherast`, which has the nodes of the tree.
+    InvalidInput
+        If the dialect is unknown.
+    """
+    if dialect not in DIALECTS:
+        raise InvalidInput(f"dialect: {dialect!r} is none of {', '.join(DIALECTS)}")
+    try:
+        from graphret.cypher.grammar.clauses import Clauses
+        from graphret.cypher.grammar.cursor import Unexpected
+        from graphret.cypher.grammar.ladybug import LadybugClauses
+    except ImportError as error:  # pragma: no cover - depends on the environment
+        raise MissingDependency("cypherast", "cypher", "Checking Cypher") from error
+    try:
+        tokens = tokenise(query)
+    except Unreadable as problem:
+        return Parsed(query, dialect, [], None, _error(query, problem.reason, problem.start, problem.end))
+    if tokens[0].kind == END:
+        return Parsed(query, dialect, tokens, None, _error(query, "there is no query", len(query), len(query)))
+    parser = LadybugClauses(query, tokens) if dialect == "ladybug" else Clauses(query, tokens)
+    try:
+        return Parsed(query, dialect, tokens, parser.parse())
+    except RecursionError:
+        # What backtracking met before it is no reason then.
+        return Parsed(query, dialect, tokens, None, _error(query, "nested too deeply to be read", 0, len(query)))
+    except Unexpected as problem:
+        furthest = parser.furthest or problem
+        place = furthest.token
+        return Parsed(query, dialect, tokens, None, _error(query, furthest.reason, place.start, place.end))
+
+
+def _error(query: str, reason: str, start: int, end: int) -> Finding:
+    return Finding(ERROR, SYNTAX, reason[0].upper() + reason[1:], start, end, *place_of(query, start))

@@ -2,182 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cypherast.ast import AstNode
-from cypherast.errors import ParseError, Position
-from cypherast.lexer import KEYWORDS, TokenKind
-from cypherast.lexer import Token as LibraryToken
-from cypherast.parser import Parser
 
-from graphret.cypher.tokens import BAD, COMMENT, END, NAME, NUMBER, PARAMETER, QUOTED_NAME, STRING, Token
+from graphret.cypher.tokens import END, NUMBER, Token
 from graphret.cypher.tree import mark
 
 Node = TypeVar("Node", bound=AstNode)
 Result = TypeVar("Result")
 
-_OPERATORS = {
-    "(": TokenKind.LPAREN,
-    ")": TokenKind.RPAREN,
-    "[": TokenKind.LBRACKET,
-    "]": TokenKind.RBRACKET,
-    "{": TokenKind.LBRACE,
-    "}": TokenKind.RBRACE,
-    ",": TokenKind.COMMA,
-    ".": TokenKind.DOT,
-    ":": TokenKind.COLON,
-    ";": TokenKind.SEMICOLON,
-    "|": TokenKind.PIPE,
-    "=": TokenKind.EQ,
-    "<>": TokenKind.NEQ,
-    "<": TokenKind.LT,
-    ">": TokenKind.GT,
-    "<=": TokenKind.LTE,
-    ">=": TokenKind.GTE,
-    "=~": TokenKind.REGEX,
-    "+": TokenKind.PLUS,
-    "-": TokenKind.MINUS,
-    "*": TokenKind.STAR,
-    "/": TokenKind.SLASH,
-    "%": TokenKind.PERCENT,
-    "^": TokenKind.CARET,
-    "..": TokenKind.DOTDOT,
-    "&": TokenKind.AMP,
-    "!": TokenKind.BANG,
-}
-_KINDS = {QUOTED_NAME: TokenKind.IDENT, STRING: TokenKind.STRING, PARAMETER: TokenKind.PARAMETER, END: TokenKind.EOF}
+_MOST_DEPTH = 1000
 
 
-class Placed(LibraryToken):
-    """A token as `cypherast`'s parser takes it, that also knows its end, its keyword and its operator."""
+class Unexpected(Exception):
+    """A token that may not stand where it does."""
 
-    __slots__ = ("end", "named", "operator", "start", "token", "word")
-
-    def __init__(self, token: Token, kind: TokenKind, text: str) -> None:
-        super().__init__(kind, text, Position(1, 1, token.start))
-        self.token = token
-        self.start = token.start
-        self.end = token.end
-        self.named = token.kind == NAME or token.kind == QUOTED_NAME
-        self.word = token.text.upper() if token.kind == NAME else ""
-        self.operator = token.value if kind in _OPERATOR_KINDS else ""
+    def __init__(self, reason: str, token: Token) -> None:
+        super().__init__(reason)
+        self.reason, self.token = reason, token
 
 
-_OTHER = TokenKind.BOOLEAN  # the library's parser never asks for it
-_OPERATOR_KINDS = frozenset(_OPERATORS.values()) | {_OTHER}
-
-
-def _places(token: Token) -> list[Placed]:
-    if token.text == "+=":  # the library reads it as two
-        halves = (
-            Token(token.kind, "+", token.start, token.start + 1, "+"),
-            Token(token.kind, "=", token.end - 1, token.end, "="),
-        )
-        return [_place(half) for half in halves]
-    return [_place(token)]
-
-
-def _place(token: Token) -> Placed:
-    if token.kind == NAME:
-        return Placed(token, KEYWORDS.get(token.text.upper(), TokenKind.IDENT), token.text)
-    if token.kind == NUMBER:
-        digits = token.value.lower()
-        whole = digits.startswith(("0x", "0o")) or digits.isdigit()
-        return Placed(token, TokenKind.INTEGER if whole else TokenKind.FLOAT, token.value)
-    kind = _KINDS.get(token.kind) or _OPERATORS.get(token.value, _OTHER)
-    return Placed(token, kind, token.value)
-
-
-class Cursor(Parser):
-    """`cypherast`'s parser over tokens that know their places."""
+class Cursor:
+    """A place among the tokens of a query, from which productions read on."""
 
     #: Whether ``|`` may join labels; it may not where it begins the projection of a comprehension.
     bars = True
 
-    def __init__(self, query: str, tokens: list[Token], dialect: str) -> None:
-        # Not the library's own start: it would cut the text into tokens by other rules than the server's.
+    def __init__(self, query: str, tokens: list[Token]) -> None:
         self.source = query
-        self.dialect = None
-        self.language = dialect
-        self.max_depth = 1000
+        self.tokens = tokens
+        # What is asked of every token again and again.
+        self._operators = [token.operator for token in tokens]
+        self._words = [token.word for token in tokens]
         self._depth = 0
         self._i = 0
         self._failed: set[tuple[str, int, bool]] = set()
-        self._furthest: tuple[int, ParseError] | None = None
-        self.placed = [placed for t in tokens if t.kind != COMMENT for placed in _places(t)]
-        self.tokens = list(self.placed)
+        self._furthest: tuple[int, Unexpected] | None = None
 
     @property
-    def furthest(self) -> ParseError | None:
+    def furthest(self) -> Unexpected | None:
         """The complaint about the token that is furthest on: what a backtracking parser best reports."""
         return self._furthest[1] if self._furthest else None
 
     # --- looking at tokens ------------------------------------------------
 
-    def _now(self, ahead: int = 0) -> Placed:
-        index = self._i + ahead
-        return self.placed[index] if index < len(self.placed) else self.placed[-1]
+    def _now(self, ahead: int = 0) -> Token:
+        return self.tokens[min(self._i + ahead, len(self.tokens) - 1)]
 
     def _is(self, operator: str, ahead: int = 0) -> bool:
-        return self._now(ahead).operator == operator
+        index = self._i + ahead
+        return index < len(self.tokens) and self._operators[index] == operator
 
     def _is_word(self, *words: str, ahead: int = 0) -> bool:
-        return self._now(ahead).word in words
+        index = self._i + ahead
+        return index < len(self.tokens) and self._words[index] in words
+
+    def _is_whole(self) -> bool:
+        """Whether a whole number stands here."""
+        token = self._now()
+        return token.kind == NUMBER and (token.value.isdigit() or token.value[:2].lower() in ("0x", "0o"))
 
     def _take(self, operator: str) -> bool:
-        if self._now().operator == operator:
-            self._i += 1
-            return True
-        return False
+        taken = self._operators[self._i] == operator
+        self._i += taken
+        return taken
 
     def _take_word(self, *words: str) -> bool:
-        if self._now().word in words:
-            self._i += 1
-            return True
-        return False
+        taken = self._words[self._i] in words
+        self._i += taken
+        return taken
 
-    def _need(self, operator: str) -> Placed:
-        token = self._now()
-        if token.operator != operator:
+    def _need(self, operator: str) -> Token:
+        if self._operators[self._i] != operator:
             raise self._wrong(repr(operator))
         self._i += 1
-        return token
+        return self.tokens[self._i - 1]
 
-    def _need_word(self, *words: str) -> Placed:
-        token = self._now()
-        if token.word not in words:
+    def _need_word(self, *words: str) -> Token:
+        if self._words[self._i] not in words:
             raise self._wrong(" or ".join(words))
         self._i += 1
-        return token
+        return self.tokens[self._i - 1]
 
-    def _need_name(self, what: str = "a name") -> Placed:
-        token = self._now()
-        if not token.named:
+    def _need_name(self, what: str = "a name") -> Token:
+        if not self._now().name:
             raise self._wrong(what)
         self._i += 1
-        return token
+        return self.tokens[self._i - 1]
 
     # --- places and complaints --------------------------------------------
 
     def _mark(self, node: Node, start: int) -> Node:
         """Give a node the place from the token of that index to the last one taken."""
-        mark(node, self.placed[start].start, self.placed[max(self._i - 1, start)].end)
+        mark(node, self.tokens[start].start, self.tokens[max(self._i - 1, start)].end)
         return node
 
-    def _wrong(self, expected: str) -> ParseError:
+    def _wrong(self, expected: str) -> Unexpected:
         token = self._now()
-        if token.token.kind == BAD:
-            return self._err(token.token.value, code="CG1001")
-        found = "the end of the query" if token.token.kind == END else repr(token.token.text)
-        return self._err(f"unexpected {found}: expected {expected}", code="CG1102")
+        found = "the end of the query" if token.kind == END else repr(token.text)
+        return self._error(f"unexpected {found}: expected {expected}")
 
-    def _err(self, message: str, *, code: str, expected: set[str] | None = None) -> ParseError:
-        error = ParseError(message, code=code, position=self._now().position)
-        error.extra = {"reason": message, "token": self._now()}
+    def _error(self, reason: str) -> Unexpected:
+        error = Unexpected(reason, self._now())
         if self._furthest is None or self._i > self._furthest[0]:
             self._furthest = (self._i, error)
         return error
+
+    @contextmanager
+    def _nesting(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise RecursionError
+        yield
+        self._depth -= 1
 
     def _attempt(self, production: Callable[[], Result]) -> Result | None:
         """Parse by a production, or return None and stay where we were.
@@ -190,10 +130,19 @@ class Cursor(Parser):
             return None
         try:
             return production()
-        except ParseError:
+        except Unexpected:
             self._i, self._depth, self.bars = start, depth, bars
             self._failed.add(key)
             return None
+
+    @contextmanager
+    def _bars(self, bars: bool) -> Iterator[None]:
+        """Whether ``|`` may join labels within."""
+        before, self.bars = self.bars, bars
+        try:
+            yield
+        finally:
+            self.bars = before
 
     def _list(self, production: Callable[[], Any]) -> list[Any]:
         items = [production()]

@@ -1,17 +1,18 @@
-"""Operators, in the order of precedence of Neo4j 5, and ``CASE``."""
+"""Expressions: operators in the order of precedence of Neo4j 5, literals, calls, brackets and subqueries."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from cypherast import ast
 from cypherast.ast import AstNode
-from cypherast.lexer import TokenKind
 
-from graphret.cypher.grammar.primaries import FORMS, Primaries
-from graphret.cypher.grammar.typenames import TypeNames
-from graphret.cypher.tree import Chain, IsTyped, Sign, Test
+from graphret.cypher.grammar.patterns import Patterns
+from graphret.cypher.tokens import NUMBER, PARAMETER, STRING
+from graphret.cypher.tree import Chain, IsTyped, Name, Paren, Sign, Subquery, Test
 
-#: What follows ``IS`` where ``CASE x WHEN IS …`` is a test and no variable.
-_TESTS = FORMS | {"NOT", "NULL", "TYPED", "NORMALIZED"}
 COMPARISONS = ("=", "<>", "!=", "<", ">", "<=", ">=")
 #: From what binds least to what binds most; ``NOT`` stands before its operand, and a test is made once.
 _PRECEDENCE = (
@@ -29,40 +30,62 @@ _LEVELS = {sign: level for level, signs in enumerate(_PRECEDENCE) for sign in si
 _NOT, _TEST, _POWER = 3, 5, 8
 #: What follows ``NOT`` where it is the name of a variable.
 _AFTER_A_NAME = (")", "]", ",", ".", "}", "=")
+_QUANTIFIERS = frozenset(("ALL", "ANY", "NONE", "SINGLE"))
+_LITERALS = frozenset(("TRUE", "FALSE", "NULL", "INF", "INFINITY", "NAN"))
+#: The words of types, and what must follow those that are no type by themselves.
+_TYPES = {
+    **dict.fromkeys(
+        """ANY BOOL BOOLEAN DATE DURATION EDGE FLOAT INT INTEGER MAP NODE NOTHING NULL PATH POINT RELATIONSHIP STRING
+        VARCHAR VERTEX""".split(),
+        (),
+    ),
+    **dict.fromkeys(("LOCAL", "ZONED"), ("TIME", "DATETIME")),
+    "PROPERTY": ("VALUE",),
+    "LIST": (),
+    "ARRAY": (),
+}
+_CLAUSES = ("MATCH", "OPTIONAL", "WITH", "UNWIND", "CALL", "RETURN")
 
 
-class Expressions(Primaries, TypeNames):
+class Expressions(Patterns):
     """The productions of expressions."""
 
     #: Whether ``n:Label`` is a condition.
     label_predicates = True
+
+    if TYPE_CHECKING:
+
+        def parse_statement(self) -> AstNode: ...
+
+    # --- operators --------------------------------------------------------
 
     def parse_expression(self, least: int = 0) -> AstNode:
         """Climb the precedences from `least` up.
 
         One call does for all of them, and not one for each: the interpreter's stack then holds a hundred brackets.
         """
-        self._depth += 1
-        if self._depth > self.max_depth:
-            raise RecursionError
-        start = self._i
-        if least <= _NOT and self._is_word("NOT") and self._now(1).operator not in _AFTER_A_NAME:
-            self._i += 1
-            node: AstNode = self._mark(ast.Not(this=self.parse_expression(_NOT)), start)
-            most = _NOT - 1
-        else:
-            node = self.parse_unary()
-            most = _POWER
-        while least <= (level := _LEVELS.get(self._now().operator or self._now().word, -1)) <= most:
-            node = self._tested(node, start) if level == _TEST else self._chain(node, level, start)
-            most = level - 1
-        self._depth -= 1
-        return node
+        with self._nesting():
+            start = self._i
+            if least <= _NOT and self._is_word("NOT") and self._now(1).operator not in _AFTER_A_NAME:
+                self._i += 1
+                node: AstNode = self._mark(ast.Not(this=self.parse_expression(_NOT)), start)
+                most = _NOT - 1
+            else:
+                node = self.parse_unary()
+                most = _POWER
+            while least <= (level := _LEVELS.get(self._sign(), -1)) <= most:
+                node = self._tested(node, start) if level == _TEST else self._chain(node, level, start)
+                most = level - 1
+            return node
+
+    def _sign(self) -> str:
+        """The operator or the word that stands here."""
+        return self._operators[self._i] or self._words[self._i]
 
     def _chain(self, first: AstNode, level: int, start: int) -> AstNode:
         """Operands that operators of one precedence join."""
         operands, operators = [first], []
-        while _LEVELS.get(sign := self._now().operator or self._now().word) == level:
+        while _LEVELS.get(sign := self._sign()) == level:
             operators.append(sign)
             self._i += 1
             operands.append(self.parse_expression(level + 1))
@@ -70,54 +93,57 @@ class Expressions(Primaries, TypeNames):
 
     def _tested(self, left: AstNode, start: int) -> AstNode:
         """What ``IN``, ``CONTAINS``, ``IS NULL`` and the like ask of an operand."""
-        token = self._now()
-        if token.word == "IS":
-            return self._is_something(left, start)
+        operator = self._sign()
         self._i += 1
-        if token.operator == "::":
-            return self._mark(IsTyped(this=left, type_=self._type(), not_=None), start)
-        operator = token.operator or token.word
+        if operator in ("IS", "::"):
+            return self._is_something(left, start, typed=operator == "::")
         if operator in ("STARTS", "ENDS"):
             self._need_word("WITH")
             operator = f"{operator} WITH"
         return self._mark(Test(this=left, operator=operator, expression=self.parse_expression(_TEST + 1)), start)
 
-    def _is_something(self, left: AstNode, start: int) -> AstNode:
-        self._need_word("IS")
-        negated = self._take_word("NOT") or None
-        if self._take_word("NULL"):
-            return self._mark(ast.IsNull(this=left, not_=negated), start)
-        if self._take("::") or self._take_word("TYPED"):
-            return self._mark(IsTyped(this=left, type_=self._type(), not_=negated), start)
-        self._take_word(*FORMS)
-        if self._take_word("NORMALIZED"):
-            return self._mark(IsTyped(this=left, type_=None, not_=negated), start)
-        if not negated and (self._now().named or self._now().operator in ("!", "%", "(")):
-            # ``n IS Label`` in an expression.
-            return self._mark(ast.LabelPredicate(this=left, labels=self._labels_after_is()), start)
-        raise self._wrong("NULL, NOT NULL, a type or NORMALIZED")
+    def _is_something(self, left: AstNode, start: int, typed: bool) -> AstNode:
+        """``IS [NOT] NULL`` and ``[IS [NOT]] :: TYPE``."""
+        negated = (not typed and self._take_word("NOT")) or None
+        if typed or self._take("::") or self._take_word("TYPED"):
+            self._type()
+            return self._mark(IsTyped(this=left, not_=negated), start)
+        self._need_word("NULL")
+        return self._mark(ast.IsNull(this=left, not_=negated), start)
+
+    def _type(self) -> None:
+        """``INTEGER``, ``LOCAL TIME NOT NULL``, ``LIST<STRING> | FLOAT``."""
+        word = self._need_word(*_TYPES).word
+        if _TYPES[word]:
+            self._need_word(*_TYPES[word])
+        if word in ("LIST", "ARRAY"):
+            self._need("<")
+            self._type()
+            self._need(">")
+        if self._is_word("NOT") and self._is_word("NULL", ahead=1):
+            self._i += 2
+        if self._take("|"):
+            self._type()
 
     def parse_unary(self) -> AstNode:
         start = self._i
-        if self._is("-") or self._is("+"):
-            operator = self._now().operator
-            self._i += 1
-            if operator == "-" and self._is("-") and self._now(1).kind not in (TokenKind.INTEGER, TokenKind.FLOAT):
-                raise self._wrong("an expression")
-            with self._nesting():
-                inner = self.parse_unary() if self._is("-") else self.parse_postfix()
-            return self._mark(Sign(this=inner, operator=operator), start)
-        return self.parse_postfix()
+        if not (self._is("-") or self._is("+")):
+            return self.parse_postfix()
+        operator = self._now().operator
+        self._i += 1
+        if operator == "-" and self._is("-") and self._now(1).kind != NUMBER:
+            raise self._wrong("an expression")
+        with self._nesting():
+            inner = self.parse_unary() if self._is("-") else self.parse_postfix()
+        return self._mark(Sign(this=inner, operator=operator), start)
 
     def parse_postfix(self) -> AstNode:
         start = self._i
         node = self.parse_primary()
         while True:
-            if self._is("."):
-                self._i += 1
+            if self._take("."):
                 node = ast.Property(this=node, name=self._name("a property name"))
-            elif self.label_predicates and self._is(":"):
-                self._i += 1
+            elif self.label_predicates and self._take(":"):
                 node = ast.LabelPredicate(this=node, labels=self._label_expression())
             elif self._is("["):
                 node = self._index(node)
@@ -136,13 +162,76 @@ class Expressions(Primaries, TypeNames):
         self._need("]")
         return ast.ListSlice(this=node, start=low, end=high)
 
+    # --- what operators join ----------------------------------------------
+
+    def parse_primary(self) -> AstNode:
+        token = self._now()
+        start = self._i
+        if token.kind == NUMBER:
+            return self._number(start)
+        if token.kind == STRING:
+            self._i += 1
+            return self._mark(ast.String(this=token.value), start)
+        if token.kind == PARAMETER:
+            return self.parse_parameter()
+        if token.operator == "(":
+            return self._paren_or_pattern()
+        if token.operator == "[":
+            return self.parse_list_or_comprehension()
+        if token.operator == "{":
+            return self.parse_map_literal()
+        if token.name:
+            return self._word_or_name(start)
+        raise self._wrong("an expression")
+
+    def _number(self, start: int) -> AstNode:
+        text, whole = self._now().value, self._is_whole()
+        if whole and int(text, 0) == 2**63 and not (start and self._is("-", -1)):
+            raise self._error("the integer is too large")
+        self._i += 1
+        return self._mark(ast.Integer(this=int(text, 0)) if whole else ast.Float(this=float(text)), start)
+
+    def _word_or_name(self, start: int) -> AstNode:
+        word, following = self._now().word, self._now(1).operator
+        special: Callable[[], AstNode] | None = None
+        if word == "CASE":
+            special = self.parse_case
+        elif word in _LITERALS:
+            special = self._keyword_literal if following not in ("(", "{") else None
+        elif following == "{" and word in ("EXISTS", "COUNT", "COLLECT"):
+            return self._subquery()
+        elif following == "(":
+            if word in _QUANTIFIERS:
+                special = self._quantifier_call
+            elif word == "REDUCE":
+                special = self._reduce
+            elif word in ("SHORTESTPATH", "ALLSHORTESTPATHS"):
+                special = self._shortest
+        if special is not None and (node := self._attempt(special)) is not None:
+            return node
+        if self._function_ahead():
+            return self._function()
+        variable = self.parse_variable()
+        return self._projection(variable, start) if self._is("{") else variable
+
+    def _keyword_literal(self) -> AstNode:
+        start = self._i
+        word = self._now().word
+        self._i += 1
+        node: AstNode = ast.Null()
+        if word in ("TRUE", "FALSE"):
+            node = ast.Boolean(this=word == "TRUE")
+        elif word != "NULL":
+            node = ast.Float(this=float(word))
+        return self._mark(node, start)
+
     def parse_case(self) -> ast.Case:
         start = self._i
         self._need_word("CASE")
         subject = None if self._is_word("WHEN") else self.parse_expression()
         branches: list[tuple[AstNode, AstNode]] = []
         while self._take_word("WHEN"):
-            conditions = self._conditions() if subject is not None else [self.parse_expression()]
+            conditions = [self.parse_expression()] if subject is None else self._conditions()
             self._need_word("THEN")
             result = self.parse_expression()
             branches.extend((condition, result) for condition in conditions)
@@ -153,23 +242,210 @@ class Expressions(Primaries, TypeNames):
         return self._mark(ast.Case(this=subject, ifs=branches, default=default), start)
 
     def _conditions(self) -> list[AstNode]:
-        """What may stand after ``WHEN`` where the case has a subject."""
+        """What may stand after ``WHEN`` where the case has a subject: values, or operators and their right sides."""
         return self._list(self._condition)
 
     def _condition(self) -> AstNode:
-        """What stands after ``WHEN`` where the case has a subject: a value, or an operator and its right side."""
         start = self._i
-        token = self._now()
-        if token.operator in COMPARISONS or token.operator == "=~":
+        if self._sign() in (*COMPARISONS, "=~"):
             self._i += 1
             return self.parse_expression(_TEST)
-        if token.word in ("STARTS", "ENDS") and self._is_word("WITH", ahead=1):
-            self._i += 2
-            return self.parse_expression(_TEST + 1)
-        if (token.word == "IS" and self._now(1).word in _TESTS) or token.operator == "::":
-            nothing = self._mark(ast.Null(), start)
-            if token.operator == "::":
-                self._i += 1
-                return self._mark(IsTyped(this=nothing, type_=self._type(), not_=None), start)
-            return self._is_something(nothing, start)
+        if self._is_word("IS") and self._is_word("NULL", "NOT", ahead=1):
+            return self._tested(self._mark(ast.Null(), start), start)
         return self.parse_expression()
+
+    def _projection(self, variable: ast.Identifier, start: int) -> AstNode:
+        """``n {.name, .*, x: 1, y}``."""
+        self._need("{")
+        entries = [] if self._is("}") else self._list(self._projected)
+        self._need("}")
+        return self._mark(ast.MapProjection(this=variable, entries=entries), start)
+
+    def _projected(self) -> AstNode | tuple[Name, AstNode]:
+        start = self._i
+        if self._take("."):
+            if self._take("*"):
+                return self._mark(ast.Star(), start)
+            return self._mark(ast.PropertySelector(name=self._name("a property name")), start)
+        return self._entry() if self._is(":", 1) else self.parse_variable()
+
+    # --- calls ------------------------------------------------------------
+
+    def _function_ahead(self) -> bool:
+        ahead = 1
+        while self._is(".", ahead) and self._now(ahead + 1).name:
+            ahead += 2
+        return self._is("(", ahead)
+
+    def _function(self) -> AstNode:
+        start = self._i
+        parts = [self._need_name().value]
+        while self._take("."):
+            parts.append(self._need_name().value)
+        name = self._mark(Name(this=".".join(parts)), start)
+        self._need("(")
+        # Either word may also be the name of a variable.
+        distinct = self._is_word("DISTINCT") and self._now(1).operator not in (")", ",", ".")
+        if distinct or (self._is_word("ALL") and self._now(1).operator not in ("(", ")", ",", ".")):
+            self._i += 1
+        arguments: list[AstNode] = []
+        if [part.lower() for part in parts] == ["count"] and self._is("*"):
+            self._i += 1
+            arguments = [self._mark(ast.Star(), self._i - 1)]
+        elif not self._is(")"):
+            arguments = self._list(self.parse_argument)
+        self._need(")")
+        return self._mark(ast.FunctionCall(name=name, expressions=arguments, distinct=distinct or None), start)
+
+    def parse_argument(self) -> AstNode:
+        """An argument of a function; a dialect with lambdas reads them here."""
+        return self.parse_expression()
+
+    def _quantifier_call(self) -> AstNode:
+        """``any(x IN list WHERE …)``."""
+        start = self._i
+        name = self._now().word.lower()
+        self._i += 1
+        self._need("(")
+        variable = self.parse_variable()
+        self._need_word("IN")
+        source = self.parse_expression()
+        where = self._where()
+        self._need(")")
+        return self._mark(ast.Quantifier(name=name, variable=variable, source=source, where=where), start)
+
+    def _reduce(self) -> AstNode:
+        start = self._i
+        self._i += 1
+        self._need("(")
+        accumulator = self.parse_variable()
+        self._need("=")
+        initial = self.parse_expression()
+        self._need(",")
+        variable = self.parse_variable()
+        self._need_word("IN")
+        with self._bars(False):
+            source = self.parse_expression()
+        self._need("|")
+        node = ast.ListLambda(name="reduce", variable=variable, source=source, expression=self.parse_expression())
+        node.args |= {"accumulator": accumulator, "initial": initial}
+        self._need(")")
+        return self._mark(node, start)
+
+    # --- brackets ---------------------------------------------------------
+
+    def parse_list_or_comprehension(self) -> AstNode:
+        if self._now(1).name and self._is_word("IN", ahead=2):
+            node = self._attempt(self._projected_list) or self._attempt(self._list_comprehension)
+            if node is not None:
+                return node
+        elif self._is("(", 1) or (self._now(1).name and self._is("=", 2)):
+            pattern = self._attempt(self._projected_pattern) or self._attempt(self._pattern_comprehension)
+            if pattern is not None:
+                return pattern
+        start = self._i
+        self._need("[")
+        with self._bars(True):
+            items = [] if self._is("]") else self._list(self.parse_expression)
+        self._need("]")
+        return self._mark(ast.List(expressions=items), start)
+
+    def _projected_list(self) -> AstNode:
+        """A comprehension in which the first ``|`` begins the projection, as the server prefers."""
+        with self._bars(False):
+            return self._list_comprehension()
+
+    def _projected_pattern(self) -> AstNode:
+        with self._bars(False):
+            return self._pattern_comprehension()
+
+    def _list_comprehension(self) -> AstNode:
+        start = self._i
+        self._need("[")
+        variable = self.parse_variable()
+        self._need_word("IN")
+        source = self.parse_expression()
+        where = self._where()
+        projection = self.parse_expression() if self._take("|") else None
+        self._need("]")
+        node = ast.ListComprehension(variable=variable, source=source, where=where, projection=projection)
+        return self._mark(node, start)
+
+    def _pattern_comprehension(self) -> AstNode:
+        start = self._i
+        self._need("[")
+        variable = None
+        if not self._is("("):
+            variable = self.parse_variable()
+            self._need("=")
+        with self._bars(True):
+            path = self._relationships()
+        where = self._where()
+        self._need("|")
+        projection = self.parse_expression()
+        self._need("]")
+        node = ast.PatternComprehension(variable=variable, pattern=path, where=where, projection=projection)
+        return self._mark(node, start)
+
+    def _relationships(self) -> ast.PathPattern:
+        """A path of at least one relationship."""
+        start = self._i
+        elements: list[AstNode] = [self.parse_node_pattern()]
+        if not self._at_relationship():
+            raise self._wrong("a relationship")
+        while self._at_relationship():
+            elements.append(self.parse_relationship_pattern(quantified=False))
+            elements.append(self.parse_node_pattern())
+        return self._mark(ast.PathPattern(elements=elements), start)
+
+    def _paren_or_pattern(self) -> AstNode:
+        start = self._i
+        if self._pattern_ahead():
+            path = self._attempt(self._relationships)
+            if path is not None:
+                return self._mark(ast.PatternPredicate(pattern=path), start)
+        self._need("(")
+        with self._bars(True):
+            inner = self.parse_expression()
+        self._need(")")
+        return self._mark(Paren(this=inner), start)
+
+    def _pattern_ahead(self) -> bool:
+        """Whether the bracket that opens here closes before what may be a relationship."""
+        ahead = self._closings.get(self._i, len(self.tokens)) - self._i
+        if self._is("<", ahead + 1):
+            ahead += 1
+        return self._is("-", ahead + 1) and (self._is("[", ahead + 2) or self._is("-", ahead + 2))
+
+    @cached_property
+    def _closings(self) -> dict[int, int]:
+        """Where what closes each opening bracket stands, of whatever kind it is."""
+        opened: list[int] = []
+        found: dict[int, int] = {}
+        for i, operator in enumerate(self._operators):
+            if operator in ("(", "[", "{"):
+                opened.append(i)
+            elif operator in (")", "]", "}") and opened:
+                found[opened.pop()] = i
+        return found
+
+    # --- subqueries -------------------------------------------------------
+
+    def _subquery(self) -> AstNode:
+        """``EXISTS { }``, ``COUNT { }`` and ``COLLECT { }``."""
+        start = self._i
+        kind = self._now().word
+        self._i += 1
+        self._need("{")
+        # Whether a pattern stands there by itself, without MATCH.
+        bare = kind != "COLLECT" and not self._is_word(*_CLAUSES)
+        with self._bars(True):
+            query = self._bare_pattern() if bare else self.parse_statement()
+        self._need("}")
+        return self._mark(Subquery(kind=kind, query=query, bare=bare), start)
+
+    def _bare_pattern(self) -> ast.Query:
+        start = self._i
+        pattern = self.parse_pattern()
+        match = self._mark(ast.Match(pattern=pattern, where=self._where()), start)
+        return self._mark(ast.Query(clauses=[match]), start)

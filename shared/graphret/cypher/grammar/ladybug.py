@@ -6,32 +6,26 @@ from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
-from cypherast.lexer import TokenKind
 
 from graphret.cypher.grammar.clauses import Clauses
+from graphret.cypher.tokens import END
 from graphret.cypher.tree import LabelName, LabelOne, Lambda, Name
-
-_WALKS = ("SHORTEST", "WSHORTEST", "ALL", "TRAIL", "ACYCLIC", "WALK")
 
 
 class LadybugClauses(Clauses):
-    """Variables in any case, ``*SHORTEST 1..3 (r, n | …)``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``.
-
-    And ``RETURN n.*``.
-    """
+    """Variables in any case, ``*SHORTEST 1..3``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``, ``n.*``."""
 
     label_predicates = False
     _returning = False
 
     def parse_variable(self) -> ast.Identifier:
         start = self._i
-        token = self._need_name("a variable")
-        return self._mark(ast.Identifier(this=token.token.value.lower()), start)
+        return self._mark(ast.Identifier(this=self._need_name("a variable").value.lower()), start)
 
-    def parse_return(self) -> ast.Return:
+    def _return(self) -> ast.Return:
         before, self._returning = self._returning, True
         try:
-            return super().parse_return()
+            return super()._return()
         finally:
             self._returning = before
 
@@ -59,46 +53,23 @@ class LadybugClauses(Clauses):
 
     def _table(self) -> LabelName:
         start = self._i
-        return self._mark(LabelName(this=self._need_name("a table").token.value), start)
+        return self._mark(LabelName(this=self._need_name("a table").value), start)
 
     def _length(self) -> dict[str, Any]:
         if not self._take("*"):
             return {"variable_length": None, "min_hops": None, "max_hops": None}
-        shortest = self._is_word("SHORTEST", "WSHORTEST", "ALL")
-        while self._take_word(*_WALKS):
-            if self._take("("):
-                self._need_name("a property")
-                self._need(")")
+        shortest = self._is_word("SHORTEST", "ALL")
+        while self._take_word("SHORTEST", "ALL", "TRAIL", "ACYCLIC"):
+            pass
         least = self._integer()
-        most = least
-        if self._take(".."):
-            most = self._integer()
-        if self._is("("):
-            self._filter_of_path()
+        most = self._integer() if self._take("..") else least
         # A shortest path stops by itself.
         bound = most if most is not None or not shortest else 0
         return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": bound}
 
     def _integer(self) -> int | None:
         """How often, in digits alone."""
-        return super()._integer() if self._now().token.text.isdigit() else None
-
-    def _filter_of_path(self) -> None:
-        """``(r, n | WHERE r.weight > 1 | {r.weight}, {n.name})``: its variables are seen nowhere else."""
-        self._need("(")
-        self._list(self.parse_variable)
-        while self._take("|"):
-            if self._take_word("WHERE"):
-                self._without_bars(self.parse_expression)
-            else:
-                self._list(self._picked)
-        self._need(")")
-
-    def _picked(self) -> None:
-        self._need("{")
-        if not self._is("}"):
-            self._list(self.parse_expression)
-        self._need("}")
+        return super()._integer() if self._now().text.isdigit() else None
 
     def _conditions(self) -> list[AstNode]:
         """One value."""
@@ -126,20 +97,20 @@ class LadybugClauses(Clauses):
 
     def _cast(self) -> AstNode:
         start = self._i
-        name = self._mark(Name(this=self._need_name().token.value), start)
+        name = self._mark(Name(this=self._need_name().value), start)
         self._need("(")
         value = self.parse_expression()
         self._need_word("AS")
-        self._type_of_cast()
+        self._type()
         self._need(")")
         return self._mark(ast.FunctionCall(name=name, expressions=[value], distinct=None), start)
 
-    def _type_of_cast(self) -> None:
+    def _type(self) -> None:
         """``INT64[]``, ``DECIMAL(5, 2)``, ``STRUCT(a INT64, b STRING)``."""
         self._need_name("a type")
         depth = 0
         while depth or self._is("(") or self._is("["):
-            if self._now().kind is TokenKind.EOF:
+            if self._now().kind == END:
                 raise self._wrong("')'")
             depth += 1 if self._now().operator in ("(", "[") else -1 if self._now().operator in (")", "]") else 0
             self._i += 1

@@ -8,18 +8,17 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk, bare_pattern
-from graphret.cypher.meaning.facts import Scope
 from graphret.cypher.meaning.functions import (
     FUNCTIONS,
     INSTEAD,
     LADYBUG_AGGREGATES,
+    LADYBUG_FUNCTIONS,
     LADYBUG_LACKS,
     SPELLINGS,
     Function,
 )
-from graphret.cypher.meaning.ladybug_functions import LADYBUG_FUNCTIONS
 from graphret.cypher.meaning.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
+from graphret.cypher.meaning.walk import Scope, Walk, bare_pattern
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import without_parens
 

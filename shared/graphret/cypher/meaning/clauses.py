@@ -10,16 +10,14 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
 from graphret.cypher.meaning.expressions import Expressions
-from graphret.cypher.meaning.facts import Facts, Scope
+from graphret.cypher.meaning.functions import PROCEDURES
 from graphret.cypher.meaning.patterns import Patterns
-from graphret.cypher.meaning.procedures import PROCEDURES
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
+from graphret.cypher.meaning.walk import Facts, Scope
 from graphret.cypher.tree import (
     Chain,
     Finish,
-    Hint,
-    LabelName,
     Page,
     Subquery,
     parts_of_union,
@@ -28,7 +26,6 @@ from graphret.cypher.tree import (
     without_parens,
 )
 
-_UPDATES = (ast.Create, ast.Insert, ast.Merge, ast.Set, ast.Delete, ast.Remove, ast.Foreach)
 #: What Ladybug's searches of an index return without being asked by YIELD.
 _LADYBUG_YIELDS = ("node", "score", "distance")
 _ENDS = "RETURN or FINISH, or a call of a procedure without YIELD"
@@ -95,7 +92,7 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _check_end(self, query: Any, clauses: list[AstNode], mode: str) -> None:
         end = clauses[-1] if clauses else None
-        ended = isinstance(end, (ast.Return, Finish, *_UPDATES))
+        ended = isinstance(end, ast.Return | Finish)
         if isinstance(end, ast.CallProcedure):
             ended = mode == "top" and (end.yield_ is None or len(clauses) == 1)
         elif isinstance(end, ast.CallSubquery):
@@ -105,7 +102,7 @@ class Clauses(Expressions, Patterns, Projections):
         if mode in ("EXISTS", "COUNT") or ended:
             return
         if not self.strict:
-            if not isinstance(end, (ast.Return, *_UPDATES)):
+            if not isinstance(end, ast.Return):
                 self.facts.error(kinds.INVALID_QUERY, "a query ends with RETURN", end if end is not None else query)
             return
         self.facts.error(kinds.INVALID_QUERY, f"a query ends with {_ENDS}", end if end is not None else query)
@@ -129,44 +126,10 @@ class Clauses(Expressions, Patterns, Projections):
         if len(paths) > 1 and any(path.args.get("selector") for path in paths) and self.strict:
             message = "a path with a selector such as SHORTEST 1 must be the only one of its MATCH"
             self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
-        for hint in clause.hints or []:
-            self._hint(hint, clause, scope)
         if clause.where is not None:
             self.predicate(clause.where, scope)
             self._labels_of_condition(clause.where, scope)
         return scope
-
-    def _hint(self, hint: Hint, clause: ast.Match, scope: Scope) -> None:
-        for name in hint.variables:
-            if name not in scope:
-                message = f"the variable {name!r} is not defined"
-                self.facts.error(kinds.UNDEFINED_VARIABLE, message, clause, self.facts.nearest(name, scope))
-
-            elif hint.label is not None:
-                self._check_hint(name, hint.label, hint.properties, clause)
-
-    def _check_hint(self, name: str, label: str, properties: list[str], clause: ast.Match) -> None:
-        """A hint is refused where its MATCH does not ask for its label and its properties."""
-        asked, keys = set[str](), set[str]()
-        for part in (clause.pattern, clause.where):
-            for node in walk(part) if part is not None else ():
-                if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.variable is not None:
-                    of, labels = node.variable.this, node.args.get("labels") or node.args.get("types")
-                    keys |= {key.this for key, _ in getattr(node.properties, "entries", ()) if of == name}
-                elif isinstance(node, ast.LabelPredicate):
-                    of, labels = variable_name(node.this), node.labels
-                elif isinstance(node, ast.Property) and variable_name(node.this) == name:
-                    keys.add(node.name.this)
-                    continue
-                else:
-                    continue
-                asked |= {n.this for n in walk(labels) if isinstance(n, LabelName)} if labels and of == name else set()
-        if label not in asked:
-            message = f"the hint is of {label}, which this MATCH does not ask of {name!r}"
-            self.facts.error(kinds.INVALID_QUERY, message, clause)
-        elif missing := [key for key in properties if key not in keys]:
-            message = f"the hint is of the property {missing[0]!r}, which this MATCH does not ask of {name!r}"
-            self.facts.error(kinds.INVALID_QUERY, message, clause)
 
     def _labels_of_condition(self, where: AstNode, scope: Scope) -> None:
         """``WHERE n:A AND …`` says as much of n as ``(n:A)``."""
@@ -183,10 +146,6 @@ class Clauses(Expressions, Patterns, Projections):
         single = self.strict and kind.names is not None and "LIST" not in kind.names
         item = kind.item() if kind.is_only("LIST") else kind if single else ANYTHING
         return self._with_new(clause.alias, item, scope)
-
-    def _load_csv(self, clause: ast.LoadCsv, scope: Scope) -> Scope:
-        self.kind(clause.url, scope)
-        return self._with_new(clause.alias, ANYTHING, scope)
 
     def _with_new(self, variable: ast.Identifier, kind: Kind, scope: Scope) -> Scope:
         if variable.this in scope:
@@ -273,8 +232,7 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
         """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after it."""
-        before = [clause for clause in clauses[:1] if isinstance(clause, ast.Use)]
-        head = clauses[len(before)] if len(clauses) > len(before) else None
+        head = clauses[0]
         if not isinstance(head, ast.With):
             return {}, clauses
         plain = all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions)
@@ -294,7 +252,7 @@ class Clauses(Expressions, Patterns, Projections):
                 imported.update(scope)
             else:
                 imported[item.this] = self.kind(item, scope)
-        return imported, [*before, *clauses[len(before) + 1 :]]
+        return imported, clauses[1:]
 
     def subquery(self, node: Subquery, scope: Scope) -> Kind:
         """Walk ``EXISTS``, ``COUNT`` or ``COLLECT``; return the kind of its column."""
@@ -302,20 +260,6 @@ class Clauses(Expressions, Patterns, Projections):
         if node.kind == "COLLECT" and len(columns) > 1:
             self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node)
         return next(iter(columns.values()), ANYTHING)
-
-    # --- writing ----------------------------------------------------------
-
-    def _create(self, clause: Any, scope: Scope) -> Scope:
-        scope = dict(scope)
-        pattern = clause.pattern
-        paths = pattern.paths if isinstance(pattern, ast.Pattern) else [pattern]
-        self.declare_paths(paths, scope)
-        self.inspect_paths(paths, scope)
-        return scope
-
-    def _foreach(self, clause: ast.Foreach, scope: Scope) -> Scope:
-        self.kind(clause.expression, scope)
-        return scope
 
 
 def _conjuncts(node: AstNode) -> list[AstNode]:
@@ -337,13 +281,8 @@ def _last_return(node: Any) -> AstNode:
 _HANDLERS: dict[type[AstNode], Callable[[Any, Any, Scope], Scope]] = {
     ast.Match: Clauses._match,
     ast.Unwind: Clauses._unwind,
-    ast.LoadCsv: Clauses._load_csv,
     ast.CallSubquery: Clauses._call_subquery,
     Page: Clauses._page,
-    ast.Create: Clauses._create,
-    ast.Insert: Clauses._create,
-    ast.Merge: Clauses._create,
-    ast.Foreach: Clauses._foreach,
 }
 
 

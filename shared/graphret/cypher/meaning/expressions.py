@@ -10,11 +10,8 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk, bare_pattern
 from graphret.cypher.meaning.calls import Calls
-from graphret.cypher.meaning.facts import PropertyUse, Scope
 from graphret.cypher.meaning.operators import Operators
-from graphret.cypher.meaning.shapes import shape
 from graphret.cypher.meaning.values import (
     ANYTHING,
     BOOLEAN,
@@ -26,33 +23,27 @@ from graphret.cypher.meaning.values import (
     PROPERTY_VALUE,
     STORABLE,
     STRING,
-    TEMPORAL,
     WITH_PROPERTIES,
     Kind,
     list_of,
     union,
     words,
 )
+from graphret.cypher.meaning.walk import PropertyUse, Scope, Walk, bare_pattern, shape
 from graphret.cypher.tree import (
     Chain,
     IsTyped,
-    LabelDynamic,
-    LabelName,
     Lambda,
     Paren,
     Shortest,
     Sign,
     Subquery,
     Test,
-    walk,
-    without_parens,
 )
 
 _BOOLEANS = frozenset(("BOOLEAN",))
 _LISTS = frozenset(("LIST",))
 _ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
-#: What ``$(…)`` in the place of a label may hold: the server makes text of a date.
-_LABELS = TEMPORAL | {"STRING", "LIST", "DURATION", "POINT"}
 _PROJECTED = WITH_PROPERTIES - {"POINT"}
 #: What a property of Ladybug may hold, and what it takes an item of: what has a text is cast.
 _VALUES = STORABLE | {"MAP"}
@@ -131,37 +122,10 @@ class Expressions(Operators, Calls, Walk):
     def _label_predicate(self, node: ast.LabelPredicate, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         self.expect(node.this, base, _ENTITIES)
-        self.label_names(node.labels, scope, base)
-        if self.strict and any(isinstance(n, LabelDynamic) for n in walk(node.labels)):
-            self.facts.error(kinds.INVALID_PATTERN, "a label is computed in the pattern of a MATCH only", node.labels)
+        if base.entity is not None:
+            self.facts.add_labels(node.labels, base.entity)
         self.check_label_expression(node.labels, relationship=base.is_only("RELATIONSHIP"))
         return BOOLEAN
-
-    def label_names(self, labels: AstNode, scope: Scope, kind: Kind) -> None:
-        """Note the names of a label expression, and check what it computes."""
-        if kind.entity is not None:
-            for node in walk(labels):
-                if isinstance(node, LabelName):
-                    self.facts.labels.append((node, kind.entity))
-        for node in walk(labels):
-            if isinstance(node, LabelDynamic):
-                self._computed_label(node.this, scope, kind)
-
-    def _computed_label(self, node: AstNode, scope: Scope, kind: Kind) -> None:
-        """``$(expression)``: a name or a list of names; those that stand there as text are checked as any other."""
-        found = self.kind(node, scope)
-        self.expect(node, found, _LABELS, "no label can be made of it")
-        if found.is_only("LIST"):
-            self.expect(node, found.item(), _LABELS - _LISTS, "no label can be made of it")
-        literal = without_parens(node)
-        for name in literal.expressions if isinstance(literal, ast.List) else [literal]:
-            if isinstance(name, ast.Null) or (isinstance(name, ast.String) and not name.this):
-                self.facts.error(kinds.INVALID_VALUE, "a label or relation has a name", name)
-            elif not isinstance(name, ast.String):
-                reason = "a label or relation that is computed cannot be held against the schema: write its name"
-                self.facts.error(kinds.NOT_ALLOWED, reason, name)
-            elif kind.entity is not None:
-                self.facts.labels.append((name, kind.entity))
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
@@ -226,7 +190,7 @@ class Expressions(Operators, Calls, Walk):
 
     def _typed(self, node: IsTyped, scope: Scope) -> Kind:
         self.kind(node.this, scope)
-        return BOOLEAN if node.type_ is None else ANYTHING  # the server asks for no kind of what ``IS ::`` says
+        return ANYTHING  # the server asks for no kind of what ``IS ::`` says
 
     def _is_null(self, node: ast.IsNull, scope: Scope) -> Kind:
         self.kind(node.this, scope)

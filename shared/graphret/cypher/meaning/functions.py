@@ -1,14 +1,27 @@
-"""The functions of Neo4j 5: how many arguments, of what kinds, and what comes back.
+"""The functions and procedures of the dialects: how many arguments, of what kinds, and what comes back.
 
-Taken from a Neo4j 5.26 server: ``SHOW FUNCTIONS``, and its verdict on each function with each number of arguments and
-with an argument of each kind in each place.
+Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``) and from Ladybug 0.22 (``CALL show_functions()``),
+and from their verdicts on each function with each number of arguments and with an argument of each kind in each place.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphret.cypher.meaning.values import ANYTHING, NUMBERS, STORABLE, Kind, list_of
+from graphret.cypher.meaning.values import (
+    ANYTHING,
+    BOOLEAN,
+    FLOAT,
+    NODE,
+    NUMBERS,
+    RELATIONSHIP,
+    STORABLE,
+    STRING,
+    Kind,
+    list_of,
+)
 
 _KINDS: dict[str, frozenset[str] | None] = {
     "any": None,
@@ -43,116 +56,141 @@ _KINDS: dict[str, frozenset[str] | None] = {
     "duration": frozenset(("DURATION",)),
 }
 
-# Name, its arguments (those after / may be left out, … means any number), and what comes back: a kind, [kind] for a
-# list, = for the kind of the first argument, =[] for a list of it, =0 for an item of it, or a lone ? for anything.
+# What functions take and give, and their names: of the arguments those after / may be left out, and … means any number;
+# what comes back is a kind, [kind] for a list, = for the kind of the first argument, =[] for a list of it, =0 for an
+# item of it.
 _TABLE = """
-abs num: num
-acos num: float
-asin num: float
-atan num: float
-atan2 num num: float
-btrim str / str: str
-ceil num: float
-char_length str: int
-character_length str: int
-coalesce any …: any
-cos num: float
-cot num: float
-degrees num: float
-duration any: duration
-duration.between any any: duration
-duration.indays any any: duration
-duration.inmonths any any: duration
-duration.inseconds any any: duration
-e: float
-elementid entity: str
-endnode rel: node
-exp num: float
-file: str
-floor num: float
-haversin num: float
-head list: =0
-id entity: int
-isempty sized: bool
-isnan num: bool
-keys map: [str]
-labels node: [str]
-last list: =0
-left str int: str
-length path: int
-linenumber: int
-log num: float
-log10 num: float
-lower str: str
-ltrim str / str: str
-nodes path: [node]
-normalize str: str
-nullif any any: any
-pi: float
-point map: point
-point.distance any any: float
-point.withinbbox any any any: bool
-properties map: map
-radians num: float
-rand: float
-randomuuid: str
-range int int / int: [int]
-relationships path: [rel]
-replace str str str: str
-reverse strlist: =
-right str int: str
-round num / num str: float
-rtrim str / str: str
-sign num: int
-sin num: float
-size strlist: int
-split str strlist: [str]
-sqrt num: float
-startnode rel: node
-substring str int / int: str
-tail list: =
-tan num: float
-timestamp / any any any any: int
-toboolean truth: bool
-tobooleanlist list: [bool]
-tobooleanornull any: bool
-tofloat tofloat: float
-tofloatlist list: [float]
-tofloatornull any: float
-tointeger toint: int
-tointegerlist list: [int]
-tointegerornull any: int
-tolower str: str
-tostring shown: str
-tostringlist list: [str]
-tostringornull any: str
-toupper str: str
-trim str / str str: str
-type rel: str
-upper str: str
-valuetype any: str
-vector.similarity.cosine list list: float
-vector.similarity.euclidean list list: float
+num -> num: abs
+num -> float: acos asin atan ceil cos cot degrees exp floor haversin log log10 radians sin sqrt tan
+num num -> float: atan2
+str / str -> str: btrim ltrim rtrim
+str -> int: char_length character_length
+any … -> any: coalesce
+any -> duration: duration
+any any -> duration: duration.between duration.indays duration.inmonths duration.inseconds
+-> float: e pi rand
+entity -> str: elementid
+rel -> node: endnode startnode
+-> str: file randomuuid
+list -> =0: head last
+entity -> int: id
+sized -> bool: isempty
+num -> bool: isnan
+map -> [str]: keys
+node -> [str]: labels
+str int -> str: left right
+path -> int: length
+-> int: linenumber
+str -> str: lower normalize tolower toupper upper
+path -> [node]: nodes
+any any -> any: nullif
+map -> point: point
+any any -> float: point.distance
+any any any -> bool: point.withinbbox
+map -> map: properties
+int int / int -> [int]: range
+path -> [rel]: relationships
+str str str -> str: replace
+strlist -> =: reverse
+num / num str -> float: round
+num -> int: sign
+strlist -> int: size
+str strlist -> [str]: split
+str int / int -> str: substring
+list -> =: tail
+/ any any any any -> int: timestamp
+truth -> bool: toboolean
+list -> [bool]: tobooleanlist
+any -> bool: tobooleanornull
+tofloat -> float: tofloat
+list -> [float]: tofloatlist
+any -> float: tofloatornull
+toint -> int: tointeger
+list -> [int]: tointegerlist
+any -> int: tointegerornull
+shown -> str: tostring
+list -> [str]: tostringlist
+any -> str: tostringornull valuetype
+str / str str -> str: trim
+rel -> str: type
+list list -> float: vector.similarity.cosine vector.similarity.euclidean
 """
 _AGGREGATES = """
-avg sum: sum
-collect any: =[]
-count any: int
-max any: =
-min any: =
-percentilecont num num: float
-percentiledisc num num: num
-stdev num: float
-stdevp num: float
-sum sum: sum
+sum -> sum: avg sum
+any -> =[]: collect
+any -> int: count
+any -> =: max min
+num num -> float: percentilecont
+num num -> num: percentiledisc
+num -> float: stdev stdevp
 """
-_TEMPORAL = {
-    "date": "date",
-    "datetime": "datetime",
-    "localdatetime": "localdatetime",
-    "localtime": "localtime",
-    "time": "time",
-}
+# Of Ladybug 0.22 a number is of any of its types, for it makes one of another; it casts what has a text, so that most
+# take any value that is no node, relationship or path. Functions of any number of arguments, of lambdas and of types
+# that no literal has are not among them.
+_LADYBUG_TABLE = """
+num -> any: abs ceil ceiling epoch_ms floor to_days to_hours to_microseconds to_milliseconds to_minutes to_months
+  to_seconds to_timestamp to_years
+num -> num: acos asin atan cbrt cos cot degrees ln log log10 log2 radians sign sin sqrt tan
+list any -> [any]: array_append array_prepend array_push_back array_push_front list_append list_prepend
+list list -> [any]: array_cat array_concat list_cat list_concat
+list any -> bool: array_contains array_has list_contains list_has
+value num -> str: array_extract left repeat right
+list any -> num: array_indexof array_position list_indexof list_position
+value num num -> any: array_slice list_slice
+num num -> num: atan2 bitshift_left bitshift_right bitwise_and bitwise_or bitwise_xor pow round
+value -> any: blob date duration encode interval timestamp to_blob to_date to_interval to_uuid uuid
+value -> num: cardinality size to_double to_float to_int128 to_int16 to_int32 to_int64 to_int8 to_uint128 to_uint16
+  to_uint32 to_uint64 to_uint8
+any -> num: century count_if to_epoch_ms
+value value -> bool: contains ends_with prefix regexp_full_match regexp_matches starts_with suffix
+-> any: current_date current_timestamp gen_random_uuid
+value any -> num: date_part datepart
+value any -> any: date_trunc datetrunc
+any -> str: dayname monthname string to_string typeof
+any any -> [any]: element_at map_extract
+rel -> any: end_node start_node
+entity -> internal: id
+any any -> any: ifnull nullif
+value -> str: initcap lcase lower ltrim md5 reverse rtrim sha256 tolower toupper trim ucase upper
+path -> bool: is_acyclic is_trail
+entity -> any: keys
+entity -> str: label labels
+any -> any: last_day
+path -> num: length
+value value -> num: levenshtein
+list -> any: list_any_value list_max list_min list_reverse
+list -> [any]: list_distinct
+value num -> any: list_element list_extract
+list list -> bool: list_has_all list_has_any
+list -> num: list_product list_sum list_unique
+list / value -> [any]: list_reverse_sort
+list / value value -> [any]: list_sort
+value list -> str: list_to_string
+value num value -> str: lpad rpad
+num num num -> any: make_date
+any -> [any]: map_keys map_values
+path -> [node]: nodes
+-> num: pi random
+any / any -> any: properties
+num num / num -> [any]: range
+value value / num -> str: regexp_extract
+value value / num -> [any]: regexp_extract_all
+value value value / any -> str: regexp_replace
+value value -> [any]: regexp_split_to_array string_split string_to_array
+path -> [rel]: relationships rels
+value value value -> str: replace
+value value num -> str: split_part
+any str -> any: struct_extract
+value num num -> str: substr substring
+value -> bool: to_bool
+"""
+_LADYBUG_AGGREGATES = """
+num -> num: avg sum
+any -> =[]: collect
+any -> num: count
+plain -> any: max min
+"""
+_TEMPORAL = ("date", "datetime", "localdatetime", "localtime", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,32 +217,31 @@ class Function:
         return Kind(_KINDS[self.result])
 
 
-def _function(line: str, aggregates: bool = False) -> Function:
-    head, _, result = line.partition(":")
-    name, *words = head.split()
-    endless = "…" in words
-    needed = words.index("/") if "/" in words else len([w for w in words if w != "…"])
-    kinds = tuple(_KINDS[w] for w in words if w not in ("/", "…"))
-    return Function(name, kinds, needed, None if endless else len(kinds), result.strip(), aggregates)
-
-
-def table(functions: str, aggregates: str) -> dict[str, Function]:
-    """Return functions by name, of lines that say what they take and give."""
-    lines = [_function(line) for line in functions.strip().splitlines()]
-    lines += [_function(line, aggregates=True) for line in aggregates.strip().splitlines()]
-    return {function.name: function for function in lines}
+def _functions(table: str, aggregates: bool = False) -> Iterator[Function]:
+    for line in re.sub(r"\n  +", " ", table.strip()).splitlines():
+        signature, names = line.split(": ")
+        taken, result = signature.split("->")
+        words = taken.split()
+        endless = "…" in words
+        least = words.index("/") if "/" in words else len([w for w in words if w != "…"])
+        kinds = tuple(_KINDS[w] for w in words if w not in ("/", "…"))
+        for name in names.split():
+            yield Function(name, kinds, least, None if endless else len(kinds), result.strip(), aggregates)
 
 
 def _temporal() -> str:
-    lines = ["datetime.fromepoch num num: datetime", "datetime.fromepochmillis num: datetime"]
-    for name, kind in _TEMPORAL.items():
-        lines += [f"{name}{clock} / any: {kind}" for clock in ("", ".realtime", ".statement", ".transaction")]
-        lines.append(f"{name}.truncate str / any map: {kind}")
+    lines = ["num num -> datetime: datetime.fromepoch", "num -> datetime: datetime.fromepochmillis"]
+    for name in _TEMPORAL:
+        lines.append(f"/ any -> {name}: {name} {name}.realtime {name}.statement {name}.transaction")
+        lines.append(f"str / any map -> {name}: {name}.truncate")
     return "\n".join(lines)
 
 
 #: By their names in lower case.
-FUNCTIONS: dict[str, Function] = table(_TABLE + _temporal(), _AGGREGATES)
+FUNCTIONS = {f.name: f for f in (*_functions(_TABLE + _temporal()), *_functions(_AGGREGATES, aggregates=True))}
+LADYBUG_FUNCTIONS = {
+    f.name: f for f in (*_functions(_LADYBUG_TABLE), *_functions(_LADYBUG_AGGREGATES, aggregates=True))
+}
 #: How they are written, for suggestions.
 SPELLINGS = (
     "abs acos all any asin atan atan2 avg btrim ceil char_length coalesce collect cos cot count date date.truncate "
@@ -254,4 +291,27 @@ LADYBUG_LACKS: dict[str, str] = {
     "localdatetime": "timestamp",
     "startnode": "nodes",
     "endnode": "nodes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure that reads a graph's data or its names: how many arguments it takes, from and to, and its fields."""
+
+    arguments: tuple[int, int]
+    fields: dict[str, Kind]
+
+
+_PROPERTY = {"propertyName": STRING, "propertyTypes": list_of(STRING), "mandatory": BOOLEAN}
+PROCEDURES: dict[str, Procedure] = {
+    "db.labels": Procedure((0, 0), {"label": STRING}),
+    "db.relationshiptypes": Procedure((0, 0), {"relationshipType": STRING}),
+    "db.propertykeys": Procedure((0, 0), {"propertyKey": STRING}),
+    "db.schema.nodetypeproperties": Procedure((0, 0), {"nodeType": STRING, "nodeLabels": list_of(STRING), **_PROPERTY}),
+    "db.schema.reltypeproperties": Procedure((0, 0), {"relType": STRING, **_PROPERTY}),
+    "db.schema.visualization": Procedure((0, 0), {"nodes": ANYTHING, "relationships": ANYTHING}),
+    "db.index.fulltext.querynodes": Procedure((2, 3), {"node": NODE, "score": FLOAT}),
+    "db.index.fulltext.queryrelationships": Procedure((2, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
+    "db.index.vector.querynodes": Procedure((3, 3), {"node": NODE, "score": FLOAT}),
+    "db.index.vector.queryrelationships": Procedure((3, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
 }

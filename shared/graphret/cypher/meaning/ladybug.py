@@ -9,7 +9,7 @@ from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
 from graphret.cypher.grammar.expressions import COMPARISONS
-from graphret.cypher.meaning.facts import Facts
+from graphret.cypher.meaning.walk import Facts
 from graphret.cypher.tree import Chain, Finish, Group, IsTyped, Page, Shortest, Sign, Subquery, walk
 
 _LACKS: dict[type[AstNode], str] = {

@@ -8,8 +8,6 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk
-from graphret.cypher.meaning.facts import Scope
 from graphret.cypher.meaning.values import (
     ANYTHING,
     BOOLEAN,
@@ -21,6 +19,7 @@ from graphret.cypher.meaning.values import (
     union,
     words,
 )
+from graphret.cypher.meaning.walk import Scope, Walk
 from graphret.cypher.tree import Chain, Sign, Test
 
 _ARITHMETIC = frozenset("+-*/%^")

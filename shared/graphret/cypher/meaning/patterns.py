@@ -10,18 +10,16 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk
-from graphret.cypher.meaning.facts import PropertyUse, Scope, Step
 from graphret.cypher.meaning.values import (
     ANYTHING,
-    NODE,
     PATH,
     Entity,
     Kind,
     list_of,
     words,
 )
-from graphret.cypher.tree import Group, LabelAll, LabelDynamic, LabelName, LabelOne, Shortest, walk
+from graphret.cypher.meaning.walk import PropertyUse, Scope, Step, Walk
+from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
 _RELATIONSHIPS = frozenset(("RELATIONSHIP",))
@@ -183,7 +181,7 @@ class Patterns(Walk):
         relationship = isinstance(node, ast.RelationshipPattern)
         if labels is not None:
             entity.labels.append(labels)
-            self.label_names(labels, scope, Kind(NODE.names, entity=entity))
+            self.facts.add_labels(labels, entity)
             self.check_label_expression(labels, relationship, long)
             if relationship and (node.variable is not None or node.properties is not None or long or node.where):
                 self._check_colons(labels)
@@ -278,7 +276,7 @@ class Patterns(Walk):
 
 
 def _all_names(parts: list[AstNode]) -> bool:
-    return all(isinstance(p, LabelName | LabelDynamic) for p in parts)
+    return all(isinstance(p, LabelName) for p in parts)
 
 
 def _parts(path: AstNode) -> Iterator[Any]:

@@ -8,10 +8,8 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.base import Walk
-from graphret.cypher.meaning.facts import Scope
-from graphret.cypher.meaning.shapes import Shape, aggregates, is_aggregate, shape
 from graphret.cypher.meaning.values import ANYTHING, NUMBERS, STORABLE, Kind
+from graphret.cypher.meaning.walk import Scope, Shape, Walk, aggregates, is_aggregate, shape
 from graphret.cypher.tree import Lambda, Sign, Subquery, children, walk, without_parens
 
 _LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension, Lambda)
