@@ -22,7 +22,7 @@ from graphret.cypher.edits import (
     returns,
     turn,
 )
-from graphret.cypher.parsing import parse
+from graphret.cypher.grammar import parse
 from graphret.errors import InvalidInput
 
 QUERY = (
@@ -88,20 +88,13 @@ def test_limit(query: str, limited: str) -> None:
     assert apply(query, limit(parse(query).tree, 5)) == limited
 
 
-def test_places_are_those_of_the_text_with_its_escapes() -> None:
-    query = r"MATCH (a)-[:R {x: '\u0041'}]->(b:\u0042C) RETURN a"
-    tree = parse(query).tree
-    assert apply(query, turn(relationships(tree)[0])) == r"MATCH (a)<-[:R {x: '\u0041'}]-(b:\u0042C) RETURN a"
-    assert [(p.name, query[p.start : p.end]) for p in labels(tree)] == [("BC", r"\u0042C")]
-
-
 def test_turning_twice_gives_every_query_back() -> None:
     flipped = {"out": "in", "in": "out", "both": "both"}
     for query in accepted():
         steps = relationships(parse(query).tree)
         for step in steps:
-            assert query[step.start : step.end].lstrip("<⟨")[0] in "-–", query
-            assert query[step.start : step.end].rstrip(">⟩")[-1] in "-–", query
+            assert query[step.start : step.end].lstrip("<")[0] == "-", query
+            assert query[step.start : step.end].rstrip(">")[-1] == "-", query
         once = apply(query, itertools.chain.from_iterable(turn(step) for step in steps))
         turned = relationships(parse(once).tree)
         assert [step.direction for step in turned] == [flipped[step.direction] for step in steps], query
@@ -116,7 +109,7 @@ def test_every_query_still_parses_when_limited() -> None:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.text(min_size=1, max_size=20).filter(lambda name: "\\u" not in name))
+@given(st.text(st.characters(exclude_characters="\0\\", exclude_categories=["Cs"]), min_size=1, max_size=20))
 def test_any_name_may_be_put_in(name: str) -> None:
     query = "MATCH (n:A) RETURN n"
     changed = apply(query, [rename(labels(parse(query).tree)[0], name)])

@@ -11,7 +11,7 @@ from graphret.cypher import check, domains, kinds
 from graphret.cypher.check import MOST_CHARACTERS
 from graphret.cypher.edits import returns
 from graphret.cypher.known import Known
-from graphret.cypher.meaning.facts import COMPARED
+from graphret.cypher.meaning.walk import COMPARED
 from graphret.schema import GraphSchema, PropertySchema
 
 LABELS = [f"L{i}" for i in range(300)]

@@ -105,20 +105,20 @@ ALLOWED = {
 #: Words that may follow an operand, besides those that begin a clause.
 _BEHIND = frozenset(
     """AND OR XOR IN CONTAINS STARTS ENDS IS AS WHERE ORDER SKIP OFFSET LIMIT ASC ASCENDING DESC DESCENDING UNION YIELD
-    WHEN THEN ELSE END""".split()
+    WHEN THEN ELSE END NOT""".split()
 )
 #: Words that may follow the number of ``SHORTEST 3 PATH GROUPS``.
 _PATHS = frozenset("PATH PATHS GROUP GROUPS".split())
 #: Words that stand before an operand, and are none.
-_BEFORE = frozenset("NOT DISTINCT ALL ANY SHORTEST BY CASE".split())
+_BEFORE = frozenset("NOT DISTINCT ALL ANY SHORTEST BY CASE LOCAL ZONED PROPERTY".split())
 
 #: The kinds of nodes that a query which only reads is made of.
 _NODES = frozenset(
     """
     Alias Boolean CallProcedure CallSubquery Case Chain Cypher Finish Float FunctionCall Group Identifier Integer
     IsNull IsTyped LabelAll LabelAny LabelName LabelNot LabelOne LabelPredicate Lambda Limit List ListComprehension
-    ListLambda ListSlice ListSubscript Map MapProjection Match Name NodePattern Not Null Order Ordered Page Parameter Paren
-    PathPattern Pattern PatternComprehension PatternPredicate Property PropertySelector Quantifier Query
+    ListLambda ListSlice ListSubscript Map MapProjection Match Name NodePattern Not Null Order Ordered Page Parameter
+    Paren PathPattern Pattern PatternComprehension PatternPredicate Property PropertySelector Quantifier Query
     RelationshipPattern Return Shortest Sign Skip Star String Subquery Test Union Unwind With Yield
     """.split()
 )
@@ -178,7 +178,7 @@ class _Rules:
                 reason = f"{token.text} may not stand here; the clauses that may run are {known}"
                 yield _Refused(reason, token.start, token.end)
                 return
-            if token.name and tokens[i + 1].operator == "(" and token.word not in self._keywords | _BEFORE:
+            if token.name and tokens[i + 1].operator == "(" and token.word not in self._keywords | _BEFORE | _PATHS:
                 yield from self._call(tokens, i)
 
     def _is_keyword_here(self, tokens: list[Token], i: int) -> bool:
@@ -201,7 +201,7 @@ class _Rules:
             if not self._runs(name):
                 reason = f"the procedure {name} is not among those that may run"
                 yield _Refused(reason, tokens[first].start, tokens[last].end)
-        elif not self._calls(name):
+        elif not (self._calls(name) or tokens[first - 1].word == "AS"):  # ``cast(x AS DECIMAL(3, 2))``
             reason = f"{name} is not among the functions that may run"
             alone = first == last and tokens[first].word
             yield _Refused(f"{reason}, nor a clause" if alone else reason, tokens[first].start, tokens[first].end)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from inspect import iscoroutinefunction
 from time import monotonic
 from typing import Any, Protocol
 
-from graphret._contracts import is_awaited, require_direct
 from graphret.cypher.check import check
 from graphret.cypher.report import Report
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
@@ -75,15 +74,15 @@ def run_checked(
     InvalidInput
         When the store answers no Cypher, or an option is out of its range.
     """
-    require_direct(store)
+    if _is_awaited(store):
+        raise InvalidInput(f"store: {type(store).__name__} is awaited; a store is needed here whose calls are not")
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
     # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
     apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
     if apart is not None:
         return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
-    with _plan_of(report):
-        kind = store.explain(query, timeout=_left(timeout, started))
+    kind = store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)
     return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
 
@@ -100,14 +99,17 @@ async def arun_checked(
     procedures: Collection[str] = (),
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
-    if isinstance(store, CypherStore) and not is_awaited(store):
+    if isinstance(store, CypherStore) and not _is_awaited(store):
         raise InvalidInput(f"store: {type(store).__name__} is not awaited; run_checked asks it")
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, functions, procedures)
-    with _plan_of(report):
-        kind = await store.explain(query, timeout=_left(timeout, started))
+    kind = await store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)
     return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
+
+
+def _is_awaited(store: Any) -> bool:
+    return iscoroutinefunction(getattr(store, "get", None))
 
 
 def _check(
@@ -140,16 +142,6 @@ def _left(timeout: float, started: float) -> float:
     if left <= 0:
         raise QueryTimeout(f"the query took longer than {timeout:g} s to check and plan")
     return left
-
-
-@contextmanager
-def _plan_of(report: Report) -> Iterator[None]:
-    """Refuse a query whose plan is nested too deeply for the driver to read, as that of a UNION of hundreds is."""
-    try:
-        yield
-    except RecursionError as error:
-        message = "the query was refused: the database's plan of it is nested too deeply to be read"
-        raise QueryRefused(message, report) from error
 
 
 def _require_reading(kind: str | None, report: Report) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
-
-from graphret.text import normalize_name
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
@@ -38,5 +37,5 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
 
 
 def plainly(name: str) -> str:
-    """Return a name without case, accents, spaces and underscores."""
-    return normalize_name(name).replace(" ", "").replace("_", "")
+    """Return the letters and digits of a name, without case and accents."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", name.casefold())))

@@ -2,7 +2,7 @@ r"""A query cut into tokens, each with its place in the text.
 
 What servers cut in different ways is refused rather than read: ``\uXXXX`` anywhere but in a plain string, or where it
 would end one; a character that is no letter, digit, space or symbol of Cypher; a line end that only some servers take
-for one. Between quotes or backticks every character is one of the text, but for the quote or backtick and the backslash.
+for one. Between quotes or backticks every character is one of the text, but for the closing one and the backslash.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def places_of(query: str) -> Places:
             places.aliases.add(piece.name)
         elif after.operator == "." and before.operator not in (".", ":", "$") and pieces[i + 2].name:
             places.uses[piece.name].append(piece)
-            if not pieces[i + 3].operator == "(":
+            if pieces[i + 3].operator != "(":
                 places.properties.append((piece, pieces[i + 2]))
         elif _is_read(pieces, i):
             places.uses[piece.name].append(piece)
@@ -149,7 +149,7 @@ def _matching(pieces: list[Token]) -> dict[int, int]:
 def _node_starts(pieces: list[Token], closing: dict[int, int]) -> Iterator[int]:
     """Brackets that hold a node: those with a label, and those at a relationship or at the head of a pattern."""
     for i, end in closing.items():
-        if not pieces[i].operator == "(":
+        if pieces[i].operator != "(":
             continue
         first = i + 1 + bool(pieces[i + 1].name)
         if pieces[first].operator == ":" or (
@@ -181,7 +181,7 @@ def _node(pieces: list[Token], start: int, end: int) -> NodePlace:
     while i < end and (pieces[i].operator in (":", "&", "|", "!") or (pieces[i].name and pieces[i].word != "WHERE")):
         if pieces[i].name:
             labels.append(pieces[i])
-        elif not pieces[i].operator == ":":
+        elif pieces[i].operator != ":":
             plain = False
         i += 1
     keys = [pieces[j] for j in range(i + 1, end) if pieces[i].operator == "{" and _is_key(pieces, i, j)]
@@ -192,7 +192,7 @@ def _is_key(pieces: list[Token], start: int, i: int) -> bool:
     """Whether a name is a key of the map that begins at `start`, and of none within it."""
     depth = 0
     for piece in pieces[start:i]:
-        depth += piece.operator in _CLOSERS - piece.operator in _CLOSING
+        depth += (piece.operator in _CLOSERS) - (piece.operator in _CLOSING)
     return (
         depth == 1 and bool(pieces[i].name) and pieces[i - 1].operator in ("{", ",") and pieces[i + 1].operator == ":"
     )

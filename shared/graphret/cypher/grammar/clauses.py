@@ -145,10 +145,9 @@ class Clauses(Expressions):
     def _call_subquery(self, optional: bool | None) -> ast.CallSubquery:
         variables: Any = None
         if self._take("("):
-            if self._take("*"):
-                variables = ast.Star()
-            else:
-                variables = [] if self._is(")") else self._list(self.parse_variable)
+            variables = ast.Star() if self._take("*") else []
+            if isinstance(variables, list) and not self._is(")"):
+                variables = self._list(self.parse_variable)
             self._need(")")
         self._need("{")
         query = self.parse_statement()

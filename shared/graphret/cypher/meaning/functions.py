@@ -1,7 +1,7 @@
 """The functions and procedures of the dialects: how many arguments, of what kinds, and what comes back.
 
-Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``) and from Ladybug 0.22 (``CALL show_functions()``),
-and from their verdicts on each function with each number of arguments and with an argument of each kind in each place.
+Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``) and from Ladybug 0.22 (``show_functions()``),
+and from their verdicts on each function with each number of arguments and with each kind of argument in each place.
 """
 
 from __future__ import annotations

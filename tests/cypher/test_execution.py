@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphret.cypher import arun_checked, run_checked
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -74,25 +73,6 @@ def test_a_cap_on_rows(store: Any) -> None:
     rows = run_checked(store, "UNWIND range(1, 50) AS x RETURN x", max_rows=20)
     assert (len(rows), rows.truncated) == (20, True)
     assert not run_checked(store, "UNWIND range(1, 20) AS x RETURN x", max_rows=20).truncated
-
-
-@pytest.mark.parametrize("store", [NEO4J], indirect=True)
-def test_a_plan_that_the_driver_cannot_read_is_refused(store: Any) -> None:
-    deep = " UNION ALL ".join(["RETURN 1 AS a"] * 150)
-    if importlib.util.find_spec("neo4j._codec.packstream._rust"):  # it reads what is too deep for the codec in Python
-        assert len(run_checked(store, deep)) == 150
-    else:
-        with pytest.raises(QueryRefused, match="plan of it is nested too deeply"):
-            run_checked(store, deep)
-    assert len(run_checked(store, NAMES)) == 2
-
-
-@pytest.mark.parametrize("store", [NEO4J], indirect=True)
-def test_an_answer_that_is_nested_too_deeply_is_an_error_of_the_store(store: Any) -> None:
-    nested = "RETURN reduce(a = [], x IN range(1, {}) | [a]) AS a LIMIT 1"
-    with pytest.raises((StoreError, QueryRefused), match="nested too deeply"):
-        run_checked(store, nested.format(3000))
-    assert run_checked(store, nested.format(3)).rows == [([[[[]]]],)]
 
 
 def test_a_cap_on_time(store: Any) -> None:
@@ -182,19 +162,19 @@ async def test_the_same_with_a_store_that_is_awaited(neo4j_empty: Any, neo4j_uri
 async def test_checking_planning_and_running_share_one_time_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checked: float, planned: float, left: float | None
 ) -> None:
-    from graphret.cypher import running
+    from graphret.cypher import execution
     from graphret.stores.ladybug import LadybugStore
 
     clock = [0.0]
-    monkeypatch.setattr(running, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(execution, "monotonic", lambda: clock[0])
     given: list[float | None] = []
 
     def check(*args: Any, **options: Any) -> Any:
         clock[0] += checked
         return running_check(*args, **options)
 
-    running_check = running.check
-    monkeypatch.setattr(running, "check", check)
+    running_check = execution.check
+    monkeypatch.setattr(execution, "check", check)
 
     class Planned:
         def __init__(self, store: LadybugStore) -> None:
