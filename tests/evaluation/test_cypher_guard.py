@@ -12,9 +12,9 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_guard, render
-from graphret.evaluation.cypher_guard import bench_cypher_guard, holds_queries, load_queries
-from graphret.evaluation.cypher_mutations import MUTATIONS, mutate
-from graphret.evaluation.cypher_places import places_of
+from graphret.evaluation.guard import bench_cypher_guard, holds_queries, load_queries
+from graphret.evaluation.mutations import MUTATIONS, mutate
+from graphret.evaluation.query_places import places_of
 from graphret.schema import GraphSchema, PropertySchema
 
 SCHEMA = {

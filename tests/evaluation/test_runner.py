@@ -14,8 +14,7 @@ from rich.console import Console
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES, bench_guard, bench_multihop, bench_ottqa, markdown, render
-from graphret.evaluation.guard import lengthened, shortened, worst_loss
-from graphret.evaluation.pages import updated
+from graphret.evaluation.generality import lengthened, shortened, worst_loss
 
 PEOPLE = ["Ada Lovelace", "Grace Hopper", "Alan Turing", "Edsger Dijkstra", "Barbara Liskov", "Donald Knuth"]
 PLACES = ["London", "New York", "Maida Vale", "Rotterdam", "Los Angeles", "Milwaukee"]
@@ -191,19 +190,6 @@ def test_tables_of_a_result(multihop: Path, ottqa: Path) -> None:
             assert f"| {row.rpartition('/')[2]} | " in page
             assert f"{values['recall@5']:.1f}" in out.getvalue()
             assert f"{values['recall@5']:.1f}" in page
-
-
-def test_a_result_takes_its_place_in_a_page(multihop: Path) -> None:
-    result = bench_multihop(multihop, encoder=None)
-    page = "# Quality\n\n<!-- generated: multihop -->\nold\n<!-- end -->\n\nMore.\n"
-    once = updated(page, result)
-    assert "old" not in once
-    assert markdown(result) in once
-    assert once.startswith("# Quality")
-    assert once.endswith("More.\n")
-    assert updated(once, result) == once
-    with pytest.raises(InvalidInput, match="generated: multihop"):
-        updated("# Quality", result)
 
 
 def test_benchmarks_by_name() -> None:

@@ -105,7 +105,7 @@ ALLOWED = {
 #: Words that may follow an operand, besides those that begin a clause.
 _BEHIND = frozenset(
     """AND OR XOR IN CONTAINS STARTS ENDS IS AS WHERE ORDER SKIP OFFSET LIMIT ASC ASCENDING DESC DESCENDING UNION YIELD
-    WHEN THEN ELSE END NOT""".split()
+    WHEN THEN ELSE END""".split()
 )
 #: Words that may follow the number of ``SHORTEST 3 PATH GROUPS``.
 _PATHS = frozenset("PATH PATHS GROUP GROUPS".split())
@@ -187,6 +187,8 @@ class _Rules:
             return True
         before = tokens[i - 1]
         if tokens[i].word in _PATHS and (before.kind == NUMBER or before.word in _PATHS):
+            return False
+        if tokens[i].word == "NOT" and tokens[i + 1].word == "NULL":  # ``IS :: STRING NOT NULL``
             return False
         if before.kind == NAME:
             return before.word not in self._keywords | _BEFORE

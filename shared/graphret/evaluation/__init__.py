@@ -12,7 +12,7 @@ _HOMES = {
     "graphret.evaluation.guard": ("bench_guard",),
     "graphret.evaluation.loaders": ("bench_loaders",),
     "graphret.evaluation.metrics": ("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"),
-    "graphret.evaluation.metaqa_bench": ("bench_metaqa",),
+    "graphret.evaluation.metaqa": ("bench_metaqa",),
     "graphret.evaluation.multihop": ("load_multihop",),
     "graphret.evaluation.ottqa": ("load_ottqa",),
     "graphret.evaluation.runner": ("bench_multihop", "bench_ottqa"),
@@ -23,7 +23,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 if TYPE_CHECKING:
     from graphret.evaluation.guard import bench_guard
     from graphret.evaluation.loaders import bench_loaders
-    from graphret.evaluation.metaqa_bench import bench_metaqa
+    from graphret.evaluation.metaqa import bench_metaqa
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa

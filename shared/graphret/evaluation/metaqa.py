@@ -1,18 +1,37 @@
-"""MetaQA (Zhang et al. 2018): questions over a graph of films that take one, two or three hops."""
+"""MetaQA (Zhang et al. 2018): questions of one to three hops over films, and exploring agents measured on them."""
 
 from __future__ import annotations
 
 import itertools
 import random
 import re
-from collections.abc import Sequence
+import statistics
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from graphret.errors import InvalidInput
+from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark.scripted import ScriptedExplorer
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
+from graphret.evaluation.runner import Progress
+from graphret.graphs import memory_store, read_metaqa
 from graphret.graphs.metaqa import OBJECTS
+from graphret.llm.chat import ChatModel
+from graphret.retriever import IndexRetriever, Retriever
+from graphret.search.bm25 import BM25Index
+from graphret.stores import MemoryStore
 
 HOPS = (1, 2, 3)
+METHODS = ("ark",)
+POLICIES = ("scripted", "oracle")
+SHOWN = ("hit@1", "hit@5", "recall@20", "mrr", "calls", "steps")
+SHOWN_OF_ORACLE = ("hit@1", "any", "first", "all", "calls", "steps")
+
+_K = 20
+
 
 _ENTITY = re.compile(r"\[(.*?)\]")
 _CALLED = {"tags": "tag", "imdbrating": "rating", "imdbvotes": "votes"}
@@ -103,3 +122,158 @@ def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool
             raise InvalidInput(f"{where}: {kind!r} is no type of question")
         path.append((relation, source == "movie"))
     return tuple(path)
+
+
+# --- the benchmark ----------------------------------------------------------
+
+
+def bench_metaqa(
+    data: str | Path,
+    split: str = "dev",
+    limit: int | None = None,
+    *,
+    method: str = "ark",
+    hops: Sequence[int] = HOPS,
+    policy: str = "scripted",
+    agents: int = 1,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure exploring agents on MetaQA's questions, their brackets removed and their number of hops not told.
+
+    Parameters
+    ----------
+    data, split
+        A folder in MetaQA's layout, and which of its questions.
+    limit
+        Questions of each number of hops, drawn at random; all by default.
+    method
+        ``ark``.
+    hops
+        Which numbers of hops.
+    policy
+        What drives the agents: ``scripted``, which reads the question (`ScriptedExplorer`), or ``oracle``, which is
+        told each question's entity and relations, to see what the tools allow (`OracleExplorer`).
+    agents
+        How many explore at once; they all do the same.
+    seed
+        Of the draw.
+
+    Returns
+    -------
+    dict
+        ``name``, ``rows`` (``1-hop/ark`` and so on, and ``1-hop/bm25``, which searches for the question as it is),
+        ``counts``, ``seconds`` and ``shown``, the metrics in the order of a table. ``calls`` and ``steps`` are means a
+        question. With the oracle there are, of the questions with a right answer at the end of their own path (counted
+        as ``1-hop/answerable``), the share with ``any`` right answer selected and with one selected ``first``, and
+        ``all``, the mean share of the right answers at the path's end that were selected.
+    """
+    for name, given, known in (("method", method, METHODS), ("policy", policy, POLICIES)):
+        if given not in known:
+            raise InvalidInput(f"{name}: one of {', '.join(known)} is expected, not {given!r}")
+    if not hops or not set(hops) <= set(HOPS):
+        raise InvalidInput(f"hops: some of {', '.join(map(str, HOPS))} are expected, not {list(hops)!r}")
+    start = time.perf_counter()
+    questions = {n: load_questions(data, n, split, limit=limit, seed=seed) for n in dict.fromkeys(hops)}
+    store = memory_store(read_metaqa(data))
+    loaded = time.perf_counter()
+    index = BM25Index.of_store(store)
+    nodes, edges = store.count()
+    result: dict[str, Any] = {
+        "name": "metaqa",
+        "rows": {},
+        "counts": {"nodes": nodes, "edges": edges, "agents": agents},
+        "seconds": {"load": loaded - start, "index": time.perf_counter() - loaded},
+        "shown": list(SHOWN_OF_ORACLE if policy == "oracle" else SHOWN),
+        "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
+    }
+    flat = IndexRetriever(index, store)
+    for n, asked in questions.items():
+        runs: list[Run] = []
+        ark = Ark(
+            _model(policy, asked),
+            store,
+            index,
+            settings=ArkSettings(n_agents=agents),
+            on_run=runs.append,
+        )
+        for row, retriever in (("bm25", flat), ("ark", ark)):
+            values, seconds = _measure(f"{n}-hop/{row}", retriever, asked, progress)
+            result["rows"][f"{n}-hop/{row}"] = values
+            result["seconds"][f"query_{n}-hop/{row}"] = seconds
+        for session in (session for run in runs for session in run.sessions if session.failed):
+            raise RetrievalFailed(f"{session.question!r}: agent {session.agent + 1}: {session.error}")
+        steps = [[step for session in run.sessions for step in session.steps] for run in runs]
+        result["rows"][f"{n}-hop/ark"] |= {
+            "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
+            "steps": round(statistics.mean(len(one) for one in steps) / agents, 2),
+        }
+        result["counts"][f"{n}-hop/questions"] = len(asked)
+        if policy == "oracle":
+            selected, answerable = _selected(store, asked, runs)
+            result["rows"][f"{n}-hop/ark"] |= selected
+            result["counts"][f"{n}-hop/answerable"] = answerable
+    result["seconds"]["total"] = time.perf_counter() - start
+    result["seconds"] = {name: round(value, 6) for name, value in result["seconds"].items()}
+    return result
+
+
+def _model(policy: str, asked: Iterable[MetaQuestion]) -> ChatModel:
+    if policy == "scripted":
+        return ScriptedExplorer()
+    from graphret.testing.ark import OracleExplorer
+
+    paths = {}
+    for one in asked:
+        if not one.path:
+            raise InvalidInput("policy: the oracle needs the types of the questions, files named qa_*_qtype.txt")
+        paths[one.text] = one.entity, one.path
+    return OracleExplorer(paths)
+
+
+def _measure(
+    row: str, retriever: Retriever, asked: Sequence[MetaQuestion], progress: Progress | None
+) -> tuple[dict[str, float], float]:
+    values: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@5", "recall@20", "mrr")}
+    taken = []
+    for nth, question in enumerate(asked):
+        if progress is not None and nth % 20 == 0:
+            progress(row, nth, len(asked))
+        start = time.perf_counter()
+        ranked = retriever.retrieve(question.text, _K).ids
+        taken.append(time.perf_counter() - start)
+        values["hit@1"].append(hit_at_k(ranked, question.gold, 1))
+        values["hit@5"].append(hit_at_k(ranked, question.gold, 5))
+        values["recall@20"].append(recall_at_k(ranked, question.gold, _K))
+        values["mrr"].append(mrr(ranked, question.gold))
+    if progress is not None:
+        progress(row, len(asked), len(asked))
+    return {name: _percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
+
+
+def _selected(store: MemoryStore, asked: Sequence[MetaQuestion], runs: Sequence[Run]) -> tuple[dict[str, float], int]:
+    """Of the questions with a right answer at the end of their path: what was selected of the right ones there."""
+    shares: dict[str, list[float]] = {"any": [], "first": [], "all": []}
+    for question, run in zip(asked, runs, strict=True):
+        right = question.gold & path_ends(store, question)
+        if right:
+            chosen = [vote.id for vote in run.votes]
+            shares["any"].append(float(not right.isdisjoint(chosen)))
+            shares["first"].append(float(chosen[:1] != [] and chosen[0] in right))
+            shares["all"].append(len(right.intersection(chosen)) / len(right))
+    n = len(shares["any"])
+    return {name: _percent(statistics.mean(values)) if values else 0.0 for name, values in shares.items()}, n
+
+
+def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
+    """Return the nodes at the end of a question's own relations, never back at its entity."""
+    frontier = {question.entity}
+    for relation, outgoing in question.path:
+        there = [node.id for node in store.get(sorted(frontier)) if node is not None]
+        edges = store.neighbors(there, relations=[relation], direction="out" if outgoing else "in") if there else []
+        frontier = {edge.target if outgoing else edge.source for edge in edges} - {question.entity}
+    return frontier
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 2)

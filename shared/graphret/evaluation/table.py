@@ -17,7 +17,7 @@ def render(result: Mapping[str, Any]) -> Group:
     from rich.text import Text
 
     if "mutations" in result["rows"]:
-        from graphret.evaluation.cypher_guard_table import render_cypher_guard
+        from graphret.evaluation.guard import render_cypher_guard
 
         return render_cypher_guard(result)
     parts: list[Any] = []

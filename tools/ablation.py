@@ -1,6 +1,6 @@
 """What each kind of link and each part of the coverage ranking is worth, on OTT-QA.
 
-``python -m graphret.evaluation.ablation --data DIR`` prints the tables of docs/concepts/expansion.md: one thing changed
+``python tools/ablation.py --data DIR`` prints the tables of docs/concepts/expansion.md: one thing changed
 at a time, and at the end everything as it is by default. Settings were chosen on one half of the tables; the figures
 are of the other.
 """
@@ -78,7 +78,7 @@ def _without(edges: EdgeTable, relation: str) -> EdgeTable:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print both tables in Markdown."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.ablation", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tools/ablation.py", description=__doc__)
     parser.add_argument("--data", required=True, help="a folder in the layout of the public OTT-QA repository")
     parser.add_argument("--encoder", default=None, help="'default', or a model; none by default")
     parser.add_argument("--limit", type=int, default=None, help="the first questions of the half alone")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from random import Random
 
 from graphret.cypher.tokens import QUOTED_NAME, STRING, Token, Unreadable, tokenise
-from graphret.evaluation.cypher_places import NodePlace, Places, RelationPlace, places_of
+from graphret.evaluation.query_places import NodePlace, Places, RelationPlace, places_of
 from graphret.schema import GraphSchema
 
 Mutation = Callable[[str, Places, GraphSchema, Random], str | None]

@@ -1,6 +1,6 @@
 """Write the results of benchmarks as a page of the docs, between the marks of what was generated.
 
-``python -m graphret.evaluation.pages docs/benchmarks/quality.md RESULT.json…``
+``python tools/pages.py docs/benchmarks/quality.md RESULT.json…``
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def updated(page: str, result: dict[str, object]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m graphret.evaluation.pages", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tools/pages.py", description=__doc__)
     parser.add_argument("page", type=Path)
     parser.add_argument("results", type=Path, nargs="+", help="what graphret bench NAME --json wrote")
     chosen = parser.parse_args(arguments)

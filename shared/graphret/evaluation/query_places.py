@@ -1,6 +1,6 @@
 """Where the names of a query stand, read from its tokens alone.
 
-The seeded mistakes of `graphret.evaluation.cypher_mutations` are placed by this reading and not by the guard's own, so
+The seeded mistakes of `graphret.evaluation.mutations` are placed by this reading and not by the guard's own, so
 that what the guard misreads is not left out of what it is asked to find.
 """
 
