@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,61 +155,6 @@ async def test_the_same_with_a_store_that_is_awaited(neo4j_empty: Any, neo4j_uri
         with pytest.raises(QueryRefused, match="type"):
             await arun_checked(store, "CALL db.createLabel('Pwned')", procedures=["db.createLabel"])
         assert await store.count() == (2, 0)
-
-
-@pytest.mark.parametrize(("checked", "planned", "left"), [(0.25, 0.5, 1.25), (0.0, 2.0, None), (2.0, 0.0, None)])
-async def test_checking_planning_and_running_share_one_time_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checked: float, planned: float, left: float | None
-) -> None:
-    from graphret.cypher import execution
-    from graphret.stores.ladybug import LadybugStore
-
-    clock = [0.0]
-    monkeypatch.setattr(execution, "monotonic", lambda: clock[0])
-    given: list[float | None] = []
-
-    def check(*args: Any, **options: Any) -> Any:
-        clock[0] += checked
-        return running_check(*args, **options)
-
-    running_check = execution.check
-    monkeypatch.setattr(execution, "check", check)
-
-    class Planned:
-        def __init__(self, store: LadybugStore) -> None:
-            self.store, self.dialect = store, store.dialect
-
-        def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-            given.append(timeout)
-            clock[0] += planned
-            return self.store.explain(cypher, timeout=timeout)
-
-        def query(self, cypher: str, *args: Any, timeout: float | None = None, **options: Any) -> Any:
-            given.append(timeout)
-            return self.store.query(cypher, *args, timeout=timeout, **options)
-
-    class Awaited:
-        def __init__(self, store: Planned) -> None:
-            self.store, self.dialect = store, store.dialect
-
-        async def explain(self, *args: Any, **options: Any) -> Any:
-            return self.store.explain(*args, **options)
-
-        async def query(self, *args: Any, **options: Any) -> Any:
-            return self.store.query(*args, **options)
-
-    with LadybugStore(tmp_path / "graph.lbug") as opened:
-        store: Any = Planned(opened)
-        if left is not None:
-            assert run_checked(store, "RETURN 1 AS one", timeout=2.0).rows == [(1,)]
-            assert (await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)).rows == [(1,)]
-            assert given == [2.0 - checked, left] * 2
-        else:
-            with pytest.raises(QueryTimeout, match="2 s"):
-                run_checked(store, "RETURN 1 AS one", timeout=2.0)
-            with pytest.raises(QueryTimeout, match="2 s"):
-                await arun_checked(Awaited(store), "RETURN 1 AS one", timeout=2.0)
-            assert given == ([2.0, 2.0] if planned else [])
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,24 @@ import pytest
 from graphret.cypher import check, kinds
 from graphret.cypher.report import Finding
 from graphret.cypher.suggestions import nearest
-from graphret.errors import InvalidInput
-from graphret.schema import GraphSchema
+from graphret.schema import GraphSchema, PropertySchema
 
-SCHEMA = GraphSchema.from_structured(
-    {
-        "node_props": {
-            "Person": [{"property": "name", "type": "STRING"}, {"property": "born", "type": "INTEGER"}],
-            "Movie": [
-                {"property": "title", "type": "STRING"},
-                {"property": "releaseDate", "type": "DATE"},
-                {"property": "tags", "type": "LIST"},
-            ],
-            "Genre": [{"property": "name", "type": "STRING"}],
-        },
-        "rel_props": {"ACTED_IN": [{"property": "role", "type": "STRING"}], "FOLLOWS": []},
-        "relationships": [
-            {"start": "Person", "type": "ACTED_IN", "end": "Movie"},
-            {"start": "Person", "type": "DIRECTED", "end": "Movie"},
-            {"start": "Movie", "type": "IN_GENRE", "end": "Genre"},
-            {"start": "Person", "type": "FOLLOWS", "end": "Person"},
-        ],
-    }
+TYPES = {
+    "Person": {"name": "STRING", "born": "INTEGER"},
+    "Movie": {"title": "STRING", "releaseDate": "DATE", "tags": "LIST"},
+    "Genre": {"name": "STRING"},
+}
+TRIPLES = [
+    ("Person", "ACTED_IN", "Movie"),
+    ("Person", "DIRECTED", "Movie"),
+    ("Movie", "IN_GENRE", "Genre"),
+    ("Person", "FOLLOWS", "Person"),
+]
+SCHEMA = GraphSchema(
+    dict.fromkeys(TYPES, 0),
+    dict.fromkeys(TRIPLES, 0),
+    {label: {name: PropertySchema(kind) for name, kind in known.items()} for label, known in TYPES.items()},
+    {"ACTED_IN": {"role": PropertySchema("STRING")}, "FOLLOWS": {}},
 )
 
 
@@ -191,17 +187,3 @@ def test_nearest_puts_the_same_name_in_other_letters_first() -> None:
     assert nearest("release_date", ["releases", "ReleaseDate", "release"])[0] == "ReleaseDate"
     assert nearest("ACTED", ["ACTED_IN", "ADDED", "DIRECTED"])[0] == "ACTED_IN"
     assert nearest("xyz", ["name", "title"]) == ()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"relationships": [{"start": "A", "type": "R"}]},
-        {"node_props": {"A": [{"type": "STRING"}]}},
-        {"node_props": ["A"]},
-        [],
-    ],
-)
-def test_a_malformed_structured_schema_is_invalid(values: object) -> None:
-    with pytest.raises(InvalidInput, match="schema"):
-        GraphSchema.from_structured(values)  # type: ignore[arg-type]

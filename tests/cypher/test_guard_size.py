@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import pytest
 
-from graphret.cypher import check, domains, kinds
+from graphret.cypher import check, kinds
 from graphret.cypher.check import MOST_CHARACTERS
 from graphret.cypher.edits import returns
-from graphret.cypher.known import Known
 from graphret.cypher.meaning.walk import COMPARED
 from graphret.schema import GraphSchema, PropertySchema
 
@@ -20,35 +18,6 @@ SCHEMA = GraphSchema(
     {(f"L{i}", f"R{j}", f"L{(i * 7 + j) % 300}"): 1 for i in range(300) for j in range(10)},
     {label: {"name": PropertySchema("STRING")} for label in LABELS},
 )
-
-
-def chain(hops: int, arrow: str = "-->") -> str:
-    return f"MATCH {arrow.join(f'(a{i})' for i in range(hops + 1))} RETURN a0.name LIMIT 1"
-
-
-@pytest.mark.parametrize("arrow", ["-->", "--", "-[:R1|R2]->", "-[*2..5]-"])
-def test_the_triples_are_asked_a_few_times_only(arrow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = 0
-
-    def counted(original: Any) -> Any:
-        def count(*given: Any) -> Any:
-            nonlocal asked
-            asked += 1
-            return original(*given)
-
-        return count
-
-    monkeypatch.setattr(domains, "_join", counted(domains._join))
-    monkeypatch.setattr(domains, "_walked", counted(domains._walked))
-    assert check(chain(400, arrow), SCHEMA).ok
-    assert asked < 60
-
-
-def test_a_schema_is_laid_out_once() -> None:
-    assert Known.of(SCHEMA, "neo4j") is Known.of(SCHEMA, "neo4j")
-    assert Known.of(SCHEMA, "ladybug") is not Known.of(SCHEMA, "neo4j")
-    other = GraphSchema({"A": 1}, {})
-    assert Known.of(other, "neo4j").labels == {"A"}
 
 
 def test_what_neighbours_leave_travels_along_a_path_of_any_length() -> None:

@@ -1,6 +1,6 @@
 """From what a question calls things to the nodes of a graph, with no language model."""
 
-from graphret.linking.choosing import DOC, NAME, Linked, LinkRule
+from graphret.linking.candidates import DOC, NAME, Linked, LinkRule
 from graphret.linking.linker import Linker
 from graphret.linking.names import NameBook
 from graphret.linking.spotting import Spot

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.linking.choosing import DOC, NAME, Linked, LinkRule, kept
+from graphret.linking.candidates import DOC, NAME, Linked, LinkRule, NameSimilarity, kept
 from graphret.linking.names import ALIAS, OWN, NameBook, normal_form, variants_of
-from graphret.linking.similarity import NameSimilarity
 from graphret.linking.spotting import Spot, spot
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index

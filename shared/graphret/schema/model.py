@@ -7,8 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.errors import InvalidInput
-
 _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_properties")
 
 
@@ -190,86 +188,9 @@ class GraphSchema:
         InvalidInput
             Names the field that is absent or malformed.
         """
-        if not isinstance(values, Mapping):
-            raise InvalidInput(f"schema: an object is expected, not {type(values).__name__}")
-        labels = _object(values.get("labels"), "labels")
-        relations: dict[tuple[str, str, str], int] = {}
-        listed = values.get("relations")
-        if not isinstance(listed, (list, tuple)):
-            raise InvalidInput("schema: 'relations' must be a list")
-        for i, item in enumerate(listed):
-            where = f"relations, item {i}"
-            given = _object(item, where)
-            names = [given.get(key) for key in ("source", "relation", "target")]
-            if not all(isinstance(name, str) for name in names):
-                raise InvalidInput(f"schema: {where}: 'source', 'relation' and 'target' must be strings")
-            relations[names[0], names[1], names[2]] = _count(given.get("count"), where)  # type: ignore[index]
-        parts = [_names(values.get(name, ()), name) for name in _PARTS]
-        return cls(
-            {label: _count(n, f"labels, {label!r}") for label, n in labels.items()},
-            relations,
-            _properties_in(values.get("properties", {}), "properties"),
-            _properties_in(values.get("relation_properties", {}), "relation_properties"),
-            bool(values.get("sampled", False)),
-            bool(values.get("sampled_names", False)),
-            parts[0],
-            parts[1],
-            parts[2],
-            _called(values.get("cypher_labels", {}), "cypher_labels", none=True),
-            _called(values.get("cypher_relations", {}), "cypher_relations"),
-            _columns(values.get("columns", {}), "columns"),
-            _columns(values.get("relation_columns", {}), "relation_columns"),
-        )
+        from graphret.schema.from_json import read
 
-    @classmethod
-    def from_structured(cls, values: Mapping[str, Any]) -> GraphSchema:
-        """Return a schema given as ``Neo4jGraph.structured_schema`` and ``apoc.meta`` tools give it.
-
-        Parameters
-        ----------
-        values
-            ``node_props`` and ``rel_props``, lists of ``{"property", "type"}`` by label and by relation, and
-            ``relationships``, a list of ``{"start", "type", "end"}``. Counts are not in it and come out as 0.
-
-        Raises
-        ------
-        InvalidInput
-            Names the field that is absent or malformed.
-        """
-        given = _object(values, "a structured schema")
-        node_properties = _structured(given.get("node_props", {}), "node_props")
-        relations: dict[tuple[str, str, str], int] = {}
-        for i, item in enumerate(given.get("relationships", ())):
-            triple = _object(item, f"relationships, item {i}")
-            names = tuple(triple.get(key) for key in ("start", "type", "end"))
-            if not all(isinstance(name, str) for name in names):
-                raise InvalidInput(f"schema: relationships, item {i}: 'start', 'type' and 'end' must be strings")
-            relations[names] = 0  # type: ignore[index]
-        labels = [*node_properties, *(end for source, _, target in relations for end in (source, target))]
-        return cls(
-            dict.fromkeys(labels, 0),
-            relations,
-            node_properties,
-            _structured(given.get("rel_props", {}), "rel_props"),
-        )
-
-
-def _columns(values: Any, what: str) -> dict[str, frozenset[str]]:
-    return {owner: _names(names, f"{what}, {owner!r}") for owner, names in _object(values, what).items()}
-
-
-def _structured(values: Any, what: str) -> dict[str, dict[str, PropertySchema]]:
-    found: dict[str, dict[str, PropertySchema]] = {}
-    for owner, listed in _object(values, what).items():
-        found[owner] = {}
-        for item in listed:
-            given = _object(item, f"{what}, {owner!r}")
-            name = given.get("property")
-            if not isinstance(name, str):
-                raise InvalidInput(f"schema: {what}, {owner!r}: 'property' must be a string")
-            examples = tuple(given.get("values") or ())
-            found[owner][name] = PropertySchema(str(given.get("type", "ANY")), 1.0, examples)
-    return found
+        return read(values)
 
 
 def _properties_out(properties: Mapping[str, Mapping[str, PropertySchema]]) -> dict[str, Any]:
@@ -288,47 +209,3 @@ def _json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _json(v) for key, v in value.items()}
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def _properties_in(values: Any, what: str) -> dict[str, dict[str, PropertySchema]]:
-    found: dict[str, dict[str, PropertySchema]] = {}
-    for owner, of_owner in _object(values, what).items():
-        found[owner] = {}
-        for name, item in _object(of_owner, f"{what}, {owner!r}").items():
-            where = f"{what}, {owner!r}, {name!r}"
-            given = _object(item, where)
-            kind, coverage, examples = (
-                given.get(k, d) for k, d in (("type", "ANY"), ("coverage", 1.0), ("examples", ()))
-            )
-            if not isinstance(kind, str) or not isinstance(examples, (list, tuple)):
-                raise InvalidInput(f"schema: {where}: 'type' must be a string and 'examples' a list")
-            if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0 <= coverage <= 1:
-                raise InvalidInput(f"schema: {where}: 'coverage' must be a number from 0 to 1")
-            found[owner][name] = PropertySchema(kind, float(coverage), tuple(examples))
-    return found
-
-
-def _object(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"schema: {what} must be an object")
-    return value
-
-
-def _names(value: Any, what: str) -> frozenset[str]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-        raise InvalidInput(f"schema: {what!r} must be a list of strings")
-    return frozenset(value)
-
-
-def _called(value: Any, what: str, *, none: bool = False) -> dict[str, Any]:
-    called = dict(_object(value, what))
-    for name, said in called.items():
-        if not (isinstance(said, str) or (none and said is None)):
-            raise InvalidInput(f"schema: {what}, {name!r}: a name is expected, not {said!r}")
-    return called
-
-
-def _count(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidInput(f"schema: {what}: a count is a whole number, not {value!r}")
-    return value
