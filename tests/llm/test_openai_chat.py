@@ -33,16 +33,6 @@ def chat(server: OpenAIServer, **options) -> OpenAIChat:
     return OpenAIChat("tiny", server.base_url, **{"max_retries": 1, "timeout": 5, **options})
 
 
-def collect(stream, into: list[str]) -> None:
-    for piece in stream:
-        into.append(piece)  # noqa: PERF402 - what came before an error counts
-
-
-async def acollect(stream, into: list[str]) -> None:
-    async for piece in stream:
-        into.append(piece)  # noqa: PERF401
-
-
 def test_is_a_chat_model_and_hides_its_key() -> None:
     model = OpenAIChat("tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456")
     assert isinstance(model, ChatModel)
@@ -254,33 +244,6 @@ def test_json_schema_steps_down_where_it_is_refused() -> None:
     sent = server.requests[0].body["response_format"]["json_schema"]
     assert sent["strict"] is True
     assert sent["schema"]["required"] == ["name"]
-
-
-def test_stream() -> None:
-    with OpenAIServer([status(500, retry_after=0.01), text("one two three")]) as server:
-        assert list(chat(server).stream(HELLO)) == ["one ", "two ", "three"]
-    assert server.requests[1].body["stream"] is True
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-async def test_a_stream_that_breaks_off_is_an_error(quiet: bool) -> None:
-    with OpenAIServer(default=cut("one two three four", quiet=quiet)) as server:
-        model, pieces = chat(server), []
-        with pytest.raises(ChatError) as caught:
-            collect(model.stream(HELLO), pieces)
-        with pytest.raises(ChatError):
-            await acollect(model.astream(HELLO), pieces)
-        await model.aclose()
-    assert pieces == ["one ", "two "] * 2
-    assert caught.value.reason == "connection"
-    assert len(server.requests) == 2
-
-
-def test_a_stream_may_be_left_early() -> None:
-    with OpenAIServer(default="one two three") as server:
-        model = chat(server)
-        assert next(iter(model.stream(HELLO))) == "one "
-        assert model.chat(HELLO).text == "one two three"
 
 
 def test_tool_calls_are_streamed_as_the_official_client_expects() -> None:

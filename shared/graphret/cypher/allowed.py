@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphret.cypher.grammar import Parsed
 from graphret.cypher.kinds import NOT_ALLOWED
@@ -124,8 +124,7 @@ _NODES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(NamedTuple):
     reason: str
     start: int
     end: int

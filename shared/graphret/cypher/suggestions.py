@@ -19,20 +19,13 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     scored = []
     for candidate in set(valid):
         plain = plainly(candidate)
+        matcher.set_seq1(plain)
+        held = min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain)
+        ratio = matcher.ratio() if matcher.real_quick_ratio() >= 0.5 else 0.0
         if plain == wanted:
             scored.append((-3.0, candidate))
-            continue
-        matcher.set_seq1(plain)
-        if matcher.real_quick_ratio() < 0.5:
-            held = min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain)
-            if held:
-                scored.append((-0.5, candidate))
-            continue
-        ratio = matcher.ratio()
-        if min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain):
-            ratio += 0.5
-        if ratio >= 0.55:
-            scored.append((-ratio, candidate))
+        elif held or ratio >= 0.55:
+            scored.append((-ratio - 0.5 * held, candidate))
     return tuple(candidate for _, candidate in sorted(scored)[:limit])
 
 

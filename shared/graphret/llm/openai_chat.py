@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -20,7 +20,6 @@ from graphret.llm.openai_wire import (
     redacted,
     require_endpoint,
     response_format,
-    text_delta,
     token_usage,
     tool_calls,
     wire_message,
@@ -191,66 +190,6 @@ class OpenAIChat:
                 if not self._adapt(error, request):
                     raise self._failure(error) from None
 
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        timeout: float | None = None,
-    ) -> Iterator[str]:
-        """Yield the text of a reply as it is written.
-
-        Nothing is retried once text has come.
-
-        Raises
-        ------
-        ChatError
-            As `chat` does; also, with ``reason="connection"``, if the reply breaks off before its end.
-        """
-        while True:
-            request = self._request(messages, None, temperature, max_tokens, None, timeout)
-            try:
-                finished = False
-                client = self._clients.sync(self._options)
-                with client.chat.completions.create(**request, stream=True) as chunks:
-                    for chunk in chunks:
-                        text, last = text_delta(chunk)
-                        finished = finished or last
-                        if text:
-                            yield text
-                break
-            except Exception as error:
-                if not self._adapt(error, request):
-                    raise self._failure(error) from None
-        self._require_end(finished)
-
-    async def astream(
-        self,
-        messages: Sequence[Message],
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, for each attempt
-    ) -> AsyncIterator[str]:
-        """`stream` without blocking the event loop."""
-        while True:
-            request = self._request(messages, None, temperature, max_tokens, None, timeout)
-            try:
-                finished = False
-                client = await self._clients.of_loop(self._options)
-                async with await client.chat.completions.create(**request, stream=True) as chunks:
-                    async for chunk in chunks:
-                        text, last = text_delta(chunk)
-                        finished = finished or last
-                        if text:
-                            yield text
-                break
-            except Exception as error:
-                if not self._adapt(error, request):
-                    raise self._failure(error) from None
-        self._require_end(finished)
-
     def _request(
         self,
         messages: Sequence[Message],
@@ -325,10 +264,6 @@ class OpenAIChat:
             model=str(getattr(completion, "model", None) or self.name),
             native=None if native is None else {self._origin: native},
         )
-
-    def _require_end(self, finished: bool) -> None:
-        if not finished:
-            raise ChatError("the stream broke off before its end", model=self.name, reason="connection")
 
     def _failure(self, error: Exception) -> Exception:
         """What to raise for `error`: a `ChatError` without secrets, or `error` itself if it is a bug of ours."""

@@ -120,11 +120,3 @@ def token_usage(usage: Any) -> Usage:
     counts = (getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens"))
     read, written = (count if isinstance(count, int) else 0 for count in counts)
     return Usage(read, written)
-
-
-def text_delta(chunk: Any) -> tuple[str, bool]:
-    """The text of a streamed piece, and whether the endpoint says that it is the last."""
-    choices = getattr(chunk, "choices", None) or ()
-    if not choices:
-        return "", False
-    return content_text(getattr(choices[0].delta, "content", None)), choices[0].finish_reason is not None
