@@ -12,8 +12,7 @@ from graphret._contracts import fulfils
 from graphret.ark import Toolbox
 from graphret.cypher import arun_checked, run_checked
 from graphret.errors import InvalidInput
-from graphret.graphs import copy, export_graph, load_tables, read_metaqa
-from graphret.graphs.example import KB
+from graphret.graphs import copy, export_graph
 from graphret.linking import Linker
 from graphret.search import FieldIndex, NodeText
 from graphret.search.index import TextIndex
@@ -49,14 +48,13 @@ def test_wrappers_of_stores_and_indexes_are_taken() -> None:
         lambda store, _: Expand(None, store, BM25Index.build([Node("a")])),
         lambda store, _: copy(store, MemoryStore()),
         lambda store, _: copy(MemoryStore.of([Node("a")]), store),
-        lambda store, _: load_tables(read_metaqa(KB), store),
         lambda store, folder: export_graph(store, folder / "out", "graphml"),
         lambda store, _: SageGraph.build([Document("x", id="x")], encoder=None).write_to(store),
         lambda store, _: SageGraph.from_store(store),
         lambda store, _: run_checked(store, "MATCH (n) RETURN n LIMIT 1"),
         lambda store, _: Toolbox(store, BM25Index.build([Node("a")])),
     ],
-    ids="bm25 linker fields expand copy-from copy-to load export write_to from_store run_checked tools".split(),
+    ids="bm25 linker fields expand copy-from copy-to export write_to from_store run_checked tools".split(),
 )
 async def test_a_store_that_is_awaited_is_refused_where_none_can_be(use: Any, tmp_path: Path) -> None:
     pytest.importorskip("neo4j")

@@ -25,7 +25,6 @@ from benchmarks.figures import Figure, Report
 from graphret.ark import Ark, ArkSettings, ScriptedExplorer, Toolbox
 from graphret.errors import GraphretError
 from graphret.graphs.example import KB
-from graphret.graphs.loading import memory_store
 from graphret.graphs.metaqa import read_metaqa
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
 from graphret.llm.running import in_thread
@@ -210,8 +209,7 @@ def graph() -> tuple[MemoryStore, BM25Index]:
 
 def films() -> tuple[MemoryStore, BM25Index, list[str]]:
     """Return the excerpt of MetaQA, its index, and questions of one hop, two and three."""
-    tables = read_metaqa(KB)
-    store = memory_store(tables)
+    store = read_metaqa(KB).store()
     films = sorted(node.name for block in store.nodes() for node in block if "Movie" in node.labels)
     asked = [kind.format(film) for film in films for kind in _KINDS]
     return store, BM25Index.of_store(store), random.Random(0).sample(asked, QUESTIONS)

@@ -9,7 +9,7 @@ import pytest
 from cli_helpers import graphret
 from neo4j_faults import SilentServer
 
-from graphret.graphs import opening
+from graphret.graphs import locations
 from graphret.graphs.example import KB
 
 COUNTS = ("nodes", "edges", "labels", "relations")
@@ -94,7 +94,7 @@ def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
 
 
 def test_a_server_that_says_nothing_is_6_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(opening._IMPATIENT, "options", {"connection_acquisition_timeout": 0.3})
+    monkeypatch.setitem(locations._PATIENCE, "options", {"connection_acquisition_timeout": 0.3})
     with SilentServer() as server:
         for scheme in ("bolt", "neo4j"):
             where = server.uri.replace("bolt", scheme)

@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from graphret import Expand
 from graphret.errors import InvalidInput, StoreError
-from graphret.graphs.counting import relation_counts
+from graphret.graphs import relation_counts
 from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore

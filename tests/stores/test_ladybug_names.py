@@ -11,8 +11,7 @@ import pytest
 
 from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused
-from graphret.graphs import export_graph
-from graphret.graphs.counting import relation_counts
+from graphret.graphs import export_graph, relation_counts
 from graphret.schema import GraphSchema
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore

@@ -22,7 +22,7 @@ from graphret.ark.records import StepRecord
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.errors import InvalidInput, NewerVersion, StorageError
-from graphret.graphs.lines import numbered, opened
+from graphret.graphs.tabular import numbered_lines
 from graphret.llm.chat import Message
 from graphret.strings import to_json
 
@@ -82,19 +82,16 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     path = Path(path)
     runs: dict[str, Run] = {}
     firsts: dict[str, _Line] = {}
-    with opened(path) as file:
-        for number, text in numbered(file):
-            if not text.strip():
-                continue
-            where = f"{path}, line {number}"
-            line = _parsed(text, where)
-            first = firsts.setdefault(line.run, line)
-            if _of_run(first) != _of_run(line):
-                raise InvalidInput(f"{where}: run {line.run} is not the one of its earlier lines")
-            run = runs.setdefault(line.run, Run(line.question, [], line.seconds, line.how, line.created))
-            if any(session.agent == line.agent - 1 for session in run.sessions):
-                raise InvalidInput(f"{where}: run {line.run} has an agent {line.agent} already")
-            run.sessions.append(_session(line, where))
+    for number, text in numbered_lines(path):
+        where = f"{path}, line {number}"
+        line = _parsed(text, where)
+        first = firsts.setdefault(line.run, line)
+        if _of_run(first) != _of_run(line):
+            raise InvalidInput(f"{where}: run {line.run} is not the one of its earlier lines")
+        run = runs.setdefault(line.run, Run(line.question, [], line.seconds, line.how, line.created))
+        if any(session.agent == line.agent - 1 for session in run.sessions):
+            raise InvalidInput(f"{where}: run {line.run} has an agent {line.agent} already")
+        run.sessions.append(_session(line, where))
     for run in runs.values():
         run.sessions.sort(key=lambda session: session.agent)
     return runs

@@ -70,7 +70,7 @@ def check(
 
 def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
     """The schema of a graph, and the dialect of its store where it answers Cypher."""
-    from graphret.graphs.opening import opened
+    from graphret.graphs.locations import opened
 
     with opened(where) as store:
         return store.schema(), getattr(store, "dialect", None)

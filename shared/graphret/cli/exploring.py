@@ -146,7 +146,7 @@ def _recorder(path: Path | None) -> Recorder | None:
 @contextmanager
 def _opened(told: Exploring) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
-    from graphret.graphs.opening import FOLDER, kind_of, opened, path_of
+    from graphret.graphs.locations import FOLDER, kind_of, opened, path_of
     from graphret.stores.neo4j import Neo4jStore
 
     if options.holds_documents(told.graph):

@@ -24,7 +24,7 @@ def schema(
     json: options.JsonFlag = False,
 ) -> None:
     """Print the labels, relations and properties of a graph, as for a prompt."""
-    from graphret.graphs.opening import opened
+    from graphret.graphs.locations import opened
 
     with opened(graph) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
@@ -65,7 +65,7 @@ def inspect(
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""
-    from graphret.graphs.opening import FOLDER, kind_of
+    from graphret.graphs.locations import FOLDER, kind_of
 
     if kind_of(where) == FOLDER:
         _inspect_folder(Path(where), plot, json)
@@ -120,8 +120,8 @@ def _plot(report: Any, path: Path) -> None:
 
 def _inspect_database(where: str, json: bool) -> None:
     from graphret.cli.moving import summary
-    from graphret.graphs.counting import relation_counts
-    from graphret.graphs.opening import opened
+    from graphret.graphs import relation_counts
+    from graphret.graphs.locations import opened
 
     with opened(where) as store:
         nodes, edges = store.count()

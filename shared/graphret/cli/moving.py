@@ -121,9 +121,6 @@ def import_(
         remark(said)
     if done.merged:
         remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
-    if done.resumed_nodes:
-        said = f"{done.resumed_nodes:,} nodes and {done.resumed_edges:,} edges"
-        remark(f"{said} were there already, from an import that had been interrupted")
     if json:
         print_json({"source": sources, **done.to_dict(), "seconds": round(seconds, 3)})
         return
@@ -143,7 +140,7 @@ def export(
 ) -> None:
     """Write a graph as files of another format."""
     from graphret.graphs import export_graph
-    from graphret.graphs.opening import opened
+    from graphret.graphs.locations import opened
 
     start = time.perf_counter()
     with opened(graph) as store, progress() as report:
@@ -163,7 +160,7 @@ def export(
 def _require_room(to: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
     from graphret._current import CURRENT
-    from graphret.graphs.opening import FOLDER, kind_of
+    from graphret.graphs.locations import FOLDER, kind_of
     from graphret.stores import MemoryStore
 
     if kind_of(to) != FOLDER:

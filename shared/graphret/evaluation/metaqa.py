@@ -17,7 +17,7 @@ from graphret.ark.scripted import ScriptedExplorer
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
 from graphret.evaluation.runner import Progress
-from graphret.graphs import memory_store, read_metaqa
+from graphret.graphs import read_metaqa
 from graphret.graphs.metaqa import OBJECTS
 from graphret.llm.chat import ChatModel
 from graphret.retriever import IndexRetriever, Retriever
@@ -175,7 +175,7 @@ def bench_metaqa(
         raise InvalidInput(f"hops: some of {', '.join(map(str, HOPS))} are expected, not {list(hops)!r}")
     start = time.perf_counter()
     questions = {n: load_questions(data, n, split, limit=limit, seed=seed) for n in dict.fromkeys(hops)}
-    store = memory_store(read_metaqa(data))
+    store = read_metaqa(data).store()
     loaded = time.perf_counter()
     index = BM25Index.of_store(store)
     nodes, edges = store.count()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphret.errors import InvalidInput
-from graphret.graphs.guessing import READERS
 
 #: The columns that are looked for where none is named, the first that is there.
 USUAL: dict[str, tuple[str, ...]] = {
@@ -20,7 +19,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": ("weight",),
     "properties": ("properties",),
 }
-ROLES = tuple(USUAL)
+TYPES = ("string", "integer", "float", "boolean", "json")
 _OF_NODES = ("id", "label", "name", "text", "properties")
 _OF_EDGES = ("source", "target", "relation", "weight", "properties")
 
@@ -33,7 +32,7 @@ class Columns:
     ----------
     id, label, name, text
         Columns of node tables. Where one is `None`, a column of the usual name is taken: ``id``; ``labels``, ``label``
-        or ``type``; ``name``; ``text``. A name that is asked for by option must not be empty.
+        or ``type``; ``name``; ``text``.
     source, target, relation, weight
         Columns of edge tables; ``source`` or ``from``, ``target`` or ``to``, ``relation`` or ``type``, ``weight``.
     properties
@@ -44,7 +43,7 @@ class Columns:
         The label of nodes and the relation of edges in tables with no such column; with no relation such a table is
         refused.
     types
-        The types of text columns that are not to be guessed: ``string``, ``integer``, ``float``, ``boolean``, ``json``.
+        The types of CSV columns that are not to be guessed: ``string``, ``integer``, ``float``, ``boolean``, ``json``.
     delimiter
         What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
     """
@@ -66,64 +65,58 @@ class Columns:
 
     def __post_init__(self) -> None:
         for column, kind in self.types.items():
-            if kind not in READERS:
-                raise InvalidInput(f"type of column {column!r}: one of {', '.join(READERS)} is expected, not {kind!r}")
+            if kind not in TYPES:
+                raise InvalidInput(f"type of column {column!r}: one of {', '.join(TYPES)} is expected, not {kind!r}")
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise InvalidInput(f"delimiter: one character is expected, not {self.delimiter!r}")
         if not self.default_label or not self.label_separator:
             raise InvalidInput("the default label and the separator of labels must not be empty")
 
-    def chosen(self, role: str) -> str | None:
-        """The column that was named for a role."""
-        value: str | None = getattr(self, role)
-        return value
-
-    def refuse_but(self, roles: Sequence[str], source: str) -> None:
-        """Raise an `InvalidInput` if a column was named that a source has not, as it has those of `roles` alone."""
-        for role in ROLES:
-            if self.chosen(role) is not None and role not in roles:
-                raise InvalidInput(f"--{role}-column: {source} has no such column")
-        if self.types:
-            raise InvalidInput(f"--type: {source} has no column {next(iter(self.types))!r}")
+    def named(self) -> dict[str, str]:
+        """Return the columns that were named, by role."""
+        given = {role: getattr(self, role) for role in USUAL}
+        return {role: column for role, column in given.items() if column is not None}
 
     def of(self, header: Sequence[str], role: str) -> str | None:
         """Return the column of a table that has a role, `None` if there is none."""
-        named = self.chosen(role)
-        if named is not None:
-            return named if named in header else None
-        return next((name for name in USUAL[role] if name in header), None)
+        named = getattr(self, role)
+        return next((name for name in ([named] if named is not None else USUAL[role]) if name in header), None)
 
     def has_edges(self, header: Sequence[str]) -> bool:
         """Whether a table with these columns holds edges."""
         return self.of(header, "source") is not None and self.of(header, "target") is not None
 
-    def roles(self, header: Sequence[str], where: str) -> dict[str, str]:
+    def roles(self, header: Sequence[str]) -> dict[str, str]:
         """Return the column of each role that a table has.
 
         Raises
         ------
         InvalidInput
-            If a node table has no id, an edge table no relation, or one column has two roles.
+            If a node table has no id, an edge table no relation, or one column was named for two roles.
         """
         edges = self.has_edges(header)
         found: dict[str, str] = {}
         for role in _OF_EDGES if edges else _OF_NODES:
             column = self.of(header, role)
-            if column is None:
-                continue
-            if column in found.values():
-                if self.chosen(role) is not None:
-                    raise InvalidInput(f"{where}: the column {column!r} cannot be two things")
-                continue
-            found[role] = column
-        if edges and "relation" not in found and not self.default_relation:
+            if column is not None and column not in found.values():
+                found[role] = column
+            elif column is not None and role in self.named():
+                raise InvalidInput(f"the column {column!r} cannot be two things")
+        needed = "relation" if edges else "id"
+        if needed not in found and not (edges and self.default_relation):
+            more = "one relation for all edges (--relation)" if edges else "for edges --source-column, --target-column"
             raise InvalidInput(
-                f"{where}: no column holds the relation; the columns are {', '.join(map(repr, header))}; name one "
-                "(--relation-column), or one relation for all edges (--relation)"
-            )
-        if not edges and "id" not in found:
-            raise InvalidInput(
-                f"{where}: no column holds the id; the columns are {', '.join(map(repr, header))}; name one "
-                "(--id-column), or for edges --source-column and --target-column"
+                f"no column holds the {needed}; the columns are {', '.join(map(repr, header))}; "
+                f"name one (--{needed}-column), or {more}"
             )
         return found
+
+    def require_in(self, header: Sequence[str], source: str) -> None:
+        """Raise an `InvalidInput` if a column was named that is not among those that a source has."""
+        shown = f"; the columns are {', '.join(map(repr, header))}" if header else ""
+        for role, column in self.named().items():
+            if column not in header:
+                raise InvalidInput(f"--{role}-column: {source} has no column {column!r}{shown}")
+        for column in self.types:
+            if column not in header:
+                raise InvalidInput(f"--type: {source} has no column {column!r}{shown}")

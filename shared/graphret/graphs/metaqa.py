@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from pathlib import Path
 
-import numpy as np
-
 from graphret.errors import InvalidInput
-from graphret.graphs.lines import numbered, opened
-from graphret.graphs.places import Places, place
 from graphret.graphs.tables import GraphTables
+from graphret.graphs.tabular import numbered_lines
 
 FILE = "kb.txt"
 
@@ -51,58 +47,25 @@ def read_metaqa(source: str | Path) -> GraphTables:
     """
     path = Path(source)
     path = path / FILE if path.is_dir() else path
-    file = str(path)
-    position: dict[str, int] = {}
-    roles: list[int] = []
-    codes = {relation: code for code, relation in enumerate(OBJECTS)}
-    triples, numbers = array("q"), array("q")
-    with opened(path) as lines:
-        for number, line in numbered(lines):
-            fields = line.split("|")
-            code = codes.get(fields[1], -1) if len(fields) == 3 else -1
-            if code < 0:
-                if not line.strip():
-                    continue
-                _refuse(fields, place(file, number))
-            for name, role in ((fields[0], 0), (fields[2], code + 1)):
-                at = position.get(name)
-                if at is None:
-                    if not name.strip():
-                        _refuse(fields, place(file, number))
-                    at = position[name] = len(roles)
-                    roles.append(0)
-                roles[at] |= 1 << role
-                triples.append(at)
-            triples.append(code)
-            numbers.append(number)
+    triples: list[tuple[str, str, str]] = []
+    roles: dict[str, set[str]] = {}
+    for number, line in numbered_lines(path):
+        fields = line.split("|")
+        if len(fields) != 3:
+            raise InvalidInput(f"{path}, line {number}: subject|relation|object is expected, not {len(fields)} fields")
+        subject, relation, object_ = fields
+        if not subject.strip() or not object_.strip():
+            raise InvalidInput(f"{path}, line {number}: the name of the subject or the object is empty")
+        if relation not in OBJECTS:
+            raise InvalidInput(f"{path}, line {number}: unknown relation {relation!r}; known are {', '.join(OBJECTS)}")
+        roles.setdefault(subject, set()).add(SUBJECT)
+        roles.setdefault(object_, set()).add(OBJECTS[relation])
+        triples.append((subject, relation, object_))
     if not triples:
         raise InvalidInput(f"{path}: holds no triples")
-    subject, object_, code_of = np.frombuffer(triples, dtype=np.int64).reshape(-1, 3).T
-    sets, labels = np.unique(np.asarray(roles, dtype=np.int64), return_inverse=True)
-    used, relation = np.unique(code_of, return_inverse=True)
-    names = list(position)
-    return GraphTables(
-        ids=names,
-        names=names,
-        texts=None,
-        labels=labels.astype(np.int32),
-        label_sets=[tuple(label for i, label in enumerate(_LABELS) if bits >> i & 1) for bits in sets.tolist()],
-        properties=None,
-        source=subject,
-        target=object_,
-        relation=relation.astype(np.int64),
-        relations=[list(OBJECTS)[code] for code in used.tolist()],
-        node_places=Places(lambda i, _: place(file, numbers[int(np.argmax((subject == i) | (object_ == i)))])),
-        edge_places=Places(lambda i, _: place(file, numbers[i])),
-    ).distinct()
-
-
-def _refuse(fields: list[str], where: str) -> None:
-    if len(fields) != 3:
-        raise InvalidInput(f"{where}: subject|relation|object is expected, not {len(fields)} fields")
-    subject, relation, object_ = fields
-    for what, name in (("subject", subject), ("object", object_)):
-        if not name.strip():
-            raise InvalidInput(f"{where}: the name of the {what} is empty")
-    if relation not in OBJECTS:
-        raise InvalidInput(f"{where}: unknown relation {relation!r}; known are {', '.join(OBJECTS)}")
+    tables = GraphTables()
+    for name, played in roles.items():
+        tables.node(name, tuple(label for label in _LABELS if label in played), name)
+    for triple in triples:
+        tables.edge(*triple)
+    return tables

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
+from urllib.parse import unquote
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.builder import TablesBuilder
-from graphret.graphs.iris import local_name, short_names
-from graphret.graphs.lines import numbered, opened
-from graphret.graphs.places import Places, part_of, places_of
-from graphret.graphs.tables import GraphTables
+from graphret.graphs.tables import GraphTables, json_value
+from graphret.graphs.tabular import numbered_lines
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-_XSD = "http://www.w3.org/2001/XMLSchema#"
 
 #: The predicates that name a node, the best first.
 NAMES = (
@@ -36,124 +33,47 @@ TEXTS = (
 )
 #: The label of a node with no ``rdf:type``.
 UNTYPED = "Resource"
-
 #: The fields of a node, which a property does not share a name with.
-_OWN = ("id", "labels", "label", "name", "text")
-
-_NUMBERS = {
-    *("integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger"),
-    *("nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte"),
-}
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python reads no more digits
-_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# rdflib's own pattern of an IRI reaches over `<relative> <`, and its URIRef writes to a log of what it finds odd.
-_IRI = r'<([^:\s"<>]+:[^\s"<>]*)>'
-_AN_IRI = re.compile(_IRI)
-_LITERAL = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?:@([a-zA-Z]+(?:-[a-zA-Z0-9]+)*)|\^\^' + _IRI + ")?")
-_ESCAPED = re.compile(r"""(?:[^\\]|\\(?:[tbnrf"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}))*""")
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_FIELDS = ("id", "labels", "label", "name", "text")
+_SEPARATORS = re.compile(r"[#/:]")
 
 
-class _Literal(NamedTuple):
-    """A literal as it stands in the file; rdflib's own would rewrite what it says."""
-
-    text: str
-    language: str | None
-    datatype: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A literal: its value and its language."""
-
-    value: Any
-    language: str
-
-
-@dataclass(slots=True)
 class _Resource:
-    """What is said of a node."""
+    """What is said of a node: its types, and literals as pairs of language and value, by predicate."""
 
-    line: int
-    file: str
-    types: dict[str, None] = field(default_factory=dict)
-    literals: dict[str, list[_Text]] = field(default_factory=dict)
+    __slots__ = ("literals", "types")
+
+    def __init__(self) -> None:
+        self.types: set[str] = set()
+        self.literals: dict[str, list[tuple[str, Any]]] = {}
 
 
 class _Sink:
-    """Takes triples from rdflib's parser, with their lines."""
+    """Takes triples from rdflib's parser."""
 
     def __init__(self) -> None:
-        self.file, self.line, self.escapes = "", 0, False
+        self.resources: dict[str, _Resource] = {}
+        self.edges: list[tuple[str, str, str]] = []
+        self.ill_typed = 0
 
     def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
         """Take one triple; the parser calls this."""
-        if self.escapes:
-            for term in (subject, predicate, *(object_ if isinstance(object_, _Literal) else (object_,))):
-                str(term).encode()  # raises on half of a surrogate pair, which no file can hold but by an escape
-        self.take(str(subject), str(predicate), object_)
-
-    def take(self, subject: str, predicate: str, object_: Any) -> None:
-        """Keep what is wanted of a triple."""
-        raise NotImplementedError
-
-
-class _Triples(_Sink):
-    """Keeps everything."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.resources: dict[str, _Resource] = {}
-        self.edges: list[tuple[str, str, str, str, int]] = []
-        self.mistyped: list[str] = []
-
-    def _seen(self, term: str) -> _Resource:
-        found = self.resources.get(term)
-        if found is None:
-            found = self.resources[term] = _Resource(self.line, self.file)
-        return found
-
-    def take(self, source: str, relation: str, object_: Any) -> None:
-        said = self._seen(source)
-        if isinstance(object_, _Literal):
-            said.literals.setdefault(relation, []).append(self._text(object_))
+        said = self.resources.setdefault(str(subject), _Resource())
+        relation = str(predicate)
+        if hasattr(object_, "toPython") and hasattr(object_, "language"):
+            self.ill_typed += bool(object_.ill_typed)
+            value = object_.toPython()
+            value = str(object_) if value is object_ or isinstance(value, bytes) else json_value(value)
+            said.literals.setdefault(relation, []).append(((object_.language or "").lower(), value))
         elif relation == _RDF_TYPE:
-            said.types[str(object_)] = None
+            said.types.add(str(object_))
         else:
-            target = str(object_)
-            self._seen(target)
-            self.edges.append((source, relation, target, self.file, self.line))
-
-    def _text(self, literal: _Literal) -> _Text:
-        text, kind = literal.text, (literal.datatype or "").removeprefix(_XSD)
-        value = _value(text.strip(), kind) if literal.datatype == _XSD + kind else text
-        if value is None:
-            self.mistyped.append(f"{self.file}, line {self.line}: {text[:80]!r} is no {kind}")
-        return _Text(text if value is None else value, (literal.language or "").lower())
+            self.resources.setdefault(str(object_), _Resource())
+            self.edges.append((str(subject), relation, str(object_)))
 
 
-class _Parts(_Sink):
-    """Keeps where the labels and the properties of one node stand."""
-
-    def __init__(self, node: str, names: Mapping[str, Mapping[str, str]], language: str) -> None:
-        super().__init__()
-        self.node, self.names, self.language = node, names, language
-        self.found: dict[tuple[str, str], list[tuple[str, int]]] = {}
-
-    def take(self, source: str, relation: str, object_: Any) -> None:
-        if source != self.node:
-            return
-        if isinstance(object_, _Literal):
-            name = "property", _key(self.names["property"][relation], object_.language or "", self.language)
-        elif relation == _RDF_TYPE:
-            name = "label", self.names["label"][str(object_)]
-        else:
-            return
-        self.found.setdefault(name, []).append((self.file, self.line))
-
-
-class _BlankNodes(dict[str, Any]):
-    """Ids for blank nodes: ``_:`` and the label in the file, so that a second import gives the same."""
+class _BlankLabels(dict[str, Any]):
+    """Keeps the labels that blank nodes have in a file, so that a second import gives the same ids."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
@@ -172,9 +92,9 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     IRI; where that is not unique, the part before goes in front (``foaf_name``). The name is the best of `NAMES`, the
     text of `TEXTS`; a node without one is named by its IRI's last part.
 
-    Numbers and truth values become such, other literals their text, as do those that are not of the type they say; the
-    first of them is named in `GraphTables.remarks`. Several values become a list. Values in another language than
-    `language` become a property of their own, as ``comment@fr``.
+    Numbers, truth values and dates are what their type says, other literals their text; `GraphTables.remarks` says how
+    many were not of their type. Several values become a list. Values in another language than `language` become a
+    property of their own, as ``comment@fr``.
 
     Parameters
     ----------
@@ -187,156 +107,110 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     Raises
     ------
     InvalidInput
-        If a line is no triple, not UTF-8 or has an escape that N-Triples does not; the message names the file and the
-        line.
+        If a line is no triple or not UTF-8; the message names the file and the line.
     MissingDependency
         If rdflib is not installed.
     """
     try:
-        import rdflib  # noqa: F401
+        from rdflib.exceptions import ParserError
+        from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
     except ImportError as error:
         raise MissingDependency("rdflib", "import", "Reading RDF") from error
-    triples = _Triples()
+    sink = _Sink()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    _parse_all(given, triples)
-    if not triples.resources:
+    logger = logging.getLogger("rdflib.term")  # it would write a traceback for every literal that is not of its type
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        for number, source in enumerate(given, 1):
+            blank = _BlankLabels("" if number == 1 else f"{number}.")
+            parser = W3CNTriplesParser(sink, blank)  # type: ignore[arg-type]
+            for line, text in numbered_lines(Path(source)):
+                try:
+                    parser.parsestring(text)
+                except (ParserError, ValueError, OverflowError) as error:
+                    raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
+    finally:
+        logger.setLevel(level)
+    if not sink.resources:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
-    return replace(_tables(triples, language, given), remarks=_remarks(triples.mistyped))
+    return _tables(sink, language.lower())
 
 
-def _parse_all(given: Sequence[str | Path], triples: _Sink) -> None:
-    for number, source in enumerate(given, 1):
-        _parse(Path(source), triples, "" if number == 1 else f"{number}.")
-
-
-def _parse(path: Path, triples: _Sink, prefix: str) -> None:
-    from rdflib.exceptions import ParserError
-    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser, unquote
-
-    def unescaped(text: str) -> str:
-        if "\\" not in text:
-            return text
-        if _ESCAPED.fullmatch(text) is None:
-            raise UnicodeError(text)
-        return unquote(text)
-
-    class Parser(W3CNTriplesParser):
-        def uriref(self) -> Any:
-            return unescaped(self.eat(_AN_IRI)[1]) if self.peek("<") else False
-
-        def literal(self) -> Any:
-            if not self.peek('"'):
-                return False
-            text, language, datatype = self.eat(_LITERAL).groups()
-            return _Literal(unescaped(text), language, datatype)
-
-    blank = _BlankNodes(prefix)
-    parser = Parser(cast(Any, triples), bnode_context=blank)
-    triples.file = str(path)
-    with opened(path) as file:
-        for number, line in numbered(file):
-            triples.line, triples.escapes = number, "\\" in line
-            parser.line = line
-            try:
-                parser.parseline()
-            except (ParserError, ValueError, OverflowError) as error:
-                if isinstance(error, UnicodeError):
-                    raise InvalidInput(f"{path}, line {number}: a \\ escape that stands for nothing") from error
-                raise InvalidInput(f"{path}, line {number}: no triple of N-Triples: {line[:80]}") from error
-
-
-def _value(text: str, kind: str) -> Any:
-    """Return what a literal of a type of XML Schema is: a number, a truth value or its text; `None` if it is none."""
-    if kind in _NUMBERS:
-        return int(text) if _INTEGER.fullmatch(text) else None
-    if kind in ("decimal", "double", "float"):
-        if text in ("INF", "+INF", "-INF", "NaN") and kind != "decimal":
-            return text
-        value = float(text) if _DECIMAL.fullmatch(text) else None
-        return text if value in (float("inf"), float("-inf")) else value
-    return _TRUTH.get(text) if kind == "boolean" else text
-
-
-def _remarks(mistyped: list[str]) -> tuple[str, ...]:
-    if not mistyped:
-        return ()
-    others = len(mistyped) - 1
-    more = f"; so do {others:,} more literals" if others > 1 else "; so does one more literal" if others else ""
-    return (f"{mistyped[0]}, and stays text{more}",)
-
-
-def _tables(triples: _Triples, language: str, given: Sequence[str | Path]) -> GraphTables:
-    resources = triples.resources
-    language = language.lower()
-    labels = short_names(iri for said in resources.values() for iri in said.types)
-    keys = short_names((iri for said in resources.values() for iri in said.literals), _OWN)
-    relations = short_names(relation for _, relation, _, _, _ in triples.edges)
-    builder = TablesBuilder()
-    for iri, said in resources.items():
+def _tables(sink: _Sink, language: str) -> GraphTables:
+    resources = sink.resources.values()
+    labels = short_names(iri for said in resources for iri in said.types)
+    keys = short_names((iri for said in resources for iri in said.literals), _FIELDS)
+    relations = short_names(relation for _, relation, _ in sink.edges)
+    tables = GraphTables()
+    if sink.ill_typed:
+        tables.remarks.append(f"{sink.ill_typed:,} literals are not of the type that they say, and stay text")
+    for iri, said in sink.resources.items():
         own = tuple(labels[one] for one in sorted(said.types)) or (UNTYPED,)
-        name, named_by = _best(said, NAMES, language)
-        text, told_by = _best(said, TEXTS, language)
+        name, text = _taken(said, NAMES, language), _taken(said, TEXTS, language)
         properties: dict[str, Any] = {}
         for predicate, values in said.literals.items():
-            rest = [value for value in values if not (predicate == named_by and value is name)]
-            rest = [value for value in rest if not (predicate == told_by and value is text)]
-            properties.update(_properties(keys[predicate], rest, language))
-        builder.node(
-            iri,
-            own,
-            str(name.value) if name else local_name(iri),
-            str(text.value) if text else "",
-            properties,
-            said.file,
-            said.line,
-        )
-    for source, relation, target, file, line in triples.edges:
-        builder.edge(source, relations[relation], target, 1.0, {}, file, line)
-    tables = builder.finish()
-    first, ids = tables.node_places, tables.ids
-
-    def where(position: int, said: str) -> str:
-        """Return the line of the part that is spoken of, for which the files are read again, or the node's first."""
-        parts = _Parts(ids[position], {"label": labels, "property": keys}, language)
-        _parse_all(given, parts)
-        for kind in ("label", "property"):
-            part = part_of(said, kind, [name for of_kind, name in parts.found if of_kind == kind])
-            if part is not None:
-                return places_of(parts.found[kind, part])
-        assert first is not None
-        return first.at(position)
-
-    return replace(tables, node_places=Places(where))
+            properties.update(_properties(keys[predicate], values, language))
+        tables.node(iri, own, name or local_name(iri), text, properties)
+    for source, relation, target in sink.edges:
+        tables.edge(source, relations[relation], target)
+    return tables
 
 
-def _key(name: str, language: str, ours: str) -> str:
-    """Return the name of a property: values in another language have one of their own."""
-    return name if language.lower() in ("", ours) else f"{name}@{language.lower()}"
-
-
-def _best(said: _Resource, predicates: Iterable[str], language: str) -> tuple[_Text | None, str | None]:
-    """Return the first value of the first predicate, in the language if there is one, and the predicate."""
+def _taken(said: _Resource, predicates: Sequence[str], language: str) -> str:
+    """Take the first value of the first predicate, in the language or in what comes nearest to it."""
     for predicate in predicates:
-        values = [one for one in said.literals.get(predicate, ()) if str(one.value).strip()]
+        values = [one for one in said.literals.get(predicate, ()) if str(one[1]).strip()]
         if values:
-            return min(values, key=lambda one: _distance(one.language, language)), predicate
-    return None, None
+            best = min(
+                values, key=lambda one: (one[0] != language, one[0].split("-")[0] != language.split("-")[0], one[0])
+            )
+            said.literals[predicate].remove(best)
+            return str(best[1])
+    return ""
 
 
-def _distance(language: str, ours: str) -> tuple[bool, bool, str]:
-    """What values are ordered by: those in our language come first, then those in a region of it."""
-    return language != ours, language.split("-")[0] != ours.split("-")[0], language
-
-
-def _properties(key: str, values: list[_Text], language: str) -> Iterator[tuple[str, Any]]:
-    """Go through the properties that the values of one predicate make: one for each language besides ours."""
-    by_key: dict[str, list[Any]] = {}
-    for one in values:
-        own = _key(key, one.language, language)
-        kept = by_key.setdefault(own, [])
-        if not any(type(value) is type(one.value) and value == one.value for value in kept):
-            kept.append(one.value)
-    for own, kept in by_key.items():
+def _properties(key: str, values: list[tuple[str, Any]], language: str) -> dict[str, Any]:
+    """Return the properties that the values of one predicate make: one for each language besides ours."""
+    found: dict[str, list[Any]] = {}
+    for own, value in values:
+        kept = found.setdefault(key if own in ("", language) else f"{key}@{own}", [])
+        if value not in kept:
+            kept.append(value)
+    for name, kept in found.items():
         if len({"number" if type(value) in (int, float) else type(value).__name__ for value in kept}) > 1:
-            kept = [str(value) for value in kept]
-        yield own, kept[0] if len(kept) == 1 else kept
+            found[name] = [str(value) for value in kept]  # a database has no lists of several types
+    return {name: kept[0] if len(kept) == 1 else kept for name, kept in found.items()}
+
+
+def local_name(iri: str) -> str:
+    """Return what stands behind the last ``#``, ``/`` or ``:`` of an IRI; the IRI where nothing does."""
+    parts = [part for part in _SEPARATORS.split(iri) if part]
+    return unquote(parts[-1]) if parts else iri
+
+
+def short_names(iris: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
+    """Return a short name for each IRI, all different, whatever their order.
+
+    It is the local name where no other IRI has it and it is not `reserved`; otherwise the part of the IRI before it
+    comes in front, and where even that is not unique a number behind, in the order of the IRIs.
+    """
+    sharing: dict[str, list[str]] = {}
+    for iri in sorted(set(iris)):
+        sharing.setdefault(local_name(iri), []).append(iri)
+    kept = set(reserved)
+    names: dict[str, str] = {}
+    taken = kept | set(sharing)
+    for name, same in sorted(sharing.items()):
+        if len(same) == 1 and name not in kept:
+            names[same[0]] = name
+            continue
+        for iri in same:
+            before = [part for part in _SEPARATORS.split(iri) if part and not part[0].isdigit()][:-1]
+            longer = wanted = f"{before[-1] if before else 'iri'}_{name}"
+            number = 2
+            while longer in taken:
+                longer, number = f"{wanted}_{number}", number + 1
+            taken.add(longer)
+            names[iri] = longer
+    return names

@@ -19,12 +19,8 @@ FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 #: What a file is called that is to be made as a Ladybug database.
 LADYBUG_SUFFIXES = (".lbug", ".lbdb", ".ladybug", ".kuzu")
 _PREFIX = "ladybug:"
-#: How long a server may take to answer at all: the driver would give one that is silent a minute.
-_SECONDS = 5.0
-_IMPATIENT: dict[str, Any] = {
-    "connect_timeout": _SECONDS,
-    "options": {"connection_acquisition_timeout": _SECONDS},
-}
+#: A server may take five seconds to answer at all: the driver would give one that is silent a minute.
+_PATIENCE: dict[str, Any] = {"connect_timeout": 5.0, "options": {"connection_acquisition_timeout": 5.0}}
 
 
 def kind_of(where: str) -> str:
@@ -67,8 +63,6 @@ def place_of(where: str) -> str:
 def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
     """Open the graph at a place, and close what holds a connection or a file.
 
-    A Neo4j has five seconds for each connection; what fails later for a passing reason is tried again as ever.
-
     Parameters
     ----------
     where
@@ -83,28 +77,28 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     NotAnIndex, StorageError, StoreError, MissingDependency
         See `graphret.stores.open_store`.
     """
-    path = path_of(where)
-    fresh = kind_of(where) == LADYBUG and create and not path.exists()
+    path, kind = path_of(where), kind_of(where)
+    fresh = kind == LADYBUG and create and not path.exists()
     if fresh:
         from graphret.stores.ladybug import LadybugStore
 
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         store: GraphStore = LadybugStore(path, **options)
-    elif where.startswith(_PREFIX) and not path.exists():
+    elif kind == LADYBUG and not path.exists():
         raise NotAnIndex(f"{path}: no such file")
     else:
-        patience = _IMPATIENT if kind_of(where) == NEO4J else {}
-        store = open_store(where.removeprefix(_PREFIX), **{**patience, **options})
-    stays = False
+        store = open_store(where.removeprefix(_PREFIX), **{**(_PATIENCE if kind == NEO4J else {}), **options})
+    empty = False
     try:
         yield store
-        stays = True
+    except BaseException:
+        empty = fresh and store.count() == (0, 0)
+        raise
     finally:
-        stays = stays or not fresh or store.count() != (0, 0)
         close = getattr(store, "close", None)
         if close is not None:
             close()
-        if not stays:
+        if empty:
             for file in (path, *path.parent.glob(f"{path.name}.*")):
                 file.unlink(missing_ok=True)

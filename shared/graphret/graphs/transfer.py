@@ -1,0 +1,330 @@
+"""A graph in another format, or another store, goes to where graphret can open it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphret import storage
+from graphret._contracts import require_direct
+from graphret._current import CURRENT
+from graphret.errors import InvalidInput, StoreMismatch
+from graphret.graphs import metaqa, stark
+from graphret.graphs.columns import Columns
+from graphret.graphs.locations import FOLDER, kind_of, opened, place_of
+from graphret.graphs.rdf import read_ntriples
+from graphret.graphs.tables import GraphTables
+from graphret.graphs.tabular import SUFFIXES, read_tables
+from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.memory import MemoryStore
+
+#: Is told how far a stage has come: its name, how many are done and how many there are.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+STORE = "store"
+#: Every format, with what it is.
+FORMATS = {
+    "csv": "node and edge tables in .csv and .tsv files",
+    "jsonl": "node and edge tables in JSON Lines",
+    "parquet": "node and edge tables in Parquet, such as nodes.parquet and edges.parquet",
+    "graphml": "GraphML",
+    "tables": "node and edge tables in files of any of these types",
+    "metaqa": "MetaQA's kb.txt: subject|relation|object",
+    "stark": "the folder of a processed STaRK knowledge base",
+    "ntriples": "RDF in N-Triples",
+    STORE: "a graph that graphret can open: a folder, a Ladybug file or a Neo4j",
+}
+_ALIASES = {"tsv": "csv", "nt": "ntriples", "rdf": "ntriples", "neo4j": STORE, "ladybug": STORE, "memory": STORE}
+_SUFFIXES = {
+    "csv": (".csv", ".tsv"),
+    "jsonl": (".jsonl",),
+    "parquet": (".parquet",),
+    "graphml": (".graphml",),
+    "tables": SUFFIXES,
+}
+_FORMAT_OF = {suffix: name for name, suffixes in list(_SUFFIXES.items())[:-1] for suffix in suffixes}
+_FORMAT_OF |= {".nt": "ntriples", ".ntriples": "ntriples"}
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How sources are read.
+
+    Parameters
+    ----------
+    columns
+        Of tables, which columns hold what.
+    make_nodes
+        Of tables, whether an id that only an edge has becomes a node.
+    language
+        Of RDF, the language of names and texts.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    make_nodes: bool = False
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Parameters
+    ----------
+    to, format
+        Where the graph went, and what it came from.
+    nodes, edges
+        How many came from the source.
+    labels, relations
+        How many nodes bear each label and how many edges there are of each relation.
+    merged
+        Edges of the source that are not there, since a later one has the same identity (see `GraphStore`): of parallel
+        edges between the same nodes with the same relation and rows, the last that was read is kept.
+    remarks
+        What was not read as it was meant to be, in words.
+    """
+
+    to: str
+    format: str
+    nodes: int
+    edges: int
+    labels: dict[str, int]
+    relations: dict[str, int]
+    merged: int = 0
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return asdict(self)
+
+
+def import_graph(
+    sources: str | Path | Sequence[str | Path],
+    to: str | Path,
+    *,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    nested: str = "refuse",
+    progress: Progress = no_progress,
+) -> Imported:
+    """Read a graph and write it to where `graphret.stores.open_store` opens it.
+
+    The source is read and checked whole before anything is written. A folder takes the place of the graph that it held,
+    in whole or not at all. A database takes nodes and edges in transactions, over what has their ids: run an import
+    that was interrupted again.
+
+    Parameters
+    ----------
+    sources
+        Files or folders; for the format ``store`` one place that graphret can open.
+    to
+        A folder, a Ladybug file, or the address of a Neo4j.
+    format
+        One of `graphret.graphs.FORMATS`; by default what the sources look like.
+    options
+        How the sources are read. Of a database that something else wrote, the columns of the id, the name and the text
+        are the properties that hold them.
+    nested
+        What becomes of maps and mixed lists in a database, which cannot hold them as such: ``refuse``, or ``json``:
+        stored as text. A folder keeps them as they are.
+
+    Raises
+    ------
+    InvalidInput
+        If something in the sources is malformed: the message names the file and the line or row, and nothing is
+        written. If a database refuses a node or an edge: the message names it, and the transactions before it stay.
+    MissingDependency
+        If a package is missing that the format or the store needs.
+    StorageError, StoreError
+        If the graph cannot be written.
+    """
+    if not isinstance(to, str | Path):
+        raise InvalidInput(
+            f"to: a path or an address is expected, not a {type(to).__name__}; "
+            "`graphret.graphs.copy` writes what a store holds to another store"
+        )
+    given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
+    chosen, where, options = format_of(format, given), str(to), options or ReadOptions()
+    to_folder = kind_of(where) == FOLDER
+    if to_folder and Path(where).exists():
+        with storage.writing(where):  # before the work, not after it: whether the folder can be written
+            pass
+    if chosen == STORE:
+        tables = _read_store(_only(given, chosen), where, options)
+    else:
+        tables = read_graph(given, chosen, options)
+    try:
+        store = tables.store(double=not to_folder)
+        if to_folder:
+            store.save(where)
+        else:
+            with opened(where, create=True, nested=nested) as database:
+                copy(store, database, progress=progress)
+    except (InvalidInput, StoreMismatch) as error:
+        raise type(error)(f"{', '.join(given)}: {error}") from error
+    nodes, edges = store.count()
+    labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
+    merged = tables.count()[1] - edges
+    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), merged, tuple(tables.remarks))
+
+
+def format_of(name: str | None, sources: Sequence[str]) -> str:
+    """Return the format that a name stands for, or that of the sources where none is given.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such format, or the sources do not tell.
+    """
+    if name is not None:
+        chosen = _ALIASES.get(name.lower(), name.lower())
+        if chosen not in FORMATS:
+            raise InvalidInput(f"--format: there is no format {name!r}; known are {', '.join(FORMATS)}")
+        return chosen
+    if not sources:
+        raise InvalidInput("there is nothing to read: no source is given")
+    found = set().union(*map(_formats_in, sources))
+    if len(found) == 1:
+        return found.pop()
+    if found and found <= _SUFFIXES.keys():
+        return "tables"
+    raise InvalidInput(f"{', '.join(sources)}: the format is not clear; name it (--format {'|'.join(FORMATS)})")
+
+
+def _formats_in(source: str) -> set[str]:
+    """Return the formats that a source may be of."""
+    path = Path(source)
+    if kind_of(source) != FOLDER or (path / CURRENT).is_file():
+        return {STORE}
+    if path.name == metaqa.FILE or (path / metaqa.FILE).is_file():
+        return {"metaqa"}
+    if (path / stark.INFO).is_file():
+        return {"stark"}
+    suffixes = {file.suffix.lower() for file in (path.iterdir() if path.is_dir() else [path])}
+    return {_FORMAT_OF[suffix] for suffix in suffixes if suffix in _FORMAT_OF}
+
+
+def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None = None) -> GraphTables:
+    """Read a graph from files.
+
+    Parameters
+    ----------
+    sources
+        Files or folders; MetaQA and STaRK take one.
+    format
+        One of `FORMATS`, but for ``store``.
+
+    Raises
+    ------
+    InvalidInput
+        If something in the sources is malformed; the message names the file and the line, or the position in it.
+    MissingDependency
+        If a package is missing that the format needs.
+    """
+    options = options or ReadOptions()
+    if format in _SUFFIXES:
+        return read_tables(sources, options.columns, suffixes=_SUFFIXES[format], make_nodes=options.make_nodes)
+    options.columns.require_in((), f"the format {format}")
+    if format == "ntriples":
+        return read_ntriples(sources, language=options.language)
+    if format not in ("metaqa", "stark"):
+        raise InvalidInput(f"there is no format {format!r} of files; known are {', '.join(FORMATS)}")
+    return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(_only(sources, format))
+
+
+def _only(sources: Sequence[str], format: str) -> str:
+    if len(sources) != 1:
+        raise InvalidInput(f"--format {format} reads one source, and {len(sources)} are given")
+    return sources[0]
+
+
+def _read_store(source: str, where: str, options: ReadOptions) -> GraphTables:
+    """Read the graph of a store; named columns are the properties of a database that hold its id, name and text."""
+    if place_of(source) == place_of(where):
+        raise InvalidInput(f"{where}: the source and the target are the same")
+    fields = options.columns.named()
+    if fields and kind_of(source) == FOLDER:
+        raise InvalidInput(f"{source}: a folder that graphret wrote has an id, a name and a text; name no columns")
+    if (others := fields.keys() - {"id", "name", "text"}) or options.columns.types:
+        raise InvalidInput(f"--{min(others, default='type')}-column: {source} is no table")
+    tables = GraphTables()
+    named: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}
+    with opened(source, **named) as store:
+        try:
+            for nodes in store.nodes():
+                for node in nodes:
+                    tables.node(node.id, node.labels, node.name, node.text, node.properties)
+            for edges in store.edges():
+                for edge in edges:
+                    tables.edge(edge.source, edge.relation, edge.target, edge.weight, edge.properties)
+        except InvalidInput as error:
+            raise InvalidInput(f"{place_of(source)}: {error}") from error
+    return tables
+
+
+def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_progress) -> tuple[int, int]:
+    """Copy every node and edge of one store into another, over what has their ids, in blocks.
+
+    Parameters
+    ----------
+    source, target
+        Any two stores. The source must not change meanwhile.
+
+    Returns
+    -------
+    tuple
+        How many nodes and how many edges were read.
+
+    Raises
+    ------
+    InvalidInput, StoreError
+        What the stores raise; the blocks before then stay.
+    """
+    require_direct(source, "source")
+    require_direct(target, "target")
+    from graphret.stores.ladybug import LadybugStore
+
+    total = source.count()
+    if isinstance(target, MemoryStore):  # it copies its columns at each write
+        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
+        return total
+    if isinstance(target, LadybugStore) and isinstance(source, MemoryStore) and target.count() == (0, 0):
+        target.load(source)  # by columns
+        return total
+    n = m = 0
+    for nodes in source.nodes():
+        target.upsert(nodes=nodes)
+        progress("nodes", n := n + len(nodes), total[0])
+    for edges in source.edges():
+        target.upsert(edges=edges)
+        progress("edges", m := m + len(edges), total[1])
+    return n, m
+
+
+def relation_counts(store: GraphStore) -> dict[str, int]:
+    """Return how many edges there are of each relation, by relation.
+
+    A schema cannot tell where nodes have several labels: an edge then counts under every pair of them. A Neo4j keeps
+    the counts, and is asked for them; of other stores the edges are read.
+    """
+    if isinstance(store, MemoryStore):
+        edges = store.graph.edges
+        counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
+        return {name: n for name, n in zip(edges.relations, counts, strict=True) if n}
+    if isinstance(store, CypherStore) and store.dialect == "neo4j":
+        from graphret.stores.neo4j import quote
+
+        names = store.schema().relation_names
+        asked = {name: f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)" for name in names}
+        return {name: int(store.query(text).rows[0][0]) for name, text in asked.items()}
+    return dict(sorted(Counter(edge.relation for block in store.edges() for edge in block).items()))

@@ -1,0 +1,200 @@
+"""Graphs go from every source into every store, whole into a folder and in batches into a database."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
+from graphret.graphs import Columns, ReadOptions, copy, import_graph, read_metaqa
+from graphret.graphs.example import KB
+from graphret.graphs.locations import kind_of, opened, place_of
+from graphret.stores import MemoryStore, open_store
+from graphret.testing.graphs import EDGES, NODES, random_graph
+from graphret.types import Edge, Node
+
+if TYPE_CHECKING:
+    import neo4j
+
+
+def contents(store: Any) -> tuple[list[Node], list[Edge]]:
+    return [n for block in store.nodes() for n in block], sorted((e for block in store.edges() for e in block), key=str)
+
+
+@pytest.fixture
+def server(
+    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The address of an empty Neo4j."""
+    for name, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    return neo4j_uri
+
+
+@pytest.fixture(params=["folder", "new.lbug", "filled.lbug", "neo4j"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place to import to."""
+    if request.param == "neo4j":
+        return str(request.getfixturevalue("server"))
+    if request.param == "filled.lbug":
+        MemoryStore.of([Node("c")]).save(tmp_path / "other")
+        import_graph(tmp_path / "other", tmp_path / request.param)
+    return str(tmp_path / request.param)
+
+
+def test_a_graph_goes_everywhere_and_comes_back_and_again(target: str, tmp_path: Path) -> None:
+    whole = read_metaqa(KB).store()
+    for _ in range(2):
+        done = import_graph(KB, target)
+        assert (done.format, done.nodes, done.edges, done.merged) == ("metaqa", 398, 549, 0)
+        assert (done.labels["Movie"], done.relations["directed_by"]) == (44, 63)
+    back = import_graph(target, tmp_path / "back", format="store")
+    assert back.edges == 549
+    found = open_store(tmp_path / "back")
+    found.delete(["c"])
+    assert contents(found) == contents(whole)
+
+
+def test_weights_and_unchanged_values(target: str, tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("id\na\nb\n")
+    (tmp_path / "e.csv").write_text("source,relation,target,weight\na,R,b,0.1\na,S,b,16777217\n")
+    import_graph([tmp_path / "n.csv", tmp_path / "e.csv"], target)
+    weights = [0.1, 16_777_217.0]
+    with opened(target) as store:
+        found = [edge.weight for edge in store.neighbors(["a"])]
+    assert found == (weights if kind_of(target) != "folder" else pytest.approx(weights))
+
+
+def test_an_import_that_was_interrupted_is_run_again() -> None:
+    class Failing:
+        fails = True
+
+        def __init__(self, inner: MemoryStore) -> None:
+            self.inner = inner
+
+        def upsert(self, nodes: Any = (), edges: Any = ()) -> None:
+            if edges and self.fails:
+                raise StoreUnavailable("the connection was lost")
+            self.inner.upsert(nodes, edges)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    source, inner = MemoryStore.of(*random_graph(5)), MemoryStore()
+    store: Any = Failing(inner)
+    with pytest.raises(StoreUnavailable):
+        copy(source, store)
+    assert inner.count() == (source.count()[0], 0)
+    store.fails = False
+    assert copy(source, store) == source.count()
+    assert contents(inner) == contents(source)
+
+
+def test_places_are_told_apart(tmp_path: Path) -> None:
+    import_graph(KB, tmp_path / "odd.lbug.d")
+    assert [kind_of(one) for one in ("neo4j+s://h", "BOLT://h", "ladybug:x", "x.LBUG", "x.lbdb", "x", "x.txt")] == [
+        *("neo4j", "neo4j", "ladybug", "ladybug", "ladybug", "folder", "folder"),
+    ]
+    assert kind_of(str(tmp_path / "odd.lbug.d")) == "folder"
+    assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
+    assert place_of("bolt://h:7687/a?x=y") != place_of("bolt://h:7687/b?x=y")
+    assert place_of("ladybug:x.db") == place_of("./x.db")
+    for wrong in ("", "ladybug:", "http://h"):
+        with pytest.raises(InvalidInput):
+            kind_of(wrong)
+    for missing in ("ladybug:none", str(tmp_path / "none.lbug"), str(tmp_path / "none")):
+        with pytest.raises(NotAnIndex, match="no such"), opened(missing):
+            pass
+
+
+def test_what_a_database_refuses_is_named_and_leaves_no_new_file(tmp_path: Path) -> None:
+    nodes = tmp_path / "n.jsonl"
+    nodes.write_text('{"id": "a"}\n{"id": "b", "deep": {"c": [1]}}\n')
+    with pytest.raises(InvalidInput, match=r"n.jsonl: .*deep"):
+        import_graph(nodes, tmp_path / "g.lbug")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.jsonl"]
+    import_graph(nodes, tmp_path / "g.lbug", nested="json")
+    assert import_graph(tmp_path / "g.lbug", tmp_path / "back").nodes == 2
+
+
+@pytest.mark.parametrize("to", ["folder", "file.lbug"])
+def test_a_table_without_rows_is_an_empty_graph(tmp_path: Path, to: str) -> None:
+    (tmp_path / "n.csv").write_text("id,name\n")
+    (tmp_path / "e.csv").write_text("source,relation,target\n")
+    assert import_graph([tmp_path / "n.csv", tmp_path / "e.csv"], tmp_path / to).nodes == 0
+    with opened(str(tmp_path / to)) as store:
+        assert store.count() == (0, 0)
+    with pytest.raises(InvalidInput, match="no table of nodes"):
+        import_graph(tmp_path / "e.csv", tmp_path / to)
+
+
+@pytest.mark.parametrize(
+    ("source", "columns", "said"),
+    [
+        (KB, Columns(id="key"), "--id-column: the format metaqa"),
+        (KB, Columns(types={"year": "integer"}), "--type: the format metaqa has no column 'year'"),
+        ("movies", Columns(id="key"), "name no columns"),
+        ("movies.lbug", Columns(source="from"), "--source-column: .*is no table"),
+    ],
+    ids=str,
+)
+def test_columns_of_what_has_none_are_refused(tmp_path: Path, source: Any, columns: Columns, said: str) -> None:
+    import_graph(KB, tmp_path / "movies")
+    import_graph(KB, tmp_path / "movies.lbug")
+    with pytest.raises(InvalidInput, match=said):
+        import_graph(tmp_path / source, tmp_path / "out", options=ReadOptions(columns))
+
+
+def test_a_graph_of_others_is_copied_by_its_own_properties(
+    server: str, neo4j_empty: neo4j.Driver, tmp_path: Path
+) -> None:
+    neo4j_empty.execute_query(
+        "CREATE (f:Film {key: 'f1', title: 'Dawn', plot: 'A film.', year: 1999})<-[:MADE {role: 'all'}]-"
+        "(p:Person:Author {key: 'p1', title: 'Ann'}) CREATE (p)-[:MADE {role: 'some'}]->(f)"
+    )
+    options = ReadOptions(Columns(id="key", name="title", text="plot"))
+    done = import_graph(server, tmp_path / "films", options=options)
+    assert (done.edges, done.merged) == (1, 1)
+    nodes, edges = contents(open_store(tmp_path / "films"))
+    assert [(n.id, set(n.labels), n.name, n.text, n.properties.get("year")) for n in nodes] == [
+        ("f1", {"Film"}, "Dawn", "A film.", 1999),
+        ("p1", {"Person", "Author"}, "Ann", "", None),
+    ]
+    assert [(e.source, e.relation, e.target) for e in edges] == [("p1", "MADE", "f1")]
+
+
+def test_a_killed_import_into_a_folder_leaves_the_graph_that_was_there(tmp_path: Path) -> None:
+    MemoryStore.of(NODES, EDGES).save(tmp_path / "graph")
+    program = (
+        "import os, sys\n"
+        "from graphret import storage\n"
+        "from graphret.graphs import import_graph\n"
+        "storage.swap = lambda *given: os.kill(os.getpid(), 9)\n"
+        "import_graph(sys.argv[1], sys.argv[2])\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program, str(KB), str(tmp_path / "graph")], check=False)
+    assert child.returncode == -signal.SIGKILL
+    assert contents(open_store(tmp_path / "graph")) == contents(MemoryStore.of(NODES, EDGES))
+    assert import_graph(KB, tmp_path / "graph").nodes == 398
+
+
+def test_a_store_is_no_place_to_import_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"to: .* not a MemoryStore; .*copy"):
+        import_graph(KB, MemoryStore())  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_formats_are_told_by_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("id\na\n")
+    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "b"}))
+    assert import_graph(tmp_path, tmp_path / "g").format == "tables"
+    assert import_graph([tmp_path / "n.csv"], tmp_path / "g").format == "csv"
+    with pytest.raises(InvalidInput, match="the format is not clear"):
+        import_graph(tmp_path / "thing.xyz", tmp_path / "g")
