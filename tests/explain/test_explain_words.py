@@ -10,9 +10,9 @@ from explain_helpers import asked
 from rich.console import Console
 
 from graphret import Edge, Evidence, Hit, Node, Retrieval
-from graphret.explain import Marker, reasons, render, store_lookup
-from graphret.explain.layout import BROUGHT, FOUND, found_by_question, picture
-from graphret.explain.words import edge_text, name_of
+from graphret.explain import Marker, name_of, reasons, render, store_lookup
+from graphret.explain.pictures import BROUGHT, FOUND, found_by_question, retrieval_picture
+from graphret.explain.words import edge_text
 
 SEGMENT = Node(
     "t#1",
@@ -79,12 +79,6 @@ def test_of_two_rows_that_join_the_hit_shows_its_own(end: int, shown: str) -> No
     assert shown in printed(render(Retrieval("Which films?", 1, [Hit(ends[end], 1.0, (why,))])))
 
 
-def test_an_edge_with_a_row_at_either_end_says_both_and_nodes_of_one_name_by_their_ids() -> None:
-    edge = Edge("a", "SAME", "b", 1.0, {"source_row": 0, "target_row": 1, "since": 1990, "note": ""})
-    why = Evidence.of_edge(edge, Node("b", name="Emma"), Node("a", name="Emma"))
-    assert str(why) == "a row 1 -SAME→ b row 2 (since 1990)"
-
-
 def test_every_kind_of_evidence_has_words() -> None:
     kinds = [Evidence("seed", rank=4), Evidence("fill"), Evidence("rank", rank=2, retriever="bm25"), Evidence("votes")]
     texts = [reason.text for reason in reasons(Hit(PERSON, 1.0, tuple(kinds)))]
@@ -131,11 +125,6 @@ def test_a_node_without_a_text_says_what_its_properties_say() -> None:
     assert ("robbery", True) in snippet
 
 
-def test_a_snippet_at_the_end_of_a_text_is_not_cut_short() -> None:
-    text = "Nothing here. " * 100 + "Ohio."
-    assert len("".join(part for part, _ in Marker("Ohio").snippet(Node("n", text=text)))) > 180
-
-
 def test_a_snippet_of_a_table_is_a_row() -> None:
     marker = Marker("When was Dusk made?")
     assert "".join(t for t, _ in marker.snippet(SEGMENT)) == "Film: Dusk · Year: 2001"
@@ -173,7 +162,7 @@ def edge(source: str) -> Evidence:
 def test_what_an_edge_brings_stands_on_the_right() -> None:
     hits = [hit("a", Evidence("seed", rank=1)), hit("b", edge("a")), hit("c", Evidence("seed", rank=9), edge("gone"))]
     assert found_by_question(hits) == {"a"}
-    drawn = picture(hits, {"gone": Node("gone")}, {"a"})
+    drawn = retrieval_picture(hits, {"gone": Node("gone")}, {"a"})
     places = {card.node.id: (card.column, card.slot, card.rank) for card in drawn.cards}
     assert places == {"a": (FOUND, 0, 1), "gone": (FOUND, 1, None), "b": (BROUGHT, 0, 2), "c": (BROUGHT, 1, 3)}
     ends = {(drawn.cards[line.source].node.id, drawn.cards[line.target].node.id) for line in drawn.lines}
@@ -183,6 +172,6 @@ def test_what_an_edge_brings_stands_on_the_right() -> None:
 
 def test_an_edge_between_two_hits_is_drawn_once() -> None:
     hits = [hit("a", Evidence("seed", rank=1), edge("b")), hit("b", edge("a")), hit("c", edge("c"))]
-    lines = picture(hits, {}, {"a"}).lines
+    lines = retrieval_picture(hits, {}, {"a"}).lines
     assert len(lines) == 1
     assert lines[0].text == "KNOWS “n”"

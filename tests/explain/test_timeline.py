@@ -13,10 +13,22 @@ from timeline_helpers import QUESTION, RELATION, explored, one_agent
 from graphret.ark import ArkSession, CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import reasons, render_timeline, step_text, store_lookup, timeline
-from graphret.explain.timeline import Choice, Lane, Timeline, edges, reached, same_steps, shown_nodes, spans
-from graphret.explain.timeline_picture import MOST_NODES, reach
-from graphret.explain.timeline_text import _bar
-from graphret.explain.timeline_words import call_text, duration, names_text, outcome_text, stop_text
+from graphret.explain.pictures import MOST_NODES, run_picture
+from graphret.explain.timeline import (
+    Choice,
+    Lane,
+    Timeline,
+    call_text,
+    duration,
+    edges,
+    names_text,
+    outcome_text,
+    reached,
+    same_steps,
+    shown_nodes,
+    spans,
+    stop_text,
+)
 from graphret.llm.chat import Message, ToolCall
 from graphret.types import Evidence, Hit, Node, Trace
 
@@ -80,12 +92,6 @@ def test_a_trace_without_agents_has_no_lanes() -> None:
     assert sage.trace.stages[0].name in shown
 
 
-def test_a_trace_prints_as_its_timeline() -> None:
-    _, retrieval, _ = explored()
-    assert printed(retrieval.trace) == printed(render_timeline(retrieval.trace))
-    assert "agent 1" in printed(retrieval.trace)
-
-
 def test_depths_are_counted_from_what_a_search_found() -> None:
     lane = Lane(1, steps=(searched("a"), walked("a", "b"), walked("b", "a", "c", number=3)), selection=("c",))
     other = Lane(2, steps=(searched("c", started=9.0),))
@@ -98,11 +104,11 @@ def test_depths_are_counted_from_what_a_search_found() -> None:
 
 def test_the_picture_has_what_was_explored_or_selected_and_what_led_there() -> None:
     _, retrieval, _ = explored()
-    drawn = reach(timeline(retrieval))
-    ids = [place.node.id for place in drawn.places]
+    drawn = run_picture(timeline(retrieval), {})
+    ids = [card.node.id for card in drawn.cards]
     assert ids == ["dawn", "ann", EVIL]
-    assert [(place.column, place.slot, place.rank) for place in drawn.places] == [(0, 0, None), (1, 0, 1), (1, 1, 2)]
-    assert {(link.source, link.target, link.relation) for link in drawn.links} == {(0, 1, RELATION), (0, 2, RELATION)}
+    assert [(card.column, card.slot, card.rank) for card in drawn.cards] == [(0, 0, None), (1, 0, 1), (1, 1, 2)]
+    assert {(line.source, line.target, line.text) for line in drawn.lines} == {(0, 1, RELATION), (0, 2, RELATION)}
     assert drawn.others == 1  # dusk, which the walk from ann showed
 
 
@@ -110,25 +116,15 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
     leaves = [f"n{i:03}" for i in range(200)]
     lane = Lane(1, steps=(searched("a"), walked("a", *leaves)), selection=tuple(leaves))
     ranking = tuple(Choice(id_, (1,), at) for at, id_ in enumerate(leaves, start=1))
-    drawn = reach(Timeline(lanes=(lane,), ranking=ranking))
-    assert len(drawn.places) == MOST_NODES
+    drawn = run_picture(Timeline(lanes=(lane,), ranking=ranking), {})
+    assert len(drawn.cards) == MOST_NODES
     assert drawn.others == 201 - MOST_NODES
-    assert [place.node.id for place in drawn.places][:3] == ["a", "n000", "n001"]
+    assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
 
 
 def test_spans_do_not_run_into_the_next_step() -> None:
     lane = Lane(1, steps=(searched("a"), walked("a", "b", started=1.2)))
     assert [span[1:] for span in spans(lane)] == [(0.0, 1.0, 1.2), (1.2, 2.2, 2.7)]
-
-
-@pytest.mark.parametrize(("end", "bar"), [(1.5, "1"), (15.0, "1███▒▒"), (0.0, "1")])
-def test_a_bar_is_as_long_as_its_step(end: float, bar: str) -> None:
-    text = _bar(Lane(1, steps=(searched("a"),)), end).plain
-    assert len(text) == 56
-    if end == 1.5:
-        assert (text.count("█"), text.count("▒"), text[0]) == (36, 19, "1")
-    else:
-        assert text.rstrip("·") == bar
 
 
 @pytest.mark.parametrize(
@@ -157,7 +153,7 @@ def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], text:
 
 def test_words_for_numbers_names_and_ends() -> None:
     assert [duration(seconds) for seconds in (0.0, 0.0004, 0.05, 61.0)] == ["0 ms", "0.40 ms", "50 ms", "61.00 s"]
-    assert names_text(["a\nb", "c", "d"], 2) == "a b; c + 1 more"
+    assert names_text(["a", "c", "d"], {"a": "a\nb"}, 2) == "a b; c + 1 more"
     assert stop_text("failed", "gone") == "failed: gone"
     assert stop_text("") == "did not stop"
     votes = Evidence("votes", rank=2, properties={"votes": 2, "of": 3, "agents": [1, 3]})

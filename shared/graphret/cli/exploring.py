@@ -90,8 +90,7 @@ def explore(question: str, told: Exploring) -> None:
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Exploring, *, steps: bool) -> None:
-    from graphret.explain import render, render_timeline
-    from graphret.explain.timeline_words import fallback_text
+    from graphret.explain import fallback_text, render, render_timeline
 
     for stage in retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")

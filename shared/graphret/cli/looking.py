@@ -36,7 +36,7 @@ def schema(
 
 def list_(folder: Folder, json: options.JsonFlag = False) -> None:
     """List the documents, tables and records of a graph: id, kind, number of chunks and name."""
-    from graphret.explain.terminal import clean
+    from graphret.explain import clean
 
     items: dict[str, dict[str, Any]] = {}
     for node in options.open_graph(folder).nodes:

@@ -67,8 +67,7 @@ def _chosen(runs: dict[str, Run], wanted: str | None, file: Path) -> str:
 def _print(id_: str, run: Run) -> None:
     from rich.text import Text
 
-    from graphret.explain import render_timeline
-    from graphret.explain.terminal import clean
+    from graphret.explain import clean, render_timeline
 
     console = stdout()
     console.print(Text(clean(run.question), style="bold"))

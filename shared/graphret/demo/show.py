@@ -10,11 +10,7 @@ from graphret.ark.definitions import EXPLORE
 from graphret.demo.comparing import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
 from graphret.demo.exploring import FOUND, QUESTION, Explored
 from graphret.demo.exploring import about as about_explored
-from graphret.explain import Panel, render, render_timeline, store_lookup, write_html
-from graphret.explain.html import Figures
-from graphret.explain.terminal import clean
-from graphret.explain.timeline import timeline
-from graphret.explain.words import name_of
+from graphret.explain import Figures, Panel, clean, name_of, render, render_timeline, store_lookup, timeline, write_html
 from graphret.types import Hit, Retrieval
 
 if TYPE_CHECKING:

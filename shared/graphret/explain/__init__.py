@@ -1,20 +1,22 @@
 """A `Retrieval` explained: in the terminal, and as a page that needs nothing but a browser."""
 
-from graphret.explain.html import Panel, html_page, write_html
-from graphret.explain.terminal import render
-from graphret.explain.timeline import Lane, Timeline, timeline
-from graphret.explain.timeline_html import timeline_page, write_timeline
-from graphret.explain.timeline_text import render_timeline, step_text
-from graphret.explain.words import Lookup, Marker, Reason, reasons, store_lookup
+from graphret.explain.pages import Figures, Panel, html_page, timeline_page, write_html, write_timeline
+from graphret.explain.terminal import clean, render, render_timeline, step_text
+from graphret.explain.timeline import Lane, Timeline, fallback_text, timeline
+from graphret.explain.words import Lookup, Marker, Reason, name_of, reasons, store_lookup
 
 __all__ = [
+    "Figures",
     "Lane",
     "Lookup",
     "Marker",
     "Panel",
     "Reason",
     "Timeline",
+    "clean",
+    "fallback_text",
     "html_page",
+    "name_of",
     "reasons",
     "render",
     "render_timeline",
