@@ -10,7 +10,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from graphret.demo import run
-from graphret.demo.show import draw
+from graphret.demo.display import draw
 
 PICTURE = Path(__file__).parents[1] / "docs/assets/demo.svg"
 # Fonts from elsewhere are not fetched: any monospaced one does, as every text has its length.

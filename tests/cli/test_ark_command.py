@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -115,19 +114,6 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
     assert "Kathryn Bigelow" in text
 
 
-def test_a_condition_limits_what_is_returned(movies: Path) -> None:
-    ran = graphret("query", QUESTION, "--graph", movies, *ARK, "--where", '{"label": "Movie"}', "-k", 3, "--json")
-    assert {label for hit in ran.json["hits"] for label in hit["labels"]} == {"Movie"}
-
-
-def test_a_ladybug_file(tmp_path: Path, movies: Path) -> None:
-    where = tmp_path / "movies.lbug"
-    assert graphret("import", KB, "--to", where).code == 0
-    found = [graphret("query", QUESTION, "--graph", one, *ARK, "--agents", 1, "--json") for one in (where, movies)]
-    assert found[0].code == 0, found[0].err
-    assert {hit["id"] for hit in found[0].json["hits"]} == {hit["id"] for hit in found[1].json["hits"]}
-
-
 def test_a_graph_of_documents(tmp_path: Path) -> None:
     graph = built(tmp_path)
     ran = graphret("query", "Where was the director of Dawn born?", "--graph", graph, *ARK, "-k", 3, "--json")
@@ -135,17 +121,6 @@ def test_a_graph_of_documents(tmp_path: Path) -> None:
     assert len(ran.json["hits"]) == 3
     assert stages(ran.json, "explore/agent 1/step")
     assert graphret("query", "Dawn", "--graph", graph, *ARK, "--encoder", "none").code == 0
-
-
-def test_properties_of_nodes_are_searched(tmp_path: Path) -> None:
-    source = tmp_path / "nodes.jsonl"
-    lines = [{"id": "a", "labels": ["Drug"], "name": "Xyloprine", "use": "treats gout"}, {"id": "b", "name": "Gamma"}]
-    source.write_text("\n".join(map(json.dumps, lines)))
-    assert graphret("import", source, "--to", tmp_path / "graph").code == 0
-    with OpenAIServer(lambda _: tool_calls(("global_search", {"query": "gout"}))) as server:
-        options = ["--model", "m", "--base-url", server.base_url, "--agents", 1, "--steps", 2]
-        ran = graphret("query", "gout?", "--graph", tmp_path / "graph", *ARK, *options, "--json")
-    assert stages(ran.json, "explore/agent 1/step 1")[0]["calls"][0]["nodes"] == ["a"]
 
 
 def test_a_neo4j_with_and_without_its_own_index(
@@ -187,17 +162,6 @@ def test_a_model_explores_through_the_endpoint(movies: Path, monkeypatch: pytest
     assert stages(ran.json, "explore")[0]["agents"] == 2
 
 
-def test_steps_are_as_many_as_asked_for(movies: Path) -> None:
-    with OpenAIServer(lambda _: tool_calls(("global_search", {"query": "Heat"}))) as server:
-        ran = graphret(
-            *("query", QUESTION, "--graph", movies, *ARK, "--model", "m", "--base-url", server.base_url),
-            *("--agents", 1, "--steps", 2, "--json"),
-        )
-        assert len(server.requests) == 2
-    assert stages(ran.json, "explore")[0]["stopped"] == {"steps": 1}
-    assert len(ran.json["hits"]) == 10
-
-
 def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
     with OpenAIServer(lambda _: status(401, "who are you?")) as server:
         command = ["query", QUESTION, "--graph", movies, *ARK, "--model", "m", "--base-url", server.base_url]
@@ -232,13 +196,6 @@ def test_agents_that_select_answer_for_those_that_fail(movies: Path, fails: tupl
     assert ran.json["hits"][0]["id"] == "Willem Dafoe"
 
 
-def test_an_endpoint_that_is_not_there_is_5_with_one_object_of_json(movies: Path) -> None:
-    command = ["query", QUESTION, "--graph", movies, "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
-    ran = graphret(*command, "--agents", 1, "-k", 3, "--json")
-    assert (ran.code, len(ran.json["hits"])) == (5, 3)
-    assert "the model 'm' selected nothing" in ran.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -270,12 +227,6 @@ def test_options_of_another_method_are_refused_by_name(movies: Path, arguments: 
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("method", ["ark", "sage"])
-def test_an_empty_question_is_refused(movies: Path, method: str) -> None:
-    ran = graphret("query", " ", "--graph", movies, "--method", method)
-    assert (ran.code, ran.out, ran.err) == (2, "", "graphret: QUESTION: it is empty\n")
-
-
 def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
     (tmp_path / "parquet").mkdir()
     (tmp_path / "parquet" / "nodes.parquet").touch()
@@ -297,38 +248,3 @@ def test_the_method_is_that_of_the_graph_unless_it_is_named(movies: Path, tmp_pa
     assert not stages(graphret("query", "Dawn", "--graph", documents, "--json").json, "vote")
     assert stages(graphret("query", "Dawn", "--graph", documents, *ARK, "--json").json, "vote")
     assert graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9").code == 6
-
-
-def test_a_server_that_is_not_there_is_6_for_ark() -> None:
-    ran = graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9", *ARK)
-    assert (ran.code, ran.out) == (6, "")
-
-
-def test_the_index_of_a_large_graph_is_kept_beside_it_until_the_graph_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graphret.cli.exploring._LARGE", 10)
-    graph, place = tmp_path / "movies", tmp_path / "movies.bm25"
-
-    def asked() -> tuple[list[Any], str]:
-        ran = graphret("query", QUESTION, "--graph", graph, *ARK, "-k", 3, "--json")
-        assert ran.code == 0, ran.err
-        return [hit["id"] for hit in ran.json["hits"]], " ".join(ran.err.split())
-
-    assert graphret("import", KB, "--to", graph).code == 0
-    hits, said = asked()
-    assert "to be kept in" in said
-    assert asked() == (hits, "")
-    store = MemoryStore.load(graph)
-    store.upsert([Node("new", ("Movie",), "New")], [])
-    store.save(graph)
-    assert "to be kept in" in asked()[1]
-    assert asked() == (hits, "")
-    (place / "CURRENT").write_bytes(b"damaged")
-    assert asked()[0] == hits
-    assert asked() == (hits, "")
-    (place / "CURRENT").unlink()
-    (place / "other").write_text("someone else's")
-    again, said = asked()
-    assert again == hits
-    assert "the index was not kept: " in said

@@ -27,12 +27,6 @@ def schema(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_right_query_may_run(schema: Path) -> None:
-    ran = graphret("cypher", "check", RIGHT, "--schema", schema)
-    assert ran.code == 0, ran
-    assert ran.out.strip().endswith("the query may run: 0 errors, 0 warnings")
-
-
 def test_an_error_has_its_line_and_carets_under_its_place(schema: Path) -> None:
     ran = graphret("cypher", "check", "MATCH (p:Person)\nWHERE p.nmae = 'x'\nRETURN p LIMIT 1", "--schema", schema)
     assert ran.code == 2
@@ -63,28 +57,6 @@ def test_json_is_the_report(schema: Path) -> None:
 def test_without_a_schema_names_are_not_checked() -> None:
     assert graphret("cypher", "check", "MATCH (p:Anything) RETURN p.whatever LIMIT 1").code == 0
     assert graphret("cypher", "check", "MATCH (p:Anything) SET p.x = 1").code == 2
-
-
-def test_the_dialect_decides_what_may_run() -> None:
-    query = "CALL db.labels() YIELD label RETURN label LIMIT 3"
-    assert graphret("cypher", "check", query).code == 0
-    assert graphret("cypher", "check", query, "--dialect", "ladybug").code == 2
-
-
-def test_the_schema_of_a_graph(tmp_path: Path) -> None:
-    from graphret.stores import MemoryStore
-    from graphret.types import Edge, Node
-
-    store = MemoryStore()
-    store.upsert(
-        [Node("a", ("Person",), "Ann"), Node("d", ("Movie",), "Dawn", properties={"year": 1999})],
-        [Edge("a", "ACTED_IN", "d")],
-    )
-    store.save(tmp_path / "graph")
-    assert graphret("cypher", "check", RIGHT, "--graph", tmp_path / "graph").code == 0
-    ran = graphret("cypher", "check", RIGHT.replace("->", "-").replace("-[", "<-["), "--graph", tmp_path / "graph")
-    assert ran.code == 2
-    assert "wrong-direction" in ran.out
 
 
 @pytest.mark.parametrize("kind", ["graph", "graph.lbug"])

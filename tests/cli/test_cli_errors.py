@@ -14,9 +14,8 @@ import pytest
 from cli_helpers import built, graphret, write_corpus
 from typer.testing import CliRunner
 
-from graphret.cli import asking, running
+from graphret.cli import query
 from graphret.cli.app import app
-from graphret.errors import MissingDependency
 from graphret.testing.openai_server import Behaviour, OpenAIServer, status
 
 
@@ -100,13 +99,6 @@ def test_a_database_cannot_be_asked_by_sage() -> None:
         )
 
 
-def test_a_change_to_what_is_not_there_makes_nothing(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path)
-    refused(3, "add", tmp_path / "missing", corpus)
-    refused(3, "remove", tmp_path / "missing", "ann")
-    assert not (tmp_path / "missing").exists()
-
-
 def test_a_folder_with_other_files_is_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
@@ -131,17 +123,6 @@ def test_a_missing_package_is_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "pip install 'graphret[plot]'" in line
 
 
-def test_a_model_that_fails_is_5(tmp_path: Path) -> None:
-    corpus, out = write_corpus(tmp_path), tmp_path / "out"
-    with OpenAIServer(lambda _: status(401)) as server:
-        line = refused(
-            *(5, "build", corpus, "--out", out, "--encoder", "none", "--metadata", "llm", "--model", "m"),
-            *("--base-url", server.base_url, "--on-failure", "raise"),
-        )
-    assert "401" in line
-    assert not out.exists()
-
-
 def test_a_model_that_fails_is_fallen_back_from_and_told(tmp_path: Path) -> None:
     corpus, out = write_corpus(tmp_path), tmp_path / "out"
     with OpenAIServer(lambda _: status(401)) as server:
@@ -162,7 +143,7 @@ def test_an_error_that_nobody_foresaw_is_1(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(asking.options, "open_graph", broken)
+    monkeypatch.setattr(query.options, "open_graph", broken)
     asked = ("query", "x", "--method", "sage", "--graph", "g")
     assert "unexpected error: RuntimeError: two lines (--debug shows where)" in refused(1, *asked)
     debugged = graphret(*asked, "--debug")
@@ -175,15 +156,8 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(asking.options, "open_graph", interrupted)
+    monkeypatch.setattr(query.options, "open_graph", interrupted)
     assert CliRunner().invoke(app, ["query", "x", "--method", "sage", "--graph", "g"]).exit_code == 130
-
-
-def test_the_kind_of_the_cause_decides() -> None:
-    inner = MissingDependency("torch", "encoder", "An encoder")
-    outer = RuntimeError("a retriever failed")
-    outer.__cause__ = inner
-    assert running.exit_code(outer) == running.MISSING
 
 
 def test_debug_behind_two_dashes_is_an_argument(tmp_path: Path) -> None:

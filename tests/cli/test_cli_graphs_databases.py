@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -65,17 +64,6 @@ def test_a_neo4j(
     for name, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True):
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
     all_commands_on(neo4j_uri, folder, tmp_path)
-
-
-def test_nested_values_are_refused_or_kept(tmp_path: Path) -> None:
-    source, file = tmp_path / "n.jsonl", tmp_path / "g.lbug"
-    source.write_text(json.dumps({"id": "a", "deep": {"b": [1]}}))
-    ran = graphret("import", source, "--to", file)
-    assert (ran.code, ran.out) == (2, "")
-    assert "deep" in ran.err
-    assert not file.exists()
-    assert graphret("import", source, "--to", file, "--nested", "json").code == 0
-    assert graphret("import", file, "--to", tmp_path / "back").code == 0
 
 
 def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:

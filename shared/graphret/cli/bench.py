@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.output import print_json, progress, stdout
-from graphret.cli.running import writing_to
+from graphret.cli.console import print_json, progress, stdout
+from graphret.cli.errors import writing_to
 from graphret.errors import InvalidInput
 
 BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa", "loaders")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphret.cli.console import print_json, stdout
+from graphret.cli.errors import USAGE
 from graphret.cli.options import JsonFlag
-from graphret.cli.output import print_json, stdout
-from graphret.cli.running import USAGE
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from graphret.cli import options
-from graphret.cli.output import print_json, progress, remark, stdout
-from graphret.cli.running import writing_to
+from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.errors import writing_to
 
 PAGE, GRAPH = "demo.html", "graph"
 AGENTS_PAGE, FILMS = "agents.html", "films"
@@ -22,8 +22,8 @@ def demo(
 ) -> None:
     """Build the graph of a small real corpus, ask it and compare it with flat search; let agents explore another."""
     from graphret.demo import run
-    from graphret.demo.exploring import explore
-    from graphret.demo.show import draw, draw_explored, page
+    from graphret.demo.display import draw, draw_explored, page
+    from graphret.demo.exploration import explore
     from graphret.explain import store_lookup, write_timeline
 
     with progress() as report:

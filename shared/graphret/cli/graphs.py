@@ -1,4 +1,4 @@
-"""``graphret build``, ``add`` and ``remove``: graphs on disk."""
+"""``graphret import``, ``export``, ``schema`` and ``inspect``: graphs in and out, and what they hold."""
 
 from __future__ import annotations
 
@@ -10,193 +10,285 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.output import print_json, progress, remark, stdout
-from graphret.cli.running import MODEL, changing
+from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.errors import changing, writing_to
 from graphret.errors import InvalidInput
 
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
-
-#: Characters that are embedded for each of the corpus, with the windows of semantic chunking and without.
-_EMBEDDED = {True: 3.7, False: 1.4}
-_FEW, _SAMPLE, _PIECE = 200_000, 64, 400  # characters that take seconds; texts of a sample, and characters of each
+_FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 
 
-class ChunkerName(StrEnum):
-    """What cuts documents."""
+class Nested(StrEnum):
+    """What becomes of maps and mixed lists in a database."""
 
-    default = "default"
-    semantic = "semantic"
-    sentence = "sentence"
-    none = "none"
+    refuse = "refuse"
+    json = "json"
 
 
-def build(
-    sources: options.Sources,
-    out: Annotated[str, typer.Option("--out", help="The folder to write; a graph there is replaced in whole.")],
-    encoder: options.EncoderName = "default",
-    chunker: Annotated[
-        ChunkerName, typer.Option(help="What cuts documents; 'default' is semantic, or sentence without an encoder.")
-    ] = ChunkerName.default,
-    rows_per_segment: Annotated[int, typer.Option(help="Rows of a table segment, 5 to 10.")] = 10,
-    percentile: Annotated[
-        float, typer.Option(help="Similarities of candidates at or above this percentile become edges.")
-    ] = 95.0,
-    metadata: options.MetadataKind = options.Extractor.heuristic,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = options.OnFailure.fallback,
+class ExportFormat(StrEnum):
+    """What a graph is written as."""
+
+    parquet = "parquet"
+    cypher_csv = "cypher-csv"
+    graphml = "graphml"
+
+
+def _column(holds: str) -> Any:
+    return typer.Option(metavar="NAME", help=f"Of tables: the column with {holds}.", rich_help_panel="Tables")
+
+
+def import_(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False),
+    ],
+    to: Annotated[
+        str, typer.Option("--to", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help=f"One of {_FILES}; by default what the source looks like."),
+    ] = None,
+    id_column: Annotated[str | None, _column("the id")] = None,
+    label_column: Annotated[str | None, _column("the labels")] = None,
+    name_column: Annotated[str | None, _column("the name")] = None,
+    text_column: Annotated[str | None, _column("the text")] = None,
+    source_column: Annotated[str | None, _column("the source of an edge")] = None,
+    target_column: Annotated[str | None, _column("the target of an edge")] = None,
+    relation_column: Annotated[str | None, _column("the relation")] = None,
+    weight_column: Annotated[str | None, _column("the weight of an edge")] = None,
+    properties_column: Annotated[str | None, _column("properties, as JSON objects")] = None,
+    label: Annotated[str, typer.Option(help="The label where no column has one.", rich_help_panel="Tables")] = "Node",
+    relation: Annotated[
+        str | None, typer.Option(help="The relation where no column has one.", rich_help_panel="Tables")
+    ] = None,
+    label_separator: Annotated[
+        str, typer.Option(help="What stands between several labels.", rich_help_panel="Tables")
+    ] = ";",
+    delimiter: Annotated[
+        str | None, typer.Option(help="What stands between the fields of CSV.", rich_help_panel="Tables")
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=TYPE",
+            help="Of CSV: string, integer, float, boolean or json, instead of a guess; may be repeated.",
+            rich_help_panel="Tables",
+        ),
+    ] = None,
+    make_nodes: Annotated[
+        bool, typer.Option("--make-nodes", help="Make nodes of ids that only edges have.", rich_help_panel="Tables")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the graph that the folder holds.")] = False,
+    language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
+    nested: Annotated[
+        Nested, typer.Option(help="Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
+    ] = Nested.refuse,
     json: options.JsonFlag = False,
 ) -> None:
-    """Build a graph of documents, tables and records."""
-    from graphret import storage
-    from graphret.corpus import read
-    from graphret.sage import SageGraph, SageSettings
-    from graphret.sage.settings import SimilaritySettings
-    from graphret.search.resolve import resolve_encoder
+    """Read a graph in another format, or copy one, to where graphret can open it."""
+    from graphret.graphs import Columns, ReadOptions, import_graph
 
-    folder = options.folder_of(out)
+    columns = Columns(
+        id=id_column,
+        label=label_column,
+        name=name_column,
+        text=text_column,
+        source=source_column,
+        target=target_column,
+        relation=relation_column,
+        weight=weight_column,
+        properties=properties_column,
+        label_separator=label_separator,
+        default_label=label,
+        default_relation=relation,
+        types=_types(types or []),
+        delimiter={"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter) if delimiter else None,
+    )
+    _require_room(to, replace)
     start = time.perf_counter()
-    with changing(out), progress() as report:
-        settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
-        corpus = read(sources)
-        if folder.exists():  # before the work, not after it: whether the folder can be written
-            with storage.writing(folder):
-                pass
-        embedder = resolve_encoder(options.encoder_of(encoder))
-        _tell_of_embedding(corpus, embedder, semantic=chunker in (ChunkerName.default, ChunkerName.semantic))
-        graph = SageGraph.build(
-            corpus,
-            encoder=embedder,
-            chunker=chunker.value,
-            metadata=extractor,
-            settings=settings,
+    with changing(to), progress() as report:
+        done = import_graph(
+            sources,
+            to,
+            format=format,
+            options=ReadOptions(columns, make_nodes, language),
+            nested=nested.value,
             progress=report,
         )
-        graph.save(folder)
     seconds = time.perf_counter() - start
-    result = {"folder": str(folder), **_counts(graph), "encoder": _encoder(graph), "seconds": round(seconds, 3)}
-    result |= _described(extractor)
+    for said in done.remarks:
+        remark(said)
+    if done.merged:
+        remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
     if json:
-        print_json(result)
-    else:
-        stdout().print(graph.report())
-        stdout().print(f"written to {folder} in {seconds:.1f} s", markup=False, soft_wrap=True)
-    _require_answers(extractor)
+        print_json({"source": sources, **done.to_dict(), "seconds": round(seconds, 3)})
+        return
+    stdout().print(summary(done.nodes, done.edges, done.labels, done.relations))
+    stdout().print(f"imported into {to} in {seconds:.1f} s", markup=False, soft_wrap=True)
 
 
-def add(
-    folder: Folder,
-    sources: options.Sources,
-    metadata: options.MetadataKind = options.Extractor.heuristic,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = options.OnFailure.fallback,
-    json: options.JsonFlag = False,
-) -> None:
-    """Add items to a graph, each in place of what had its id."""
-    from graphret import storage
-    from graphret.corpus import read
-
-    path = _present(folder)
-    corpus = read(sources)
-    if not corpus.items and not corpus.edges:
-        raise InvalidInput("there is nothing to add: the sources are empty")
-    with changing(folder), progress() as report:
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
-        with storage.writing(path):  # from before it is read until after it is written: two changes never cross
-            graph = options.open_graph(folder, metadata=extractor)
-            held = {str(properties.get("source_id")) for properties in graph.nodes.properties}
-            below = {one.rpartition("/")[2]: one for one in held if "/" in one}
-            for one in sorted({item.id for item in corpus.items} & below.keys() - held):
-                remark(f"{one} is new beside {below[one]}, which add replaces where it is given the folder above it")
-            added = graph.add(corpus)
-            graph.save(path)
-    result = {"folder": str(path), "added": added, **_counts(graph), **_described(extractor)}
-    _print_change(result, f"added {len(added):,} nodes", json)
-    _require_answers(extractor)
-
-
-def remove(
-    folder: Folder,
-    ids: Annotated[
-        list[str],
-        typer.Argument(metavar="ID...", help="Ids of documents, tables, records or nodes.", show_default=False),
+def export(
+    graph: options.Graph,
+    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR|FILE", help="The folder, or for graphml the file; replaced if there.")
     ],
     json: options.JsonFlag = False,
 ) -> None:
-    """Take items or single nodes out of a graph; nothing is taken out where one of the ids is not there."""
+    """Write a graph as files of another format."""
+    from graphret.graphs import export_graph
+    from graphret.graphs.locations import opened
+
+    start = time.perf_counter()
+    with opened(graph) as store, progress() as report:
+        done = export_graph(store, out, format.value, progress=report)
+    seconds = time.perf_counter() - start
+    if done.replaced:
+        remark(f"{done.replaced:,} values hold characters that {format.value} cannot; they are U+FFFD there")
+    if json:
+        files = [str(file) for file in done.files]
+        found = {"graph": graph, "format": format.value, "out": str(out), "files": files}
+        print_json({**found, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
+        return
+    said = f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s"
+    stdout().print(said, markup=False, soft_wrap=True)
+
+
+def schema(
+    graph: options.Graph,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", metavar="N", help="Leave out what is rare, to fit into N tokens.")
+    ] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Print the labels, relations and properties of a graph, as for a prompt."""
+    from graphret.graphs.locations import opened
+
+    with opened(graph) as store:
+        found, dialect = store.schema(), getattr(store, "dialect", None)
+    if json:
+        print_json({**found.to_dict(), "dialect": dialect})
+        return
+    stdout().print(found.text(max_tokens=max_tokens), markup=False, soft_wrap=True)
+
+
+def inspect(
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.", show_default=False
+        ),
+    ],
+    plot: Annotated[
+        Path | None, typer.Option(help="Of a folder: draw degrees and relations into a .pdf, .png or .svg file.")
+    ] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Check every checksum of a graph and report what it holds."""
+    from graphret.graphs.locations import FOLDER, kind_of
+
+    if kind_of(where) == FOLDER:
+        _inspect_folder(Path(where), plot, json)
+        return
+    if plot is not None:
+        raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+    _inspect_database(where, json)
+
+
+def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
     from graphret import storage
 
-    path = _present(folder)
-    with changing(folder), storage.writing(path):
-        graph = options.open_graph(folder)
-        removed = graph.remove(ids)
-        graph.save(path)
-    _print_change({"folder": str(path), "removed": removed, **_counts(graph)}, f"removed {len(removed):,} nodes", json)
-
-
-def _tell_of_embedding(corpus: Any, encoder: Any, *, semantic: bool) -> None:
-    """Say how long embedding will take, by the time of a sample; nothing where that is a few seconds."""
-    from graphret.corpus import Table, linearize
-
-    texts = [linearize(item) if isinstance(item, Table) else item.text for item in corpus.items]
-    characters = sum(map(len, texts)) * _EMBEDDED[semantic]
-    if encoder is None or characters < _FEW:
+    written = storage.verify(folder)
+    report, encoder = _report(folder, written["kind"])
+    if plot is not None:
+        _plot(report, plot)
+    if json:
+        about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
+        print_json({"folder": str(folder), **report.to_dict(), "encoder": encoder, **about})
         return
-    sample = [text[:_PIECE] for text in texts[:: -(-len(texts) // _SAMPLE)]]
-    encoder.encode_documents(sample)  # loads the model
-    start = time.perf_counter()
-    encoder.encode_documents(sample)
-    seconds = (time.perf_counter() - start) * characters / max(1, sum(map(len, sample)))
-    remark(
-        f"embedding {len(texts):,} documents, tables and records will take about {seconds:,.0f} s on this machine; "
-        "--encoder none is much quicker, and costs about a point of recall"
+    console = stdout()
+    console.print(report)
+    console.print(
+        f"{written['files']} files, {written['bytes']:,} bytes, every checksum right; written by graphret "
+        f"{written['graphret']}, encoder {encoder or 'none'}",
+        markup=False,
+        soft_wrap=True,
     )
 
 
-def _present(where: str) -> Path:
-    """Return the folder of a graph that is there; taking the lock would make one that is not."""
-    from graphret import storage
-    from graphret.sage.saving import KIND, VERSION
+def _report(folder: Path, kind: str) -> tuple[Any, str | None]:
+    """Return the report of a graph and the name of its encoder, whose files were checked before."""
+    from graphret.sage.saving import KIND
 
-    folder = options.folder_of(where)
-    storage.load(folder, kind=KIND, version=VERSION, verify=False)
-    return folder
+    if kind == KIND:
+        graph = options.open_graph(str(folder), verify=False)
+        return graph.report(), graph.encoder.name if graph.encoder else None
+    from graphret.sage.report import GraphReport
+    from graphret.stores import MemoryStore
 
-
-def _counts(graph: Any) -> dict[str, Any]:
-    report = graph.report()
-    return {name: getattr(report, name) for name in ("nodes", "edges", "labels", "relations")}
-
-
-def _encoder(graph: Any) -> str | None:
-    return graph.encoder.name if graph.encoder else None
+    plain = MemoryStore.load(folder, verify=False).graph
+    return GraphReport.of(plain.nodes, plain.edges), None
 
 
-def _described(extractor: Any) -> dict[str, Any]:
-    """Return what a model did for the metadata, and say so where it failed; nothing where there is none."""
-    report = getattr(extractor, "report", None)
-    if report is None:
-        return {}
-    if report.fell_back:
-        remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
-    return {"metadata": report.to_dict()}
+def _plot(report: Any, path: Path) -> None:
+    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {path}")
+    with writing_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        report.plot(path)
 
 
-def _require_answers(extractor: Any) -> None:
-    """Exit with the code of a model that failed where it answered none of the questions that it was asked."""
-    report = getattr(extractor, "report", None)
-    if report is not None and report.asked and sum(report.failures.values()) == report.asked:
-        remark(f"the model {extractor.model.name!r} answered nothing")
-        raise typer.Exit(MODEL)
+def _inspect_database(where: str, json: bool) -> None:
+    from graphret.graphs import relation_counts
+    from graphret.graphs.locations import opened
 
-
-def _print_change(result: dict[str, Any], done: str, json: bool) -> None:
+    with opened(where) as store:
+        nodes, edges = store.count()
+        found = store.schema()
+        relations = relation_counts(store)
+    labels = {label: n for label, n in found.labels.items() if n}
     if json:
-        print_json(result)
-    else:
-        said = f"{done}; the graph has {result['nodes']:,} nodes and {result['edges']:,} edges"
-        stdout().print(said, markup=False, soft_wrap=True)
+        counts = {"nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
+        print_json({"where": where, **counts})
+        return
+    stdout().print(summary(nodes, edges, labels, relations))
+
+
+def _require_room(to: str, replace: bool) -> None:
+    """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
+    from graphret._current import CURRENT
+    from graphret.graphs.locations import FOLDER, kind_of
+    from graphret.stores import MemoryStore
+
+    if kind_of(to) != FOLDER:
+        if replace:
+            raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
+    elif not replace and (Path(to) / CURRENT).is_file():
+        nodes, edges = MemoryStore.load(to, verify=False).count()
+        if nodes:
+            raise InvalidInput(f"--to {to}: --replace replaces the graph there, of {nodes:,} nodes and {edges:,} edges")
+
+
+def _types(given: list[str]) -> dict[str, str]:
+    types = {}
+    for one in given:
+        column, equals, kind = one.rpartition("=")
+        if not equals or not column:
+            raise InvalidInput(f"--type: COLUMN=TYPE is expected, as zip=string, not {one!r}")
+        types[column] = kind
+    return types
+
+
+def summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
+    """Draw the counts of a graph."""
+    from rich.table import Table
+
+    table = Table(title="Graph", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for what, total, parts in (("nodes", nodes, labels), ("edges", edges, relations)):
+        table.add_row(what, f"{total:,}")
+        for name, number in parts.items():
+            table.add_row(f"  {name}", f"{number:,}")
+    return table

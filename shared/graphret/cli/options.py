@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
     from graphret.llm.openai_chat import OpenAIChat
     from graphret.sage import SageGraph
-
-_ADDRESS = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://", re.IGNORECASE)
 
 
 class Extractor(StrEnum):
@@ -42,6 +39,10 @@ Sources = Annotated[
     typer.Argument(
         metavar="SOURCE...", help="Files (.jsonl .csv .tsv .md .txt) and folders of them.", show_default=False
     ),
+]
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
+Graph = Annotated[
+    str, typer.Option("--graph", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 EncoderName = Annotated[
@@ -151,6 +152,8 @@ def open_graph(where: str, **options: Any) -> SageGraph:
 
 def folder_of(where: str) -> Path:
     """Return the folder that WHERE names, and raise a `NotAnIndex` where it names a database."""
-    if _ADDRESS.match(where):
+    from graphret.stores.opening import is_address
+
+    if is_address(where):
         raise NotAnIndex(f"{where}: a database, and not a folder that graphret wrote")
     return Path(where)

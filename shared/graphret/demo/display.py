@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphret.ark.definitions import EXPLORE
-from graphret.demo.comparing import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
-from graphret.demo.exploring import FOUND, QUESTION, Explored
-from graphret.demo.exploring import about as about_explored
+from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
+from graphret.demo.exploration import FOUND, QUESTION, Explored
+from graphret.demo.exploration import about as about_explored
 from graphret.explain import Figures, Panel, clean, name_of, render, render_timeline, store_lookup, timeline, write_html
 from graphret.types import Hit, Retrieval
 

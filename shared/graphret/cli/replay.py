@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.output import print_json, remark, stdout
-from graphret.cli.running import writing_to
+from graphret.cli.console import print_json, remark, stdout
+from graphret.cli.errors import writing_to
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:

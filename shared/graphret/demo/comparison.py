@@ -134,7 +134,6 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     progress
         Called as the work goes on.
     """
-    report = progress or _quiet
     note = ""
     start = time.perf_counter()
     try:
@@ -147,10 +146,10 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     questions = load_questions()
     asked: list[Asked] = []
     for number, question in enumerate(questions):
-        report("ask", number, len(questions))
+        if progress is not None:
+            progress("ask", number + 1, len(questions))
         answers = {name: retriever.retrieve(question.question, max(K)) for name, retriever in retrievers.items()}
         asked.append(Asked(question, question.gold(graph.nodes), answers))
-    report("ask", len(questions), len(questions))
     rows = {
         name: {f"recall@{at}": _mean([recall_at_k(one.answers[name].ids, one.gold, at) for one in asked]) for at in K}
         for name in retrievers
@@ -183,7 +182,3 @@ def _question(one: Asked) -> dict[str, Any]:
             for hit in one.answers[SAGE].hits[:SHOWN_K]
         ],
     }
-
-
-def _quiet(stage: str, done: int, total: int) -> None:
-    """Report nothing."""

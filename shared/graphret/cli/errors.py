@@ -1,7 +1,8 @@
-"""Running a command: errors become one line on stderr and an exit code that scripts can use."""
+"""Errors of commands: each becomes one line on stderr and an exit code that scripts can use."""
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import traceback
@@ -13,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.cli.output import remark, write_anything
+from graphret.cli.console import remark
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -52,7 +53,8 @@ class Commands(TyperGroup):
         debug = DEBUG in arguments[:end]
         arguments = [one for i, one in enumerate(arguments) if one != DEBUG or i > end]
         extra["standalone_mode"] = False
-        write_anything()
+        if isinstance(sys.stdout, io.TextIOWrapper):  # no result is lost over what its encoding has not
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args=arguments, prog_name=prog_name or "graphret", **extra)
         except (KeyboardInterrupt, typer.Abort):
@@ -108,7 +110,7 @@ def changing(where: str) -> Iterator[None]:
     except KeyboardInterrupt:
         place, said = place_of(where), "nothing was written, {} is as it was"
         if kind == NEO4J or (kind != FOLDER and path.exists()):
-            said = "what was written to {} until then stays, and the same command goes on where it was"
+            said = "what was written to {} until then stays; run the same command again"
         elif in_force() != before:
             said = "{} holds the new graph already"
         remark(f"interrupted: {said.format(place)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -27,29 +25,6 @@ _STAGES = {
 }
 
 
-#: What stands for the marks of ours that an encoding has not.
-_PLAIN = {"█": "#", "▒": "=", "·": ".", "•": "*", "★": "*", "→": "->", "↔": "<->", "↳": ">", "…": "...", "–": "-"}
-_PLAIN |= {"“": '"', "”": '"', "←": "<-", "«": "[", "»": "]"}
-
-
-def _in_other_characters(error: UnicodeError) -> tuple[str, int]:
-    """Marks of ours in plain ones, and whatever else an encoding has not as escapes."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    wanting = error.object[error.start : error.end]
-    said = (_PLAIN.get(one) or one.encode("ascii", "backslashreplace").decode() for one in wanting)
-    return "".join(said), error.end
-
-
-codecs.register_error("graphret", _in_other_characters)
-
-
-def write_anything() -> None:
-    """Have stdout write what its encoding has not in other characters: no result is lost over how it is shown."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="graphret")
-
-
 def stdout() -> Console:
     """Return the console for results."""
     from rich.console import Console
@@ -65,14 +40,9 @@ def stderr() -> Console:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8 or cannot hold a text of it."""
+    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates, as of an argument that is no UTF-8
-        text = json.dumps(value, allow_nan=False, indent=2)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
 
 
 def remark(text: str) -> None:

@@ -1,0 +1,192 @@
+"""``graphret build``, ``add``, ``remove`` and ``list``: graphs of documents, tables and records."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphret.cli import options
+from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.errors import MODEL, changing
+from graphret.errors import InvalidInput
+
+
+class ChunkerName(StrEnum):
+    """What cuts documents."""
+
+    default = "default"
+    semantic = "semantic"
+    sentence = "sentence"
+    none = "none"
+
+
+def build(
+    sources: options.Sources,
+    out: Annotated[str, typer.Option("--out", help="The folder to write; a graph there is replaced in whole.")],
+    encoder: options.EncoderName = "default",
+    chunker: Annotated[
+        ChunkerName, typer.Option(help="What cuts documents; 'default' is semantic, or sentence without an encoder.")
+    ] = ChunkerName.default,
+    rows_per_segment: Annotated[int, typer.Option(help="Rows of a table segment, 5 to 10.")] = 10,
+    percentile: Annotated[
+        float, typer.Option(help="Similarities of candidates at or above this percentile become edges.")
+    ] = 95.0,
+    metadata: options.MetadataKind = options.Extractor.heuristic,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    llm_cache: options.LlmCache = None,
+    on_failure: options.Failure = options.OnFailure.fallback,
+    json: options.JsonFlag = False,
+) -> None:
+    """Build a graph of documents, tables and records."""
+    from graphret import storage
+    from graphret.corpus import read
+    from graphret.sage import SageGraph, SageSettings
+    from graphret.sage.settings import SimilaritySettings
+
+    folder = options.folder_of(out)
+    start = time.perf_counter()
+    with changing(out), progress() as report:
+        settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
+        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
+        corpus = read(sources)
+        if folder.exists():  # before the work, not after it: whether the folder can be written
+            with storage.writing(folder):
+                pass
+        graph = SageGraph.build(
+            corpus,
+            encoder=options.encoder_of(encoder),
+            chunker=chunker.value,
+            metadata=extractor,
+            settings=settings,
+            progress=report,
+        )
+        graph.save(folder)
+    seconds = time.perf_counter() - start
+    result = {"folder": str(folder), **_counts(graph), "encoder": _encoder(graph), "seconds": round(seconds, 3)}
+    result |= _described(extractor)
+    if json:
+        print_json(result)
+    else:
+        stdout().print(graph.report())
+        stdout().print(f"written to {folder} in {seconds:.1f} s", markup=False, soft_wrap=True)
+    _require_answers(extractor)
+
+
+def add(
+    folder: options.Folder,
+    sources: options.Sources,
+    metadata: options.MetadataKind = options.Extractor.heuristic,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    llm_cache: options.LlmCache = None,
+    on_failure: options.Failure = options.OnFailure.fallback,
+    json: options.JsonFlag = False,
+) -> None:
+    """Add items to a graph, each in place of what had its id."""
+    from graphret import storage
+    from graphret.corpus import read
+
+    path = _present(folder)
+    corpus = read(sources)
+    if not corpus.items and not corpus.edges:
+        raise InvalidInput("there is nothing to add: the sources are empty")
+    with changing(folder), progress() as report:
+        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
+        with storage.writing(path):  # from before it is read until after it is written: two changes never cross
+            graph = options.open_graph(folder, metadata=extractor)
+            held = {str(properties.get("source_id")) for properties in graph.nodes.properties}
+            below = {one.rpartition("/")[2]: one for one in held if "/" in one}
+            for one in sorted({item.id for item in corpus.items} & below.keys() - held):
+                remark(f"{one} is new beside {below[one]}, which add replaces where it is given the folder above it")
+            added = graph.add(corpus)
+            graph.save(path)
+    result = {"folder": str(path), "added": added, **_counts(graph), **_described(extractor)}
+    _print_change(result, f"added {len(added):,} nodes", json)
+    _require_answers(extractor)
+
+
+def remove(
+    folder: options.Folder,
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Ids of documents, tables, records or nodes.", show_default=False),
+    ],
+    json: options.JsonFlag = False,
+) -> None:
+    """Take items or single nodes out of a graph; nothing is taken out where one of the ids is not there."""
+    from graphret import storage
+
+    path = _present(folder)
+    with changing(folder), storage.writing(path):
+        graph = options.open_graph(folder)
+        removed = graph.remove(ids)
+        graph.save(path)
+    _print_change({"folder": str(path), "removed": removed, **_counts(graph)}, f"removed {len(removed):,} nodes", json)
+
+
+def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
+    """List the documents, tables and records of a graph: id, kind, number of chunks and name."""
+    from graphret.explain import clean
+
+    items: dict[str, dict[str, Any]] = {}
+    for node in options.open_graph(folder).nodes:
+        id_ = str(node.properties.get("source_id", node.id))
+        about = {"id": id_, "name": node.name, "kind": next(iter(node.labels), ""), "chunks": 0}
+        items.setdefault(id_, about)["chunks"] += 1
+    if json:
+        print_json({"folder": folder, "items": list(items.values())})
+        return
+    width = max(map(len, items))
+    for item in items.values():
+        row = f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}"
+        stdout().print(clean(row), markup=False, soft_wrap=True)
+
+
+def _present(where: str) -> Path:
+    """Return the folder of a graph that is there; taking the lock would make one that is not."""
+    from graphret import storage
+    from graphret.sage.saving import KIND, VERSION
+
+    folder = options.folder_of(where)
+    storage.load(folder, kind=KIND, version=VERSION, verify=False)
+    return folder
+
+
+def _counts(graph: Any) -> dict[str, Any]:
+    report = graph.report()
+    return {name: getattr(report, name) for name in ("nodes", "edges", "labels", "relations")}
+
+
+def _encoder(graph: Any) -> str | None:
+    return graph.encoder.name if graph.encoder else None
+
+
+def _described(extractor: Any) -> dict[str, Any]:
+    """Return what a model did for the metadata, and say so where it failed; nothing where there is none."""
+    report = getattr(extractor, "report", None)
+    if report is None:
+        return {}
+    if report.fell_back:
+        remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
+    return {"metadata": report.to_dict()}
+
+
+def _require_answers(extractor: Any) -> None:
+    """Exit with the code of a model that failed where it answered none of the questions that it was asked."""
+    report = getattr(extractor, "report", None)
+    if report is not None and report.asked and sum(report.failures.values()) == report.asked:
+        remark(f"the model {extractor.model.name!r} answered nothing")
+        raise typer.Exit(MODEL)
+
+
+def _print_change(result: dict[str, Any], done: str, json: bool) -> None:
+    if json:
+        print_json(result)
+    else:
+        said = f"{done}; the graph has {result['nodes']:,} nodes and {result['edges']:,} edges"
+        stdout().print(said, markup=False, soft_wrap=True)
