@@ -14,7 +14,7 @@ from graphret.ark import ArkSession, CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import reasons, render_timeline, step_text, store_lookup, timeline
 from graphret.explain.pictures import MOST_NODES, run_picture
-from graphret.explain.timeline import (
+from graphret.explain.runs import (
     Choice,
     Lane,
     Timeline,

@@ -1,8 +1,8 @@
 """A `Retrieval` explained: in the terminal, and as a page that needs nothing but a browser."""
 
 from graphret.explain.pages import Figures, Panel, html_page, timeline_page, write_html, write_timeline
+from graphret.explain.runs import Lane, Timeline, fallback_text, timeline
 from graphret.explain.terminal import clean, render, render_timeline, step_text
-from graphret.explain.timeline import Lane, Timeline, fallback_text, timeline
 from graphret.explain.words import Lookup, Marker, Reason, name_of, reasons, store_lookup
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from graphret.explain import timeline as runs
+from graphret.explain import runs
 from graphret.explain.pictures import (
     BROUGHT,
     FOUND,
@@ -26,7 +26,7 @@ from graphret.explain.pictures import (
     retrieval_picture,
     run_picture,
 )
-from graphret.explain.timeline import Lane, Source, Timeline, counted, timeline
+from graphret.explain.runs import Lane, Source, Timeline, counted, timeline
 from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons, text_of
 from graphret.types import Hit, Node, Retrieval, Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphret.explain.timeline import Reached, Timeline, edges, reached
+from graphret.explain.runs import Reached, Timeline, edges, reached
 from graphret.explain.words import edge_text
 from graphret.types import Hit, Node
 

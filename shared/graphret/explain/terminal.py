@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphret.ark.records import StepRecord
 from graphret.ark.session import ArkSession
-from graphret.explain.timeline import (
+from graphret.explain.runs import (
     Lane,
     Source,
     Timeline,
