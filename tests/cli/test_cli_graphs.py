@@ -65,7 +65,7 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     assert "Director" in shown.out
 
 
-@pytest.mark.parametrize("format", ["parquet", "cypher-csv", "graphml"])
+@pytest.mark.parametrize("format", ["parquet", "graphml"])
 def test_export_writes_and_says_what(tmp_path: Path, format: str) -> None:
     out = tmp_path / "graph"
     assert graphret("import", tables(tmp_path), "--to", out).code == 0

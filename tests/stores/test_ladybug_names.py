@@ -139,7 +139,7 @@ def test_a_label_that_no_table_has_is_unknown_to_queries() -> None:
                     store.query(query)
 
 
-@pytest.mark.parametrize("format", ["parquet", "cypher-csv", "graphml"])
+@pytest.mark.parametrize("format", ["parquet", "graphml"])
 def test_exports_have_the_names_of_the_graph(asked: LadybugStore, format: str, tmp_path: Path) -> None:
     written = []
     for name, store in (("there", asked), ("here", MemoryStore.of(NODES, EDGES))):

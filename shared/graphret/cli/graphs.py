@@ -28,7 +28,6 @@ class ExportFormat(StrEnum):
     """What a graph is written as."""
 
     parquet = "parquet"
-    cypher_csv = "cypher-csv"
     graphml = "graphml"
 
 

@@ -1,7 +1,7 @@
 """Getting graphs in and out: readers of other formats, imports into a store, and files of other formats."""
 
 from graphret.graphs.columns import Columns
-from graphret.graphs.exports import EXPORTS, Exported, export_graph, write_cypher_csv, write_graphml, write_parquet
+from graphret.graphs.exports import EXPORTS, Exported, export_graph, write_graphml, write_parquet
 from graphret.graphs.metaqa import read_metaqa
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.stark import read_stark
@@ -26,7 +26,6 @@ __all__ = [
     "read_stark",
     "read_tables",
     "relation_counts",
-    "write_cypher_csv",
     "write_graphml",
     "write_parquet",
 ]

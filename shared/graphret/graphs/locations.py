@@ -28,11 +28,6 @@ def kind_of(where: str) -> str:
 
     An address (``bolt://``, ``neo4j://``) is a Neo4j. What begins with ``ladybug:``, is a Ladybug database already or
     has one of `LADYBUG_SUFFIXES` and is no folder of graphret's is a Ladybug database. Anything else is a folder.
-
-    Raises
-    ------
-    InvalidInput
-        If it is empty, or an address of something else.
     """
     if not where or where == _PREFIX:
         raise InvalidInput("a folder, a Ladybug file or the address of a Neo4j is expected, not an empty string")
@@ -61,21 +56,9 @@ def place_of(where: str) -> str:
 
 @contextmanager
 def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
-    """Open the graph at a place, and close what holds a connection or a file.
+    """Open the graph at a place (see `kind_of`) as `open_store` does, and close what holds a connection or a file.
 
-    Parameters
-    ----------
-    where
-        See `kind_of`.
-    create
-        Make a Ladybug database that is not there; it is taken away again where nothing was written.
-    options
-        What the store's own constructor takes.
-
-    Raises
-    ------
-    NotAnIndex, StorageError, StoreError, MissingDependency
-        See `graphret.stores.open_store`.
+    With `create`, a Ladybug database that is not there is made, and taken away again where nothing was written.
     """
     path, kind = path_of(where), kind_of(where)
     fresh = kind == LADYBUG and create and not path.exists()

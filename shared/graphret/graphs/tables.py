@@ -8,7 +8,7 @@ import json
 import math
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from graphret.errors import InvalidInput
 from graphret.stores.memory import MemoryStore
 from graphret.strings import members
 
-_NONE: Mapping[str, Any] = {}
+Fields: TypeAlias = Mapping[str, Any]
+_NONE: Fields = {}
 
 
 class GraphTables:
@@ -51,12 +52,7 @@ class GraphTables:
         return len(self._names), len(self._source)
 
     def node(
-        self,
-        node_id: str,
-        labels: tuple[str, ...],
-        name: str = "",
-        text: str = "",
-        properties: Mapping[str, Any] = _NONE,
+        self, node_id: str, labels: tuple[str, ...], name: str = "", text: str = "", properties: Fields = _NONE
     ) -> None:
         """Take a node; an `InvalidInput` says that its id or a label is empty, or that the id comes twice."""
         if not node_id:
@@ -70,9 +66,7 @@ class GraphTables:
         self._texts.append(text)
         self._properties.append(properties or _NONE)
 
-    def edge(
-        self, source: str, relation: str, target: str, weight: float = 1.0, properties: Mapping[str, Any] = _NONE
-    ) -> None:
+    def edge(self, source: str, relation: str, target: str, weight: float = 1.0, properties: Fields = _NONE) -> None:
         """Take an edge; an `InvalidInput` says that it has no relation, no finite weight, or an end that is no node."""
         if not relation:
             raise InvalidInput(f"the edge from {source!r} to {target!r} has no relation")
@@ -93,15 +87,7 @@ class GraphTables:
     def store(self, *, double: bool = False) -> MemoryStore:
         """Return the graph; of edges with the same source, relation, target and rows, the last is kept.
 
-        Parameters
-        ----------
-        double
-            Keep weights in double precision, for a database that does.
-
-        Raises
-        ------
-        InvalidInput
-            If a text is not Unicode, or a ``source_row`` or ``target_row`` is no number of a row.
+        With `double`, weights keep double precision, for a database that does.
         """
         return MemoryStore.from_arrays(
             list(self._position),

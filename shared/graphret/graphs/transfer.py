@@ -41,14 +41,8 @@ FORMATS = {
     STORE: "a graph that graphret can open: a folder, a Ladybug file or a Neo4j",
 }
 _ALIASES = {"tsv": "csv", "nt": "ntriples", "rdf": "ntriples", "neo4j": STORE, "ladybug": STORE, "memory": STORE}
-_SUFFIXES = {
-    "csv": (".csv", ".tsv"),
-    "jsonl": (".jsonl",),
-    "parquet": (".parquet",),
-    "graphml": (".graphml",),
-    "tables": SUFFIXES,
-}
-_FORMAT_OF = {suffix: name for name, suffixes in list(_SUFFIXES.items())[:-1] for suffix in suffixes}
+_TABLES = {"csv": (".csv", ".tsv"), "jsonl": (".jsonl",), "parquet": (".parquet",), "graphml": (".graphml",)}
+_FORMAT_OF = {suffix: name for name, suffixes in _TABLES.items() for suffix in suffixes}
 _FORMAT_OF |= {".nt": "ntriples", ".ntriples": "ntriples"}
 
 
@@ -58,16 +52,8 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How sources are read.
-
-    Parameters
-    ----------
-    columns
-        Of tables, which columns hold what.
-    make_nodes
-        Of tables, whether an id that only an edge has becomes a node.
-    language
-        Of RDF, the language of names and texts.
+    """How sources are read: for tables which columns hold what, and whether an id that only an edge has becomes a node;
+    for RDF the language of names and texts.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -77,19 +63,13 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did.
+    """What an import did: where the graph went, what it came from, how many nodes and edges of each kind it has.
 
     Parameters
     ----------
-    to, format
-        Where the graph went, and what it came from.
-    nodes, edges
-        How many came from the source.
-    labels, relations
-        How many nodes bear each label and how many edges there are of each relation.
     merged
-        Edges of the source that are not there, since a later one has the same identity (see `GraphStore`): of parallel
-        edges between the same nodes with the same relation and rows, the last that was read is kept.
+        Edges of the source that are not there: of parallel edges between the same nodes with the same relation and
+        rows, the last that was read is kept.
     remarks
         What was not read as it was meant to be, in words.
     """
@@ -179,13 +159,7 @@ def import_graph(
 
 
 def format_of(name: str | None, sources: Sequence[str]) -> str:
-    """Return the format that a name stands for, or that of the sources where none is given.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such format, or the sources do not tell.
-    """
+    """Return the format that a name stands for, or that of the sources where none is given."""
     if name is not None:
         chosen = _ALIASES.get(name.lower(), name.lower())
         if chosen not in FORMATS:
@@ -196,7 +170,7 @@ def format_of(name: str | None, sources: Sequence[str]) -> str:
     found = set().union(*map(_formats_in, sources))
     if len(found) == 1:
         return found.pop()
-    if found and found <= _SUFFIXES.keys():
+    if found and found <= _TABLES.keys():
         return "tables"
     raise InvalidInput(f"{', '.join(sources)}: the format is not clear; name it (--format {'|'.join(FORMATS)})")
 
@@ -215,25 +189,11 @@ def _formats_in(source: str) -> set[str]:
 
 
 def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None = None) -> GraphTables:
-    """Read a graph from files.
-
-    Parameters
-    ----------
-    sources
-        Files or folders; MetaQA and STaRK take one.
-    format
-        One of `FORMATS`, but for ``store``.
-
-    Raises
-    ------
-    InvalidInput
-        If something in the sources is malformed; the message names the file and the line, or the position in it.
-    MissingDependency
-        If a package is missing that the format needs.
-    """
+    """Read a graph from files or folders of one of `FORMATS`, but for ``store``; MetaQA and STaRK take one."""
     options = options or ReadOptions()
-    if format in _SUFFIXES:
-        return read_tables(sources, options.columns, suffixes=_SUFFIXES[format], make_nodes=options.make_nodes)
+    if format == "tables" or format in _TABLES:
+        suffixes = _TABLES.get(format, SUFFIXES)
+        return read_tables(sources, options.columns, suffixes=suffixes, make_nodes=options.make_nodes)
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
@@ -273,22 +233,9 @@ def _read_store(source: str, where: str, options: ReadOptions) -> GraphTables:
 
 
 def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_progress) -> tuple[int, int]:
-    """Copy every node and edge of one store into another, over what has their ids, in blocks.
+    """Copy every node and edge of one store into another, over what has their ids; return how many were read.
 
-    Parameters
-    ----------
-    source, target
-        Any two stores. The source must not change meanwhile.
-
-    Returns
-    -------
-    tuple
-        How many nodes and how many edges were read.
-
-    Raises
-    ------
-    InvalidInput, StoreError
-        What the stores raise; the blocks before then stay.
+    They are written in blocks; where the target refuses one, those before it stay.
     """
     require_direct(source, "source")
     require_direct(target, "target")
