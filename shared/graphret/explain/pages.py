@@ -17,7 +17,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graphret.explain import runs
 from graphret.explain.pictures import (
-    BROUGHT,
     FOUND,
     Card,
     Line,
@@ -28,10 +27,10 @@ from graphret.explain.pictures import (
 )
 from graphret.explain.runs import Lane, Source, Timeline, counted, timeline
 from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons, text_of
-from graphret.types import Hit, Node, Retrieval, Trace
+from graphret.types import Node, Retrieval, Trace
 
 _MAX_TEXT = 20_000
-_CARD, _GAP = 54, 14  # pixels: the height of a card, and what is between two
+_HEAD, _CARD, _GAP = 28, 54, 14  # pixels: what is above the cards, the height of one, and what is between two
 _KINDS = 6
 
 
@@ -117,7 +116,9 @@ def _environment() -> Environment:
 
 
 def _rendered(template: str, texts: _Texts, **given: Any) -> str:
-    return _environment().get_template(template).render(records=texts.records, **given)
+    """Fill in a template; the texts come last, as filling it in numbers them."""
+    words = {"name_of": name_of, "number": texts.number, "kind": texts.kind, "records": texts.records}
+    return _environment().get_template(template).render(**words, **given)
 
 
 def _written(path: str | os.PathLike[str], page: str) -> Path:
@@ -161,7 +162,10 @@ def html_page(
     given = [panels] if isinstance(panels, Panel) else panels
     shown = [_panel(panel, texts, lookup, limit) for panel in given]
     footer = " Point at a node to see its edges; click it to read its text."
-    return _rendered("retrieval.html", texts, title=title, lead=lead, figures=figures, panels=shown, footer=footer)
+    words = {"reasons": reasons, "evidence_row": evidence_row, "second_line": _second_line}
+    return _rendered(
+        "retrieval.html", texts, title=title, lead=lead, figures=figures, panels=shown, footer=footer, **words
+    )
 
 
 def _panel(panel: Panel, texts: _Texts, lookup: Lookup | None, limit: int) -> dict[str, Any]:
@@ -170,108 +174,50 @@ def _panel(panel: Panel, texts: _Texts, lookup: Lookup | None, limit: int) -> di
     known = known_nodes([*hits, *(panel.flat.hits if panel.flat else ())], lookup)
     found = set(panel.flat.ids[: len(hits)]) if panel.flat else found_by_question(hits)
     drawn = retrieval_picture(hits, known, found)
-    cards = [_retrieval_card(card, panel, texts) for card in drawn.cards]
-    lines = _retrieval_lines(drawn, [card["number"] for card in cards])
-    for line, own in zip(drawn.lines, lines, strict=True):
-        if not own["labelled"]:
-            cards[line.target].setdefault("edge", line.text)
     marker = Marker(panel.retrieval.query, panel.answer)
-
-    def missing(hits: Sequence[Mapping[str, Any]]) -> str:
-        absent = sorted(set(panel.gold) - {hit["id"] for hit in hits})
-        return "; ".join(name_of(known[id_]) if id_ in known else id_ for id_ in absent)
-
+    lines = [_retrieval_line(line, drawn) for line in drawn.lines]
     return {
-        "query": panel.retrieval.query,
-        "answer": panel.answer,
-        "note": panel.note,
-        "height": 26 + drawn.slots * (_CARD + _GAP),
-        "cards": [{"edge": "", **card} for card in cards],
+        "panel": panel,
+        "hits": hits,
+        "flat": flat,
+        "found": found,
+        "known": known,
+        "cards": drawn.cards,
         "lines": lines,
-        "flat": None if flat is None else [_hit(hit, panel, known, texts, marker) for hit in flat],
-        "hits": [
-            _hit(hit, panel, known, texts, marker)
-            | {"added": flat is not None and hit.id not in found, "whys": _whys(hit, known)}
-            for hit in hits
-        ],
-        "missing": missing,
+        "edges": {line["target"]: line["text"] for line in reversed(lines) if not line["crosses"]},
+        "height": _HEAD + drawn.slots * (_CARD + _GAP),
+        "quote": lambda hit: marker.snippet(hit.node, row=evidence_row(hit)),
     }
 
 
-def _retrieval_card(card: Card, panel: Panel, texts: _Texts) -> dict[str, Any]:
-    node = card.node
-    text = " | ".join(map(str, node.properties.get("table_header") or ())) or " ".join(node.text.split())
-    return {
-        "number": texts.number(node),
-        "name": name_of(node),
-        "rank": card.rank,
-        "gold": node.id in panel.gold,
-        "kind": texts.kind(node),
-        "left": 4.0 if card.column == FOUND else 65.0,
-        "top": 26 + card.slot * (_CARD + _GAP),
-        "about": f"{node.label} · {text[:90]}" if text else node.label,
-    }
+def _retrieval_line(line: Line, drawn: Picture) -> dict[str, Any]:
+    """Return a line, in percent of the width; one that leads to the right is named beside the card that it brought."""
+    a, b = drawn.cards[line.source], drawn.cards[line.target]
+    if a.column == b.column:
+        x, bend = (4.0, max(-7.5, -3.0 - 0.4 * abs(a.slot - b.slot))) if a.column == FOUND else (96.0, 3.0)
+        path = _curve(x, a, x, b, bend, bend)
+    else:
+        x, w = (35.0, 65.0) if a.column == FOUND else (65.0, 35.0)
+        path = _curve(x, a, w, b, 0.42 * (w - x), 0.42 * (x - w))
+    first = next(other for other in drawn.lines if other.target == line.target)
+    crosses = a.column < b.column and line is first
+    return {"source": line.source, "target": line.target, "path": path, "text": line.text, "crosses": crosses}
 
 
-def _retrieval_lines(drawn: Picture, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the lines, in percent of the width; one that leads to the right is named beside the card it brought."""
-    out: list[dict[str, Any]] = []
-    named: set[int] = set()
-    for line in drawn.lines:
-        a, b = drawn.cards[line.source], drawn.cards[line.target]
-        if a.column == b.column:
-            x, bend = (4.0, max(-7.5, -3.0 - 0.4 * abs(a.slot - b.slot))) if a.column == FOUND else (96.0, 3.0)
-            path = _curve(x, a, x, b, bend, bend)
-        else:
-            x, w = (35.0, 65.0) if a.column == FOUND else (65.0, 35.0)
-            path = _curve(x, a, w, b, 0.42 * (w - x), 0.42 * (x - w))
-        labelled = (a.column, b.column) == (FOUND, BROUGHT) and line.target not in named
-        named.add(line.target)
-        ends = {"source": numbers[line.source], "target": numbers[line.target]}
-        top = _middle(b) - 10
-        out.append({**ends, "path": path, "text": line.text, "labelled": labelled, "top": top})
-    return out
-
-
-def _curve(x: float, a: Card, w: float, b: Card, bend: float, other: float, head: int = 26) -> str:
+def _curve(x: float, a: Card, w: float, b: Card, bend: float, other: float) -> str:
     """Return the path from one card to another; `bend` and `other` are how far it swings out at its ends."""
-    y, z = _middle(a, head), _middle(b, head)
+    y, z = (_HEAD + card.slot * (_CARD + _GAP) + _CARD / 2 for card in (a, b))
     return f"M {x} {y} C {x + bend:.2f} {y}, {w + other:.2f} {z}, {w} {z}"
 
 
-def _middle(card: Card, head: int = 26) -> float:
-    return head + card.slot * (_CARD + _GAP) + _CARD / 2
-
-
-def _hit(hit: Hit, panel: Panel, known: Mapping[str, Node], texts: _Texts, marker: Marker) -> dict[str, Any]:
-    row = evidence_row(hit)
-    return {
-        "id": hit.id,
-        "number": texts.number(hit.node),
-        "row": row,
-        "gold": hit.id in panel.gold,
-        "score": hit.score,
-        "name": name_of(hit.node),
-        "label": hit.node.label,
-        "quote": marker.snippet(hit.node, row=row),
-        "added": False,
-        "whys": [],
-    }
-
-
-def _whys(hit: Hit, known: Mapping[str, Node]) -> list[tuple[str, str]]:
-    """Return the evidence of a hit in words, each behind its class."""
-    found = []
-    for reason in reasons(hit):
-        other = known.get(reason.source or "")
-        end = f" {reason.arrow} {name_of(other) if other else reason.source}" if reason.source else ""
-        found.append(("seed", reason.text + end) if reason.kind == "seed" else ("", f"↳ {reason.text}{end}"))
-    return found
+def _second_line(node: Node) -> str:
+    text = " | ".join(map(str, node.properties.get("table_header") or ())) or " ".join(node.text.split())
+    return f"{node.label} · {text[:90]}" if text else node.label
 
 
 # -- a run of agents
 
-_PITCH, _WIDTH, _HEAD, _MARGIN = 330, 240, 28, 26  # pixels: from column to column, of a card, above and left of all
+_PITCH, _WIDTH, _MARGIN = 330, 240, 26  # pixels: from column to column, of a card, and left of all
 
 
 def write_timeline(
@@ -313,7 +259,8 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
         names={id_: name_of(node) for id_, node in known.items()},
         same=runs.same_steps(run),
         bars=lambda lane: _bars(lane, run, numbers),
-        **_run_picture(run, drawn, numbers),
+        card_text=_card_text,
+        **_run_picture(run, drawn),
         **{name: getattr(runs, name) for name in _WORDS},
     )
 
@@ -343,22 +290,26 @@ def _bars(lane: Lane, run: Timeline, numbers: Mapping[str, int]) -> list[dict[st
     return out
 
 
-def _run_picture(run: Timeline, drawn: Picture, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _run_picture(run: Timeline, drawn: Picture) -> dict[str, Any]:
     """Return what the template shows of the nodes that were reached."""
     found = runs.reached(run)
-    columns = {card.column: found[card.node.id].depth for card in drawn.cards}
-    heads = [
-        (_left(column), f"{counted(depth, 'edge')} away" if depth else "Found by a search")
-        for column, depth in sorted(columns.items())
-    ]
-    brought = _brought(drawn)
+    columns = sorted({card.column: found[card.node.id].depth for card in drawn.cards}.items())
+    brought: dict[int, dict[str, None]] = {}  # by which edges a card was reached, as seen from where they come from
+    for line in drawn.lines:
+        ends = {line.target: f"→ {line.text}", line.source: f"← {line.text}"}
+        first, last = sorted(ends, key=lambda at: (drawn.cards[at].column, at))
+        level = drawn.cards[first].column == drawn.cards[last].column
+        for at in (last, first) if level else (last,):
+            brought.setdefault(at, {})[ends[at]] = None
     return {
-        "cards": [
-            _run_card(card, found[card.node.id], numbers, ", ".join(brought.get(at, ())))
-            for at, card in enumerate(drawn.cards)
+        "cards": drawn.cards,
+        "reached": found,
+        "lefts": [_left(column) for column in range(len(columns))],
+        "edges": {at: ", ".join(edges) for at, edges in brought.items()},
+        "lines": [(line, _run_curve(drawn.cards[line.source], drawn.cards[line.target])) for line in drawn.lines],
+        "heads": [
+            (_left(at), f"{counted(depth, 'edge')} away" if depth else "Found by a search") for at, depth in columns
         ],
-        "lines": [_run_line(line, drawn, numbers) for line in drawn.lines],
-        "heads": heads,
         "height": _HEAD + drawn.slots * (_CARD + _GAP),
         "width": _MARGIN + len(columns) * _PITCH - (_PITCH - _WIDTH),
         "others": drawn.others,
@@ -369,49 +320,19 @@ def _left(column: int) -> int:
     return _MARGIN + column * _PITCH
 
 
-def _brought(drawn: Picture) -> dict[int, dict[str, None]]:
-    """Return by which edges each card was reached, as seen from where they come from."""
-    brought: dict[int, dict[str, None]] = {}
-    for line in drawn.lines:
-        ends = {line.target: f"→ {line.text}", line.source: f"← {line.text}"}
-        first, last = sorted(ends, key=lambda at: (drawn.cards[at].column, at))
-        level = drawn.cards[first].column == drawn.cards[last].column
-        for at in (last, first) if level else (last,):
-            brought.setdefault(at, {})[ends[at]] = None
-    return brought
+def _run_curve(a: Card, b: Card) -> str:
+    x, w = _left(a.column), _left(b.column)
+    if a.column == b.column:
+        bend = -min(_MARGIN - 4.0, 8.0 + 3.0 * abs(a.slot - b.slot))
+        return _curve(x, a, w, b, bend, bend)
+    x, w = (x + _WIDTH, w) if a.column < b.column else (x, w + _WIDTH)
+    return _curve(x, a, w, b, 0.45 * (w - x), 0.45 * (x - w))
 
 
-def _run_card(card: Card, node: runs.Reached, numbers: Mapping[str, int], edge: str) -> dict[str, Any]:
-    name = name_of(card.node)
+def _card_text(card: Card, node: runs.Reached) -> str:
+    """Return what a card is about, for who cannot see it or points at it."""
     said = [f"rank {card.rank}"] if card.rank else []
     for what, agents in (("explored by", node.explored), ("selected by", node.selected), ("shown to", node.agents)):
         if agents:
             said.append(f"{what} agent{'s' * (len(agents) > 1)} {', '.join(map(str, sorted(agents)))}")
-    return {
-        "number": numbers[node.id],
-        "name": name,
-        "label": card.node.label,
-        "rank": card.rank,
-        "left": _left(card.column),
-        "top": _HEAD + card.slot * (_CARD + _GAP),
-        "edge": edge,
-        "about": f"{name}: {', '.join(said)}",
-        "agents": sorted(node.agents | node.selected),
-        "selected": node.selected,
-    }
-
-
-def _run_line(line: Line, drawn: Picture, numbers: Mapping[str, int]) -> dict[str, Any]:
-    a, b = drawn.cards[line.source], drawn.cards[line.target]
-    x, w = float(_left(a.column)), float(_left(b.column))
-    if a.column == b.column:
-        bend = other = -min(_MARGIN - 4.0, 8.0 + 3.0 * abs(a.slot - b.slot))
-    else:
-        x, w = (x + _WIDTH, w) if a.column < b.column else (x, w + _WIDTH)
-        bend, other = 0.45 * (w - x), 0.45 * (x - w)
-    return {
-        "path": _curve(x, a, w, b, bend, other, _HEAD),
-        "source": numbers[a.node.id],
-        "target": numbers[b.node.id],
-        "text": f"{name_of(a.node)} -[{line.text}]-> {name_of(b.node)}",
-    }
+    return f"{name_of(card.node)}: {', '.join(said)}"

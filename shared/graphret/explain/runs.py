@@ -50,24 +50,9 @@ class Lane:
         return [call for step in self.steps for call in step.calls]
 
     @property
-    def tokens(self) -> int:
+    def tokens_text(self) -> str:
         """Tokens that its model read and wrote."""
-        return sum(step.tokens for step in self.steps)
-
-    @property
-    def tokens_estimated(self) -> bool:
-        """Whether some of them are estimates."""
-        return any(step.tokens_estimated for step in self.steps)
-
-    @property
-    def model_seconds(self) -> float:
-        """Seconds spent in the model."""
-        return sum(step.seconds for step in self.steps)
-
-    @property
-    def tool_seconds(self) -> float:
-        """Seconds spent in tools, those of calls that ran at once added up."""
-        return sum(call.seconds for call in self.calls)
+        return tokens_text(sum(step.tokens for step in self.steps), any(step.tokens_estimated for step in self.steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +87,8 @@ class Timeline:
 
 @dataclass(slots=True)
 class Reached:
-    """A node that agents came to.
-
-    Parameters
-    ----------
-    id
-        The node.
-    depth
-        Edges walked from what a search found; 0 for what a search found.
-    agents, explored, selected
-        The agents to which it was shown, who explored its neighbours, and who selected it.
+    """A node that agents came to: how many edges were walked to it from what a search found, the agents to which it was
+    shown, who explored its neighbours, and who selected it.
     """
 
     id: str
@@ -231,20 +208,11 @@ def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
 
 
 def _step(stage: Stage, number: int) -> StepRecord:
-    given = stage.details
-    return StepRecord(
-        number,
-        given.get("started", 0.0),
-        given.get("model_seconds", 0.0),
-        given.get("input_tokens", 0),
-        given.get("output_tokens", 0),
-        given.get("text", ""),
-        [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.get("calls", ())],
-        list(given.get("selected", ())),
-        given.get("error", ""),
-        given.get("finish_reason", ""),
-        given.get("tokens_estimated", False),
-    )
+    given = dict(stage.details)
+    calls = [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.pop("calls", ())]
+    seconds = given.pop("model_seconds", 0.0)
+    known = {name: given[name] for name in StepRecord.__dataclass_fields__ if name in given}
+    return StepRecord(**{"started": 0.0, **known, "number": number, "seconds": seconds, "calls": calls})
 
 
 def _lane(agent: int, steps: Sequence[StepRecord], ended: Stage | None) -> Lane:
@@ -289,13 +257,7 @@ def _depths(line: Timeline) -> dict[str, int]:
 
 
 def call_text(call: CallRecord) -> str:
-    """Return a call as one line.
-
-    Examples
-    --------
-    >>> call_text(CallRecord("explore_neighborhood", {"node": "Dusk", "relation_types": ["directed_by"]}))
-    'explore_neighborhood("Dusk", relation_types=["directed_by"])'
-    """
+    """Return a call as one line."""
     if not isinstance(call.arguments, Mapping):
         return f"{call.tool} {_short(str(call.arguments))}"
     first = {"global_search": "query", "explore_neighborhood": "node", SELECT: "nodes"}.get(call.tool)
@@ -335,42 +297,24 @@ def names_text(ids: Sequence[str], names: Mapping[str, str], most: int = 12) -> 
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "step"), counted(1200, "token")
-    ('1 step', '1,200 tokens')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def tokens_text(number: int, estimated: bool) -> str:
-    """Return tokens that were spent, marked where they are estimates.
-
-    Examples
-    --------
-    >>> tokens_text(1200, estimated=True)
-    '~1,200 tokens'
-    """
+    """Return tokens that were spent, marked where they are estimates."""
     return f"{'~' if estimated else ''}{counted(number, 'token')}"
 
 
 def lane_text(lane: Lane) -> str:
-    """Return what an agent spent."""
-    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call")]
-    said += [tokens_text(lane.tokens, lane.tokens_estimated)]
-    return ", ".join([*said, f"model {duration(lane.model_seconds)}", f"tools {duration(lane.tool_seconds)}"])
+    """Return what an agent spent; the seconds of calls that ran at once are added up."""
+    model, tools = sum(step.seconds for step in lane.steps), sum(call.seconds for call in lane.calls)
+    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call"), lane.tokens_text]
+    return ", ".join([*said, f"model {duration(model)}", f"tools {duration(tools)}"])
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for a reader.
-
-    Examples
-    --------
-    >>> duration(0.00042), duration(0.25), duration(12.345)
-    ('0.42 ms', '250 ms', '12.35 s')
-    """
+    """Return seconds for a reader."""
     if seconds >= 1:
         return f"{seconds:.2f} s"
     return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 or not seconds else f"{1000 * seconds:.2f} ms"
@@ -385,12 +329,10 @@ def times_text(step: StepRecord) -> str:
 
 def summary_text(run: Timeline) -> str:
     """Return what all agents spent."""
-    said = [
-        counted(len(run.lanes), "agent"),
-        counted(sum(len(lane.steps) for lane in run.lanes), "step"),
-        counted(sum(len(lane.calls) for lane in run.lanes), "call"),
-        tokens_text(sum(lane.tokens for lane in run.lanes), any(lane.tokens_estimated for lane in run.lanes)),
-    ]
+    steps = [step for lane in run.lanes for step in lane.steps]
+    said = [counted(len(run.lanes), "agent"), counted(len(steps), "step")]
+    said.append(counted(sum(len(step.calls) for step in steps), "call"))
+    said.append(tokens_text(sum(step.tokens for step in steps), any(step.tokens_estimated for step in steps)))
     return " · ".join([*said, duration(run.end)])
 
 

@@ -30,19 +30,7 @@ _ROWS = ("source_row", "target_row")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One piece of evidence in words.
-
-    Parameters
-    ----------
-    kind
-        That of the evidence.
-    text
-        What a reader is told, without the other node.
-    source
-        The node at the other end of the edge, where there is one.
-    arrow
-        Which way the edge leads: from the hit, or to it.
-    """
+    """One piece of evidence in words; `source` is the node at the other end of an edge, `arrow` where it leads."""
 
     kind: str
     text: str
