@@ -84,11 +84,8 @@ class GraphTables:
         self._weight.append(weight)
         self._edge_properties.append(properties or _NONE)
 
-    def store(self, *, double: bool = False) -> MemoryStore:
-        """Return the graph; of edges with the same source, relation, target and rows, the last is kept.
-
-        With `double`, weights keep double precision, for a database that does.
-        """
+    def store(self) -> MemoryStore:
+        """Return the graph; of edges with the same source, relation, target and rows, the last is kept."""
         return MemoryStore.from_arrays(
             list(self._position),
             names=self._names,
@@ -102,7 +99,6 @@ class GraphTables:
             relations=list(self._relations),
             weight=np.asarray(self._weight, dtype=np.float64),
             edge_properties=self._edge_properties if any(self._edge_properties) else None,
-            double=double,
         )
 
 

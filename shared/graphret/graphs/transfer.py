@@ -144,7 +144,7 @@ def import_graph(
     else:
         tables = read_graph(given, chosen, options)
     try:
-        store = tables.store(double=not to_folder)
+        store = tables.store()
         if to_folder:
             store.save(where)
         else:
