@@ -11,6 +11,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, stdout
 from graphret.cli.errors import writing_to
+from graphret.cli.options import option
 from graphret.errors import InvalidInput
 
 BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa", "loaders")
@@ -20,27 +21,20 @@ _OF_METAQA = ("method", "policy", "hops", "agents", "seed")
 
 def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(BENCHMARKS)}.", show_default=False)],
-    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder with the data.")],
-    split: Annotated[str | None, typer.Option(help="The split; that of the benchmark by default.")] = None,
-    k: Annotated[str | None, typer.Option("-k", "--k", metavar="5,10,…", help="Where recall is taken.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Only so many questions, of metaqa drawn at random; the corpus stays whole.")
-    ] = None,
+    data: Annotated[Path, option("The folder with the data.", metavar="DIR")],
+    split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
+    k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
+    limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.")] = None,
     encoder: options.EncoderName = "default",
-    method: Annotated[str | None, typer.Option(help="metaqa: ark.")] = None,
+    method: Annotated[str | None, option("metaqa: ark.")] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(help="metaqa: scripted, which reads the question, or oracle, which is told its relations."),
+        str | None, option("metaqa: scripted, which reads the question, or oracle, which is told its relations.")
     ] = None,
-    hops: Annotated[str | None, typer.Option(metavar="1,2,3", help="metaqa: questions of so many hops.")] = None,
-    agents: Annotated[int | None, typer.Option(help="metaqa: how many agents explore at once; 1 by default.")] = None,
-    seed: Annotated[int | None, typer.Option(help="metaqa: of the draw of questions.")] = None,
-    chunk_size: Annotated[
-        int | None, typer.Option(help="loaders: tokens of a chunk of the frameworks' splitters; 512 by default.")
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to a file; '-' is stdout.")
-    ] = None,
+    hops: Annotated[str | None, option("metaqa: questions of so many hops.", metavar="1,2,3")] = None,
+    agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
+    seed: Annotated[int | None, option("metaqa: of the draw of questions.")] = None,
+    chunk_size: Annotated[int | None, option("loaders: tokens of a chunk; 512 by default.")] = None,
+    json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
 ) -> None:
     """Measure retrieval on a benchmark, against flat search."""
     if name not in BENCHMARKS:
@@ -78,13 +72,12 @@ def bench(
 
 
 def _refuse(chosen: dict[str, Any], unknown: tuple[str, ...], name: str) -> None:
-    for option in unknown:
-        if option in chosen:
-            raise InvalidInput(f"--{option}: the benchmark {name} does not know it")
+    for given in chosen.keys() & set(unknown):
+        raise InvalidInput(f"--{given}: the benchmark {name} does not know it")
 
 
-def _numbers(text: str, option: str) -> list[int]:
+def _numbers(text: str, what: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(f"{option}: whole numbers with commas are expected, as 1,2,3, not {text!r}") from None
+        raise InvalidInput(f"{what}: whole numbers with commas are expected, as 1,2,3, not {text!r}") from None

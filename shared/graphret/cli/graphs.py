@@ -12,6 +12,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, remark, stdout
 from graphret.cli.errors import changing, writing_to
+from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
@@ -32,7 +33,11 @@ class ExportFormat(StrEnum):
 
 
 def _column(holds: str) -> Any:
-    return typer.Option(metavar="NAME", help=f"Of tables: the column with {holds}.", rich_help_panel="Tables")
+    return option(f"Of tables: the column with {holds}.", metavar="NAME", panel=TABLES)
+
+
+_TO = "A folder, a Ladybug file, or the address of a Neo4j."
+_TYPE = "Of CSV: string, integer, float, boolean or json, instead of a guess; may be repeated."
 
 
 def import_(
@@ -40,12 +45,9 @@ def import_(
         list[str],
         typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False),
     ],
-    to: Annotated[
-        str, typer.Option("--to", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
-    ],
+    to: Annotated[str, option(_TO, "--to", metavar="WHERE")],
     format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="F", help=f"One of {_FILES}; by default what the source looks like."),
+        str | None, option(f"One of {_FILES}; by default what the source looks like.", "--format", metavar="F")
     ] = None,
     id_column: Annotated[str | None, _column("the id")] = None,
     label_column: Annotated[str | None, _column("the labels")] = None,
@@ -56,32 +58,18 @@ def import_(
     relation_column: Annotated[str | None, _column("the relation")] = None,
     weight_column: Annotated[str | None, _column("the weight of an edge")] = None,
     properties_column: Annotated[str | None, _column("properties, as JSON objects")] = None,
-    label: Annotated[str, typer.Option(help="The label where no column has one.", rich_help_panel="Tables")] = "Node",
-    relation: Annotated[
-        str | None, typer.Option(help="The relation where no column has one.", rich_help_panel="Tables")
-    ] = None,
-    label_separator: Annotated[
-        str, typer.Option(help="What stands between several labels.", rich_help_panel="Tables")
-    ] = ";",
-    delimiter: Annotated[
-        str | None, typer.Option(help="What stands between the fields of CSV.", rich_help_panel="Tables")
-    ] = None,
-    types: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=TYPE",
-            help="Of CSV: string, integer, float, boolean or json, instead of a guess; may be repeated.",
-            rich_help_panel="Tables",
-        ),
-    ] = None,
+    label: Annotated[str, option("The label where no column has one.", panel=TABLES)] = "Node",
+    relation: Annotated[str | None, option("The relation where no column has one.", panel=TABLES)] = None,
+    label_separator: Annotated[str, option("What stands between several labels.", panel=TABLES)] = ";",
+    delimiter: Annotated[str | None, option("What stands between the fields of CSV.", panel=TABLES)] = None,
+    types: Annotated[list[str] | None, option(_TYPE, "--type", metavar="COLUMN=TYPE", panel=TABLES)] = None,
     make_nodes: Annotated[
-        bool, typer.Option("--make-nodes", help="Make nodes of ids that only edges have.", rich_help_panel="Tables")
+        bool, option("Make nodes of ids that only edges have.", "--make-nodes", panel=TABLES)
     ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the graph that the folder holds.")] = False,
-    language: Annotated[str, typer.Option(help="Of RDF: the language of names and texts.")] = "en",
+    replace: Annotated[bool, option("Replace the graph that the folder holds.", "--replace")] = False,
+    language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
-        Nested, typer.Option(help="Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
+        Nested, option("Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
     ] = Nested.refuse,
     json: options.JsonFlag = False,
 ) -> None:
@@ -129,9 +117,9 @@ def import_(
 
 def export(
     graph: options.Graph,
-    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")],
+    format: Annotated[ExportFormat, option("What to write.", "--format")],
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR|FILE", help="The folder, or for graphml the file; replaced if there.")
+        Path, option("The folder, or for graphml the file; replaced if there.", "--out", metavar="DIR|FILE")
     ],
     json: options.JsonFlag = False,
 ) -> None:
@@ -157,7 +145,7 @@ def export(
 def schema(
     graph: options.Graph,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", metavar="N", help="Leave out what is rare, to fit into N tokens.")
+        int | None, option("Leave out what is rare, to fit into N tokens.", "--max-tokens", metavar="N")
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -173,14 +161,9 @@ def schema(
 
 
 def inspect(
-    where: Annotated[
-        str,
-        typer.Argument(
-            metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.", show_default=False
-        ),
-    ],
+    where: options.Where,
     plot: Annotated[
-        Path | None, typer.Option(help="Of a folder: draw degrees and relations into a .pdf, .png or .svg file.")
+        Path | None, option("Of a folder: draw degrees and relations into a .pdf, .png or .svg file.")
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:

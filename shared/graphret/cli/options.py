@@ -32,51 +32,28 @@ class OnFailure(StrEnum):
     raise_ = "raise"
 
 
-METHOD_ARK = "Method ark"
+def option(help: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
+    """Return an option of a command: `names` where they are not the parameter's, `panel` the group in the help."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE...", help="Files (.jsonl .csv .tsv .md .txt) and folders of them.", show_default=False
-    ),
-]
+
+ARK, TABLES, LLM = "Method ark", "Tables", "With --metadata llm"
+_WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
+_SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
+
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)]
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
-Graph = Annotated[
-    str, typer.Option("--graph", metavar="WHERE", help="A folder, a Ladybug file, or the address of a Neo4j.")
-]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Where = Annotated[str, typer.Argument(metavar="WHERE", help=_WHERE, show_default=False)]
+Graph = Annotated[str, option(_WHERE, "--graph", metavar="WHERE")]
+JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
-    str,
-    typer.Option("--encoder", metavar="NAME", help="A model by name or path; 'default'; 'none' to go without."),
+    str, option("A model by name or path; 'default'; 'none' to go without.", "--encoder", metavar="NAME")
 ]
-MetadataKind = Annotated[Extractor, typer.Option("--metadata", help="What finds topics, entities and the like.")]
-ModelName = Annotated[str | None, typer.Option("--model", help="With --metadata llm: the model's name.")]
-BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", help="With --metadata llm: an OpenAI-compatible endpoint, ending in /v1.")
-]
-LlmCache = Annotated[
-    Path | None, typer.Option("--llm-cache", help="With --metadata llm: a folder that keeps the model's answers.")
-]
-ExplorerModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="A chat model; without one a fixed policy explores, which is none.",
-        rich_help_panel=METHOD_ARK,
-    ),
-]
-ExplorerUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url",
-        help="Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY.",
-        rich_help_panel=METHOD_ARK,
-    ),
-]
-Failure = Annotated[
-    OnFailure, typer.Option("--on-failure", help="With --metadata llm: use the rules where the model fails, or stop.")
-]
+MetadataKind = Annotated[Extractor, option("What finds topics, entities and the like.", "--metadata")]
+ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
+BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
+LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
+Failure = Annotated[OnFailure, option("Use the rules where the model fails, or stop.", "--on-failure", panel=LLM)]
 
 
 def encoder_of(name: str) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, remark, stderr, stdout
 from graphret.cli.errors import MODEL, writing_to
+from graphret.cli.options import ARK, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,70 +49,39 @@ class RankingName(StrEnum):
     paper = "paper"
 
 
+_GRAPH = "A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j."
+_ENCODER = "'saved' (sage's default) for that of the graph, 'none' (ark's) to search by words alone; for ark any other."
+_URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
+
+
 def query(
     context: typer.Context,
     text: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.", show_default=False)],
-    graph: Annotated[
-        str,
-        typer.Option(
-            metavar="WHERE",
-            help="A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j.",
-        ),
-    ],
-    method: Annotated[
-        str | None,
-        typer.Option(help=f"One of {', '.join(METHODS)}; by default sage for documents, and ark for any other graph."),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="How many hits, in all.")] = 10,
+    graph: Annotated[str, option(_GRAPH, metavar="WHERE")],
+    method: Annotated[str | None, option(f"{' or '.join(METHODS)}; sage for documents, else ark, by default.")] = None,
+    k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
     ranking: Annotated[
-        RankingName, typer.Option(help="Of sage: how seeds and neighbours become one list.")
+        RankingName, option("Of sage: how seeds and neighbours become one list.")
     ] = RankingName.coverage,
     where: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help='Return only nodes that satisfy this, as {"year": {"$gte": 1990}}.'),
+        str | None, option('Return only nodes that satisfy this, as {"year": {"$gte": 1990}}.', metavar="JSON")
     ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="'saved' for that of the graph, 'none' to search by words alone; for ark also any other. By default "
-            "'saved' for sage, 'none' for ark.",
-        ),
+    encoder: Annotated[str | None, option(_ENCODER, metavar="NAME")] = None,
+    explain: Annotated[Path | None, option("Draw how the hits were found into a page.", metavar="FILE.html")] = None,
+    model: Annotated[
+        str | None, option("A chat model; without one a fixed policy explores.", metavar="NAME", panel=ARK)
     ] = None,
-    explain: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Draw how the hits were found into a page.")
-    ] = None,
-    model: options.ExplorerModel = None,
-    base_url: options.ExplorerUrl = None,
-    agents: Annotated[
-        int, typer.Option(min=1, help="How many explore at once.", rich_help_panel=options.METHOD_ARK)
-    ] = 3,
-    steps: Annotated[
-        int, typer.Option(min=1, help="Replies that each may take.", rich_help_panel=options.METHOD_ARK)
-    ] = 20,
-    hints: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT", help="What else agents should know of the domain.", rich_help_panel=options.METHOD_ARK
-        ),
-    ] = "",
+    base_url: Annotated[str | None, option(_URL, panel=ARK)] = None,
+    agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
+    steps: Annotated[int, option("Replies that each may take.", panel=ARK, min=1)] = 20,
+    hints: Annotated[str, option("What else agents should know of the domain.", metavar="TEXT", panel=ARK)] = "",
     on_failure: Annotated[
-        options.OnFailure,
-        typer.Option(
-            help="Where a model fails, or calls what makes no sense: go on with what there is, or stop.",
-            rich_help_panel=options.METHOD_ARK,
-        ),
-    ] = options.OnFailure.fallback,
+        OnFailure, option("Where a model fails: go on with what there is, or stop.", panel=ARK)
+    ] = OnFailure.fallback,
     record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.jsonl", help="Append the run, for replay and training.", rich_help_panel=options.METHOD_ARK
-        ),
+        Path | None, option("Append the run, for replay and training.", metavar="FILE.jsonl", panel=ARK)
     ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option("-v", "--verbose", help="Show every step of every agent.", rich_help_panel=options.METHOD_ARK),
-    ] = False,
+    verbose: Annotated[bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)] = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -121,51 +91,30 @@ def query(
     options.refuse_others(context, method, _BELONG)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    condition = _condition(where)
+    told = SimpleNamespace(**context.params)
+    told.where = _condition(where)
     if method == "ark":
-        told = _Told(
-            graph=graph,
-            k=k,
-            where=condition,
-            encoder=options.encoder_of("none" if encoder is None else encoder),
-            model=model,
-            base_url=base_url,
-            agents=agents,
-            steps=steps,
-            hints=hints,
-            on_failure=on_failure.value,
-            record=record,
-            explain=explain,
-            verbose=verbose,
-            json=json,
-        )
-        _explore(text, told)
+        told.encoder = options.encoder_of("none" if encoder is None else encoder)
+        _ask_ark(text, told)
     else:
-        _ask_sage(text, graph, k, ranking.value, condition, "saved" if encoder is None else encoder, explain, json=json)
+        _ask_sage(text, told)
 
 
-def _ask_sage(
-    text: str,
-    graph: str,
-    k: int,
-    ranking: str,
-    condition: dict[str, Any] | None,
-    encoder: str,
-    explain: Path | None,
-    *,
-    json: bool,
-) -> None:
-    opened = options.open_graph(graph, encoder=options.encoder_of(encoder))
+def _ask_sage(text: str, told: Any) -> None:
+    """Ask a graph of documents; `told` has the options of the command by name."""
+    encoder = "saved" if told.encoder is None else told.encoder
+    opened = options.open_graph(told.graph, encoder=options.encoder_of(encoder))
     index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
-    retrieval = _retriever(opened, ranking, by_words=encoder == "none").retrieve(text, k, condition)
-    if explain is not None:
-        _explain(opened, index, retrieval, condition, explain)
-    if json:
+    retriever = _retriever(opened, told.ranking.value, by_words=encoder == "none")
+    retrieval = retriever.retrieve(text, told.k, told.where)
+    if told.explain is not None:
+        _explain(opened, index, retrieval, told.where, told.explain)
+    if told.json:
         print_json(retrieval.to_dict())
         return
     _print(opened, retrieval)
-    if explain is not None:
-        stdout().print(f"drawn in {explain}", markup=False, soft_wrap=True)
+    if told.explain is not None:
+        stdout().print(f"drawn in {told.explain}", markup=False, soft_wrap=True)
 
 
 def _retriever(graph: SageGraph, ranking: str, *, by_words: bool) -> Retriever:
@@ -213,28 +162,8 @@ def _print(graph: SageGraph, retrieval: Retrieval) -> None:
 # -- agents that explore
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What the command was told."""
-
-    graph: str
-    k: int
-    where: dict[str, Any] | None
-    encoder: str | None
-    model: str | None
-    base_url: str | None
-    agents: int
-    steps: int
-    hints: str
-    on_failure: str
-    record: Path | None
-    explain: Path | None
-    verbose: bool
-    json: bool
-
-
-def _explore(question: str, told: _Told) -> None:
-    """Let agents explore, print what they found and, where asked, draw and record how."""
+def _ask_ark(question: str, told: Any) -> None:
+    """Let agents explore, print what they found and, where asked, draw and record how; for `told` see `_ask_sage`."""
     from graphret.ark import Ark, ArkSettings
     from graphret.explain import store_lookup, write_timeline
 
@@ -249,7 +178,7 @@ def _explore(question: str, told: _Told) -> None:
             index,
             settings=settings,
             hints=told.hints,
-            on_failure=told.on_failure,
+            on_failure=told.on_failure.value,
             on_step=watch,
             on_run=recorder,
         )
@@ -270,7 +199,7 @@ def _explore(question: str, told: _Told) -> None:
         raise typer.Exit(MODEL)
 
 
-def _print_explored(retrieval: Retrieval, lookup: Lookup, told: _Told, *, steps: bool) -> None:
+def _print_explored(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool) -> None:
     from graphret.explain import fallback_text, render, render_timeline
 
     for stage in retrieval.trace.fallbacks:
@@ -302,7 +231,7 @@ class _Watch:
             self._console.print(step_text(session, before[0]))
 
 
-def _model(told: _Told) -> ChatModel:
+def _model(told: Any) -> ChatModel:
     if told.model is None:
         if told.base_url is not None:
             raise InvalidInput("--base-url: it needs --model, the name of a model there")
@@ -324,7 +253,7 @@ def _recorder(path: Path | None) -> Recorder | None:
 
 
 @contextmanager
-def _opened(told: _Told) -> Iterator[tuple[GraphStore, TextIndex]]:
+def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
     from graphret.graphs.locations import opened
     from graphret.stores.neo4j import Neo4jStore
