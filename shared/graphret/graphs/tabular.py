@@ -268,9 +268,12 @@ def _parquet(path: Path) -> _Table:
 
     def rows(types: Mapping[str, str]) -> _Rows:
         with _arrow(path), parquet.ParquetFile(path) as file:
-            rows = (row for batch in file.iter_batches(_BLOCK_ROWS) for row in batch.to_pylist())
-            for number, row in enumerate(rows, 1):
-                yield number, {name: kept for name, value in row.items() if (kept := json_value(value)) is not None}
+            first = 1
+            for batch in file.iter_batches(_BLOCK_ROWS):
+                columns = [list(map(json_value, column.to_pylist())) for column in batch.columns]
+                for number, values in enumerate(zip(*columns, strict=True), first):
+                    yield number, {name: value for name, value in zip(header, values, strict=True) if value is not None}
+                first += batch.num_rows
 
     return _Table(path, header, rows)
 
