@@ -6,8 +6,6 @@ import gzip
 import json
 from pathlib import Path
 
-from make_corpus import MAX_PASSAGES, linked_pages, make
-
 import graphret.demo
 from graphret.demo import load_corpus, load_questions
 
@@ -52,43 +50,3 @@ def test_everyone_is_credited() -> None:
         assert said in text
     assert all(str(table.metadata["url"]) in text for table in load_corpus().tables)
     assert all(str(d.metadata["url"]).startswith("https://en.wikipedia.org/wiki/") for d in load_corpus().documents)
-
-
-def ottqa(folder: Path, tables: dict[str, int]) -> Path:
-    """Write tables that link to so many passages, one question each, in the layout of the OTT-QA repository."""
-    for name in ("traindev_tables_tok", "traindev_request_tok"):
-        (folder / "data" / name).mkdir(parents=True)
-    (folder / "released_data").mkdir()
-    (folder / "LICENSE").write_text("MIT License\n")
-    asked = []
-    for id_, number in tables.items():
-        pages = [f"/wiki/{id_}_%C3%A9_{i}" for i in range(number)]
-        table = {"url": f"https://en.wikipedia.org/wiki/{id_}", "title": id_, "section_title": "", "section_text": ""}
-        table |= {"intro": "", "header": [["name", []]], "data": [[[f"cell {i}", [p]]] for i, p in enumerate(pages)]}
-        (folder / "data/traindev_tables_tok" / f"{id_}.json").write_text(json.dumps(table))
-        (folder / "data/traindev_request_tok" / f"{id_}.json").write_text(json.dumps(dict.fromkeys(pages, "Its text.")))
-        node = ["cell", [0, 0], pages[0], "passage"] if pages else ["cell", [0, 0], None, "table"]
-        asked.append(
-            {"question_id": f"q-{id_}", "question": "?", "table_id": id_, "answer-text": "a", "answer-node": [node]}
-        )
-    (folder / "released_data/dev.traced.json").write_text(json.dumps(asked[:-1]))
-    return folder
-
-
-def test_tables_are_chosen_by_size_alone(tmp_path: Path) -> None:
-    data = ottqa(
-        tmp_path / "data", {"small": 2, "full": MAX_PASSAGES, "large": MAX_PASSAGES + 1, "bare": 0, "unasked": 1}
-    )
-    first, second = tmp_path / "first", tmp_path / "second"
-    assert make(data, first) == {"tables": 2, "passages": 2 + MAX_PASSAGES, "questions": 2}
-    make(data, second)
-    names = ["ATTRIBUTION.md", "corpus.jsonl.gz", "questions.jsonl.gz"]
-    assert sorted(path.name for path in first.iterdir()) == names
-    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names)  # no times, no chance
-    records = [json.loads(line) for line in gzip.decompress((first / "corpus.jsonl.gz").read_bytes()).splitlines()]
-    assert {record["id"] for record in records if "text" in record} == {
-        page
-        for id_ in ("small", "full")
-        for page in linked_pages(json.loads((data / f"data/traindev_tables_tok/{id_}.json").read_text()))
-    }
-    assert next(record["title"] for record in records if record["id"].startswith("/wiki/small")) == "small é 0"
