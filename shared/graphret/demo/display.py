@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
 from graphret.ark.definitions import EXPLORE
 from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
@@ -12,10 +18,6 @@ from graphret.demo.exploration import FOUND, QUESTION, Explored
 from graphret.demo.exploration import about as about_explored
 from graphret.explain import Figures, Panel, clean, name_of, render, render_timeline, store_lookup, timeline, write_html
 from graphret.types import Hit, Retrieval
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 ROW_NAMES = {
     "bm25": "BM25F",
@@ -27,10 +29,6 @@ ROW_NAMES = {
 
 def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
     """Return the result as something that rich prints, with so many questions; see `DemoResult.shown`."""
-    from rich.console import Group
-    from rich.rule import Rule
-    from rich.text import Text
-
     parts: list[RenderableType] = [Text(about(result))]
     for number, one in enumerate(result.shown(questions), start=1):
         parts += [
@@ -43,10 +41,6 @@ def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
 
 def draw_explored(explored: Explored) -> RenderableType:
     """Return what the agents did and found as something that rich prints."""
-    from rich.console import Group
-    from rich.rule import Rule
-    from rich.text import Text
-
     ways = []
     for lane in timeline(explored.retrieval).lanes:
         looks = [call.arguments for call in lane.calls if call.tool == EXPLORE]
@@ -105,11 +99,6 @@ def comparison(result: DemoResult) -> str:
 
 
 def _question(one: Asked, result: DemoResult) -> RenderableType:
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
     lists = Table.grid(padding=(0, 3), expand=True)
     lists.add_column(ratio=1)
     lists.add_column(ratio=1)
@@ -144,8 +133,6 @@ def _verdict(one: Asked) -> str:
 
 
 def _line(hit: Hit, one: Asked) -> Text:
-    from rich.text import Text
-
     star = hit.id in one.holding
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append("★ " if star else "  ", style="yellow")
@@ -154,9 +141,6 @@ def _line(hit: Hit, one: Asked) -> Text:
 
 
 def _recall(result: DemoResult) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-
     title = f"recall in percent, {result.counts['questions']} questions"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE, pad_edge=False)
     measures = list(result.rows[SAGE])

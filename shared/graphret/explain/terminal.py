@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from graphret.ark.records import StepRecord
 from graphret.ark.session import ArkSession
@@ -27,10 +30,6 @@ from graphret.explain.runs import (
 )
 from graphret.explain.words import Lookup, Marker, Piece, evidence_row, known_nodes, name_of, reasons
 from graphret.types import Retrieval, Trace
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
 _CONTROLS: dict[int, str | None] = {
@@ -63,9 +62,6 @@ def render(
     snippets
         Whether texts are quoted.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
@@ -100,8 +96,6 @@ def _style(kind: str) -> str:
 
 
 def _marked(pieces: Iterable[Piece]) -> Text:
-    from rich.text import Text
-
     out = Text(style="not bold")
     for text, marked in pieces:
         out.append(clean(text), style="bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
@@ -134,8 +128,6 @@ def render_timeline(
     votes
         The most nodes of the vote to show; 0 shows no vote.
     """
-    from rich.console import Group
-
     line = timeline(source)
     if not line.lanes:
         return _stages(source if isinstance(source, Trace) else source.trace)
@@ -151,8 +143,6 @@ def render_timeline(
 
 def step_text(session: ArkSession, since: int = 0) -> Text:
     """Return the steps of an agent from number `since` on, and why it stopped if it has, to show as they happen."""
-    from rich.text import Text
-
     agent = session.agent + 1
     names = {id_: name_of(node) for id_, node in shown_nodes([session]).items()}
     lines: list[Text] = []
@@ -169,8 +159,6 @@ def step_text(session: ArkSession, since: int = 0) -> Text:
 
 
 def _stages(trace: Trace) -> RenderableType:
-    from rich.table import Table
-
     table = Table("stage", "time", box=None, padding=(0, 2, 0, 0))
     for stage in trace.stages:
         table.add_row(clean(stage.name), duration(stage.seconds))
@@ -178,9 +166,6 @@ def _stages(trace: Trace) -> RenderableType:
 
 
 def _lanes(line: Timeline) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -196,32 +181,21 @@ def _lanes(line: Timeline) -> RenderableType:
 
 
 def _bar(lane: Lane, end: float) -> Text:
-    from rich.text import Text
-
     cells = ["·"] * _WIDTH
+
+    def at(seconds: float) -> int:
+        return min(_WIDTH - 1, int(seconds / (end or 1.0) * _WIDTH))
+
     for step, began, replied, done in spans(lane):
         for start, stop, mark in ((replied, done, "▒"), (began, replied, "█")):
-            for cell in _cells(start, stop, end):
-                cells[cell] = mark
-        cells[_cell(began, end)] = str(step.number % 10)
+            if stop > start:  # at least one cell where it took any time
+                width = max(1, round(stop / (end or 1.0) * _WIDTH) - at(start))
+                cells[at(start) : at(start) + width] = [mark] * min(width, _WIDTH - at(start))
+        cells[at(began)] = str(step.number % 10)
     return Text("".join(cells), style=_colour(lane.agent))
 
 
-def _cells(start: float, stop: float, end: float) -> range:
-    """The cells of a span, at least one where it took any time."""
-    if stop <= start or end <= 0:
-        return range(0)
-    first = _cell(start, end)
-    return range(first, max(first + 1, min(_WIDTH, round(stop / end * _WIDTH))))
-
-
-def _cell(at: float, end: float) -> int:
-    return min(_WIDTH - 1, int(at / end * _WIDTH)) if end > 0 else 0
-
-
 def _steps(lane: Lane, names: Mapping[str, str], same: int | None) -> RenderableType:
-    from rich.text import Text
-
     out = Text(f"\nagent {lane.agent}", style=f"bold {_colour(lane.agent)}")
     if same is not None:
         return out.append(f" did what agent {same} did", style="not bold default")
@@ -232,8 +206,6 @@ def _steps(lane: Lane, names: Mapping[str, str], same: int | None) -> Renderable
 
 
 def _step(step: StepRecord, names: Mapping[str, str], indent: str) -> Text:
-    from rich.text import Text
-
     out = Text(style="not bold default")
     out.append(f" at {duration(step.started)}, model {duration(step.seconds)}", style="dim")
     if step.tokens:
@@ -252,9 +224,6 @@ def _step(step: StepRecord, names: Mapping[str, str], indent: str) -> Text:
 
 
 def _votes(line: Timeline, names: Mapping[str, str], most: int) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(title="\nVote", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for column, justify in (("", "right"), ("node", "left"), ("votes", "right"), ("place", "right"), ("by", "left")):
         table.add_column(column, justify=justify, overflow="fold")  # type: ignore[arg-type]
