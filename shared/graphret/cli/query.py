@@ -102,6 +102,8 @@ def query(
 
 def _ask_sage(text: str, told: Any) -> None:
     """Ask a graph of documents; `told` has the options of the command by name."""
+    from graphret.explain import store_lookup
+
     encoder = "saved" if told.encoder is None else told.encoder
     opened = options.open_graph(told.graph, encoder=options.encoder_of(encoder))
     index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
@@ -109,12 +111,7 @@ def _ask_sage(text: str, told: Any) -> None:
     retrieval = retriever.retrieve(text, told.k, told.where)
     if told.explain is not None:
         _explain(opened, index, retrieval, told.where, told.explain)
-    if told.json:
-        print_json(retrieval.to_dict())
-        return
-    _print(opened, retrieval)
-    if told.explain is not None:
-        stdout().print(f"drawn in {told.explain}", markup=False, soft_wrap=True)
+    _print(retrieval, store_lookup(opened.store), told)
 
 
 def _retriever(graph: SageGraph, ranking: str, *, by_words: bool) -> Retriever:
@@ -148,17 +145,6 @@ def _explain(
         write_html(path, Panel(retrieval, flat), title="graphret", lookup=store_lookup(graph.store), limit=retrieval.k)
 
 
-def _print(graph: SageGraph, retrieval: Retrieval) -> None:
-    from graphret.explain import render, store_lookup
-
-    for stage in retrieval.trace.fallbacks:
-        remark(f"fallback: {stage.details.get('error', stage.details)}")
-    if not retrieval.hits:
-        stdout().print("nothing qualifies")
-        return
-    stdout().print(render(retrieval, store_lookup(graph.store)))
-
-
 # -- agents that explore
 
 
@@ -187,10 +173,7 @@ def _ask_ark(question: str, told: Any) -> None:
         if told.explain is not None:
             with writing_to(told.explain):
                 write_timeline(told.explain, retrieval, lookup=lookup)
-        if told.json:
-            print_json(retrieval.to_dict())
-        else:
-            _print_explored(retrieval, lookup, told, steps=watch is None)
+        _print(retrieval, lookup, told, steps=watch is None)
     failed = [stage.details for stage in retrieval.trace.fallbacks if "agent " in str(stage.details.get("failed"))]
     selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
     if told.model is not None and len(failed) == told.agents and not selected:
@@ -199,9 +182,13 @@ def _ask_ark(question: str, told: Any) -> None:
         raise typer.Exit(MODEL)
 
 
-def _print_explored(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool) -> None:
+def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = True) -> None:
+    """Print the hits, of agents that were asked for what they did, and where it was drawn and recorded."""
     from graphret.explain import fallback_text, render, render_timeline
 
+    if told.json:
+        print_json(retrieval.to_dict())
+        return
     for stage in retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
     console = stdout()
