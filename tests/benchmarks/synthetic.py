@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from graphret.corpus import Document, Item, Table
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
-from graphret.search.analysis import Analyzer, Vocabulary
+from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.counts import FieldCounts
+from graphret.search.counts import FieldCounts, Vocabulary
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.storage import Records, Strings

@@ -14,8 +14,8 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage import SageSettings
 from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
+from graphret.search.dense import Hnsw
 from graphret.search.encoder import CallableEncoder
-from graphret.search.hnsw import Hnsw
 from graphret.search.index import top_k
 from graphret.stores import MemoryStore
 from graphret.types import Node

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graphret.search.runtime import BertRuntime, NumpyEngine, Packed, TorchEngine, read_config, token_batches
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,6 @@ from graphret.search.encoder import (
     as_encoder,
     default_encoder,
 )
-from graphret.search.runtime import BertRuntime, NumpyEngine, Packed, TorchEngine, read_config, token_batches
 from graphret.search.vectors import check_vectors, normalize
 
 pytestmark = pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds

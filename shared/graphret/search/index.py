@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, overload, runtime_checkable
@@ -17,14 +17,12 @@ from graphret._contracts import require_direct
 from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.fields import BoundText, NodeText
-from graphret.search.neighborhood import NodeSource
+from graphret.search.fields import NodeSource, NodeText
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
-_QUERIES_KEPT = 16
-_PREPARED = 128
-_RUN = 64
+_QUERIES_KEPT = 16  # whose scores of every node are remembered
+_PREPARED = 128  # queries of a batch that are embedded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class ArrayIndex(ABC):
     """A text index over a `NodeTable` that scores every node of it at once.
 
     A subclass gives `_scores`, `changed` and `induced`, and `texts` and `with_texts` where it reads nodes as text. A
-    search sees one state, whatever is upserted meanwhile.
+    state is never changed but replaced, so that a search sees one state, whatever is upserted meanwhile.
 
     `scope` holds the labels that the index is limited to: an upserted node that bears none of them is taken away.
     `None` limits nothing.
@@ -96,8 +94,8 @@ class ArrayIndex(ABC):
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
-        self._recent: OrderedDict[str, tuple[NDArray[np.float32], tuple[float, float]]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self.forget()
 
     @abstractmethod
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -111,11 +109,6 @@ class ArrayIndex(ABC):
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         """Return the index of the nodes at `positions` alone, statistics included; `table` holds just them."""
 
-    @property
-    def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
-        return self.table.restriction
-
     def texts(self) -> list[NodeText]:
         """The ways in which this index reads nodes."""
         return []
@@ -123,6 +116,102 @@ class ArrayIndex(ABC):
     def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
         """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
         return copy(self)
+
+    # -- asking
+
+    @overload
+    def search(
+        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches: ...
+    @overload
+    def search(
+        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> list[Matches]: ...
+    def search(
+        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches | list[Matches]:
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+
+        Raises
+        ------
+        InvalidInput
+            When `k` is below 1, a query is not a string or the filter is malformed.
+        """
+        require_k(k)
+        state, condition = copy(self), Where.parse(where)
+        mask = state.table.mask(condition, labels)
+
+        def one(asked: str) -> Matches:
+            found, scores = state.ranked(asked, k, mask)
+            return Matches(state.table.ids.take(found), scores)
+
+        return one(query) if isinstance(query, str) else [one(asked) for asked in state._prepared(query)]
+
+    @overload
+    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
+    @overload
+    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
+    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+        state = copy(self)
+        positions = state.table.positions(ids)
+        if isinstance(query, str):
+            return state.score_at(query, positions)
+        return [state.score_at(asked, positions) for asked in state._prepared(query)]
+
+    def ranked(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first, and their scores."""
+        scores = self.scores(query)
+        found = top_k(scores, k, mask)
+        return found, scores[found]
+
+    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first."""
+        return self.ranked(query, k, mask)[0]
+
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of the nodes at `positions`, ``(p,)``."""
+        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        if not isinstance(query, str):
+            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        with self._lock:
+            known = self._recent.get(query)
+        if known is None:
+            known = self._scores(query)
+            known.flags.writeable = False
+        with self._lock:
+            self._recent[query] = known
+            self._recent.move_to_end(query)
+            while len(self._recent) > _QUERIES_KEPT:
+                self._recent.popitem(last=False)
+        return known
+
+    def forget(self) -> None:
+        """Drop the remembered scores of recent queries."""
+        self._recent: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
+        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
+        return None
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Do at once what a batch of queries needs, such as their embeddings."""
+        return
+
+    def _prepared(self, queries: Iterable[str]) -> Iterator[str]:
+        """Go through the queries of a batch, which are checked first and prepared in blocks."""
+        asked = require_queries(queries)
+        for start in range(0, len(asked), _PREPARED):
+            block = asked[start : start + _PREPARED]
+            self.prepare(block)
+            yield from block
+
+    # -- change
 
     @property
     def reads_neighbors(self) -> bool:
@@ -179,6 +268,13 @@ class ArrayIndex(ABC):
             state["scope"] = self.scope
         self.__dict__ = state  # one assignment, so that a search sees the old state or the new
 
+    # -- views
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.table.restriction
+
     def view(self, where: WhereLike) -> Self:
         """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
 
@@ -189,124 +285,51 @@ class ArrayIndex(ABC):
         if restricted is None or condition is None:
             return state
         cut = state.induced(*restricted)
-        bound = [text for text in state.texts() if isinstance(text, BoundText)]
-        if bound:
-            ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
-            stale = set().union(*(text.touching(ids, hidden) for text in bound))
-            cut = cut.with_texts(lambda text: text.view(condition) if isinstance(text, BoundText) else text)
-            cut = cut.changed(cut.table, sorted(stale)) if stale else cut
+        ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
+        stale = set().union(*(text.naming(ids, hidden) for text in state.texts()))
+        cut = cut.with_texts(lambda text: text.bound(text.source.view(condition)) if text.source is not None else text)
+        cut = cut.changed(cut.table, sorted(stale)) if stale else cut
         cut.scope = state.scope
         return cut
 
-    def scores(self, query: str) -> NDArray[np.float32]:
-        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
-        return self._remembered(query)[0]
 
-    def extent(self, query: str) -> tuple[float, float]:
-        """Return the lowest and the highest score of a query; zeros where there are no nodes."""
-        return self._remembered(query)[1]
+class CombinedIndex(ArrayIndex):
+    """An index whose score is made of those of others, its `members`, over one table of nodes."""
 
-    def remembers_scores(self, query: str) -> bool:
-        """Whether the scores of every node are at hand."""
-        _require_query(query)
-        with self._lock:
-            return query in self._recent
+    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
+        tables = [member.table for member in members.values()]
+        if any(table.ids is not tables[0].ids for table in tables):
+            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
+        super().__init__(tables[0])
+        self.members = dict(members)
 
-    def _remembered(self, query: str) -> tuple[NDArray[np.float32], tuple[float, float]]:
-        _require_query(query)
-        with self._lock:
-            known = self._recent.get(query)
-            if known is not None:
-                self._recent.move_to_end(query)
-                return known
-        scores = self._scores(query)
-        scores.flags.writeable = False
-        known = scores, (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
-        with self._lock:
-            self._recent[query] = known
-            while len(self._recent) > _QUERIES_KEPT:
-                self._recent.popitem(last=False)
-        return known
-
-    def forget(self) -> None:
-        """Drop the remembered scores of recent queries."""
-        with self._lock:
-            self._recent.clear()
-
-    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
-        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
-        return None
-
-    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return the positions of the `k` best nodes among those in `mask`, best first."""
-        return top_k(self.scores(query), k, mask)
-
-    @overload
-    def search(
-        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches: ...
-    @overload
-    def search(
-        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> list[Matches]: ...
-    def search(
-        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
-
-        Raises
-        ------
-        InvalidInput
-            When `k` is below 1, a query is not a string or the filter is malformed.
-        """
-        require_k(k)
-        state, condition = copy(self), Where.parse(where)
-        mask = state.table.mask(condition, labels)
-
-        def one(asked: str) -> Matches:
-            found, scores = state.ranked(asked, k, mask)
-            return Matches(state.table.ids.take(found), scores)
-
-        return one(query) if isinstance(query, str) else [one(asked) for asked in state.prepared(query)]
-
-    @overload
-    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
-    @overload
-    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
-    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+    def _of(self, change: Callable[[ArrayIndex], ArrayIndex]) -> Self:
+        """Return this index with other members."""
         state = copy(self)
-        positions = state.table.positions(ids)
-        if isinstance(query, str):
-            return state.scored(query, positions)
-        return [state.scored(asked, positions) for asked in state.prepared(query)]
+        CombinedIndex.__init__(state, {name: change(member) for name, member in state.members.items()})
+        return state
 
     def prepare(self, queries: Sequence[str]) -> None:
-        """Do at once what a batch of queries needs, such as their embeddings."""
-        return
+        """Embed a batch of queries at once."""
+        for member in self.members.values():
+            member.prepare(queries)
 
-    def prepared(self, queries: Iterable[str]) -> Iterator[str]:
-        """Go through the queries of a batch, which are checked first and prepared in blocks."""
-        asked = require_queries(queries)
-        for start in range(0, len(asked), _PREPARED):
-            block = asked[start : start + _PREPARED]
-            self.prepare(block)
-            yield from block
+    def texts(self) -> list[NodeText]:
+        """The ways in which its members read nodes."""
+        return [text for member in self.members.values() for text in member.texts()]
 
-    def ranked(
-        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return what `search` does: the positions of the `k` best nodes among those in `mask`, and their scores."""
-        found = self.top(query, k, mask)
-        return found, self.score_at(query, found)
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
+        """Return this index, nothing of it read anew, with every way in which its members read nodes changed."""
+        return self._of(lambda member: member.with_texts(change))
 
-    def scored(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return what `score` does, for nodes by position."""
-        return self.score_at(query, positions)
+    def changed(self, table: NodeTable, fresh: Collection[str]) -> Self:
+        """Return the index of another table, reading only the nodes that are new or in `fresh`."""
+        again = list(fresh)
+        return self._of(lambda member: member.changed(table, again))
 
-    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of the nodes at `positions`, ``(p,)``."""
-        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        """Return the index of the nodes at `positions` alone."""
+        return self._of(lambda member: member.induced(table, positions))
 
 
 def table_of(store: NodeSource, labels: Collection[str] | None = None) -> NodeTable:
@@ -322,7 +345,7 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
     if k < len(values):
-        floor = _highest(values, k)
+        floor = np.partition(values, len(values) - k)[len(values) - k]
         above = np.flatnonzero(values > floor)
         level = np.flatnonzero(values == floor)[: k - len(above)]
         kept = np.concatenate([above, level])
@@ -333,17 +356,6 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
 
 
-def _highest(values: NDArray[np.float32], k: int) -> np.float32:
-    """Return the k-th highest of values, of which there are more than k."""
-    if _RUN * k < len(values):  # k runs have their highest at this bound or above, so that k values do
-        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
-        bound = np.partition(tops, len(tops) - k)[len(tops) - k]
-        values = values[values > bound]
-        if len(values) < k:
-            return np.float32(bound)
-    return np.float32(np.partition(values, len(values) - k)[len(values) - k])
-
-
 def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scale scores to 0 … 1; scores that are all alike become 0."""
     if not len(scores):
@@ -352,11 +364,6 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     if high <= low:
         return np.zeros_like(scores)
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
-
-
-def _require_query(query: str) -> None:
-    if not isinstance(query, str):
-        raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
 
 
 def require_queries(queries: Iterable[str]) -> list[str]:
