@@ -103,14 +103,9 @@ class CachedEncoder:
         return found
 
     def _write(self, vectors: dict[bytes, Floats]) -> None:
-        def rows() -> Iterable[tuple[bytes, bytes]]:
-            for key, vector in vectors.items():
-                data = vector.astype("<f4").tobytes()
-                yield key, zlib.crc32(data).to_bytes(4, "little") + data
-
-        self._with_database(
-            lambda database: database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows())
-        )
+        data = {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+        rows = [(key, zlib.crc32(one).to_bytes(4, "little") + one) for key, one in data.items()]
+        self._with_database(lambda database: database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
 
     def _with_database(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Do something with the file; what is wrong with it costs a warning and some recomputation."""
