@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.search.dense import Hnsw, HnswSettings
+from graphret.search.dense import HnswSettings, hnsw_graph
 from graphret.search.vectors import Floats
 
 #: Decimals that similarities are rounded to, so that they do not depend on the shape of the block they come from.
@@ -141,11 +141,13 @@ def _blocks(
 ) -> Iterator[tuple[int, int, tuple[NDArray[np.int64], ...]]]:
     """Yield where a block of the rows of `a` begins, its size, and its rows with what may be their `k` nearest."""
     if len(b) > hnsw_above and 10 * len(a) > len(b):  # a few rows are compared with all sooner than a graph is built
-        graph = Hnsw.build(b, HnswSettings(), threads=1)  # several threads would make another graph each time
+        graph = hnsw_graph(b.shape[1], HnswSettings(), b, threads=1)  # more would make another graph each time
         for start in range(0, len(a), _SEARCHED):
-            keys = graph.nearest(a[start : start + _SEARCHED], k, threads=0)
-            row, column = np.nonzero(keys >= 0)
-            yield start, len(keys), (row, keys[row, column])
+            block = a[start : start + _SEARCHED]
+            found = graph.search(np.concatenate([block, block[:1]]), k)  # two queries at least: one has another answer
+            filled = np.arange(k) < np.asarray(found.counts)[: len(block), None]
+            row, column = np.nonzero(filled)
+            yield start, len(block), (row, np.asarray(found.keys)[row, column].astype(np.int64))
         return
     step = max(1, (block_mb << 20) // (12 * len(b)))  # a block, a copy of it in part ordered, and a mask
     for start in range(0, len(a), step):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -237,24 +236,12 @@ class BM25Index(ArrayIndex):
 
     # -- change
 
-    def texts(self) -> list[NodeText]:
-        """The way in which this index reads nodes."""
-        return [self.text]
-
-    def with_texts(self, change: Callable[[NodeText], NodeText]) -> BM25Index:
-        """Return this index, nothing of it read anew, with the way in which it reads nodes changed."""
-        state = copy(self)
-        state.text = change(self.text)
-        return state
-
     def changed(self, table: NodeTable, fresh: Collection[str]) -> BM25Index:
-        """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
         old = table.places_in(self.table, fresh)
         new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
         return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
-        """Return the index of the nodes at `positions`, with the statistics of those nodes alone."""
         return BM25Index(table, self.counts.take(positions), self.text, self.analyzer, self.settings)
 
     # -- on disk

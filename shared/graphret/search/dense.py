@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from copy import copy
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,9 +21,7 @@ from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 _QUERIES_KEPT = 256
-_NONE = np.empty(0, dtype=np.int64)
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
-_MOST_CHANGED = 0.2  # a graph of which more than this share of the rows has changed is built anew
 
 
 @dataclass(frozen=True)
@@ -56,85 +53,18 @@ def require_settings(hnsw: HnswSettings | None) -> HnswSettings:
     return hnsw or HnswSettings()
 
 
-class Hnsw:
-    """usearch's graph over the rows of an array as they were when it was built, never changed.
+def hnsw_graph(width: int, settings: HnswSettings, vectors: NDArray[np.float32] | None = None, threads: int = 0) -> Any:
+    """Return usearch's graph of unit rows, ``(n, width)``, empty without; with one thread it is the same each time.
 
-    Rows that came since are compared one by one. The graph holds vectors of 16 bits, which are read and compared in
-    half the time; what it finds is scored with all 32.
-
-    Parameters
-    ----------
-    graph
-        The library's index.
-    row
-        Where each row of then is now, -1 for one that is gone, ``(n_then,)``.
-    fresh
-        The rows of now that the graph does not know, ``(f,)``.
+    It holds vectors of 16 bits, which are read and compared in half the time; what it finds is scored with all 32.
     """
-
-    def __init__(self, graph: Any, row: NDArray[np.int64], fresh: NDArray[np.int64]) -> None:
-        self.graph = graph
-        self.row = row
-        self.fresh = fresh
-
-    @classmethod
-    def build(cls, vectors: NDArray[np.float32], settings: HnswSettings, threads: int = 0) -> Hnsw:
-        """Build the graph of unit rows, ``(n, d)``; with one thread it is the same each time."""
-        graph, every = _empty_graph(vectors.shape[1], settings), np.arange(len(vectors))
-        graph.add(every, np.asarray(vectors), threads=threads)
-        return cls(graph, every, every[:0])
-
-    def nearest(self, queries: NDArray[np.float32], k: int, threads: int = 1) -> NDArray[np.int64]:
-        """Return about the `k` rows nearest to each unit vector, and all fresh ones, padded with -1, ``(q, m)``."""
-        found = self.graph.search(queries, min(k, len(self.row)), threads=threads)
-        keys = np.atleast_2d(np.asarray(found.keys, dtype=np.int64))  # a single query has no more than it found
-        counts = np.reshape(getattr(found, "counts", keys.shape[1]), (-1, 1))
-        known = np.where(np.arange(keys.shape[1]) < counts, self.row.take(keys, mode="clip"), -1)
-        return np.concatenate([known, np.broadcast_to(self.fresh, (len(known), len(self.fresh)))], axis=1)
-
-    def changed(self, old: NDArray[np.int64], n_before: int) -> Hnsw | None:
-        """Return what finds other rows, `old` being which of the rows of now each is, -1 for a new one, ``(n,)``.
-
-        `None` where so many have changed that it is better built anew.
-        """
-        place = np.full(n_before, -1, dtype=np.int64)
-        place[old[old >= 0]] = np.flatnonzero(old >= 0)
-        row = np.where(self.row >= 0, place[self.row], -1)
-        fresh = np.setdiff1d(np.arange(len(old)), row)
-        changes = len(fresh) + int((row < 0).sum())
-        return None if changes > _MOST_CHANGED * len(old) else Hnsw(self.graph, row, fresh)
-
-    def parts(self) -> Parts:
-        """The graph as it is saved."""
-        saved = np.frombuffer(self.graph.save(), dtype=np.uint8)
-        return Parts(arrays={"graph": saved, "row": self.row, "fresh": self.fresh}, meta={"crc32": zlib.crc32(saved)})
-
-    @classmethod
-    def from_bundle(cls, bundle: Bundle, width: int, settings: HnswSettings) -> Hnsw | None:
-        """Open a saved graph; `None` where it was altered or the library reads it no more."""
-        saved = bundle.array("graph")
-        if zlib.crc32(saved.data) != bundle.meta["crc32"]:  # a large file may not have been compared when it was opened
-            return None
-        graph = _empty_graph(width, settings)
-        try:
-            graph.load(saved.tobytes())
-        except (RuntimeError, ValueError):
-            return None
-        graph.expansion_search = settings.expansion_search
-        return cls(graph, np.asarray(bundle.array("row")), np.asarray(bundle.array("fresh")))
-
-
-def _empty_graph(width: int, settings: HnswSettings) -> Any:
     from usearch.index import Index
 
-    return Index(
-        ndim=width,
-        metric="ip",  # the rows have length 1, or 0 where a node says nothing
-        dtype="bf16",
-        connectivity=settings.m,
-        expansion_add=settings.expansion_add,
-        expansion_search=settings.expansion_search,
-    )
+    breadth = {"expansion_add": settings.expansion_add, "expansion_search": settings.expansion_search}
+    graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=settings.m, **breadth)
+    if vectors is not None:
+        graph.add(np.arange(len(vectors)), np.asarray(vectors), threads=threads)
+    return graph
 
 
 class DenseIndex(ArrayIndex):
@@ -151,8 +81,8 @@ class DenseIndex(ArrayIndex):
     text
         How nodes become text.
     hnsw
-        When and how the search is approximate. The graph is made when it is first asked for, kept through writes, and
-        saved with the index.
+        When and how the search is approximate. The graph is made when it is first asked for, and saved with the index;
+        after a write the search is exact until the index is opened or built again.
     """
 
     def __init__(
@@ -172,7 +102,8 @@ class DenseIndex(ArrayIndex):
         self.text = text or NodeText()
         self.hnsw = require_settings(hnsw)
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._graphs: list[Hnsw] = []  # the one, once it is made; shared by the copies that searches take
+        self._graphs: list[Any] = []  # the one, once it is made; shared by the copies that searches take
+        self._written = False
 
     @classmethod
     def build(
@@ -261,16 +192,7 @@ class DenseIndex(ArrayIndex):
     # -- scoring
 
     def _scores(self, query: str) -> NDArray[np.float32]:
-        """Score every node; in approximate mode those that the search does not reach get the lowest score it saw."""
-        if not len(self.table):
-            return np.zeros(0, dtype=np.float32)
-        if not self.approximate:
-            return self._cosines(query, slice(None))
-        reached = self._reached(query, self.hnsw.expansion_search)
-        values = self._cosines(query, reached)
-        scores = np.full(len(self.table), values.min(initial=1.0), dtype=np.float32)
-        scores[reached] = values
-        return scores
+        return self._cosines(query, slice(None)) if len(self.table) else np.zeros(0, dtype=np.float32)
 
     def _cosines(self, query: str, rows: Any) -> NDArray[np.float32]:
         """The cosines of some rows, each computed by itself, so that equal vectors tie, which in BLAS they may not."""
@@ -280,17 +202,14 @@ class DenseIndex(ArrayIndex):
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Do as `ArrayIndex.ranked`; the search of a filtered part, or for very many, is exact."""
-        if not self.approximate:
+        if not self.approximate or mask is not None or k + _SPARE > self.hnsw.expansion_search:
             return super().ranked(query, k, mask)
-        near = self._reached(query, k + _SPARE) if mask is None and k <= self.hnsw.expansion_search else _NONE
-        if len(near) < k:
-            near = np.arange(len(self.table)) if mask is None else np.flatnonzero(mask)
+        near = self._reached(query, k + _SPARE)
         scores = self._cosines(query, near)
         best = top_k(scores, k)
         return near[best], scores[best]
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the cosines of the nodes at `positions`, ``(p,)``."""
         return self._cosines(query, positions) if self.approximate else super().score_at(query, positions)
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
@@ -300,33 +219,19 @@ class DenseIndex(ArrayIndex):
     @property
     def approximate(self) -> bool:
         """Whether the search goes through HNSW."""
-        return len(self.table) > self.hnsw.above
+        return len(self.table) > self.hnsw.above and not self._written
 
     def _reached(self, query: str, k: int) -> NDArray[np.int64]:
         """The nodes that HNSW finds near a query, ascending."""
-        found = self._graph().nearest(self.query_vector(query), k)[0]
-        return np.unique(found[found >= 0])
-
-    def _graph(self) -> Hnsw:
         with self._lock:
             if not self._graphs:
-                self._graphs.append(Hnsw.build(self.vectors, self.hnsw))
-            return self._graphs[0]
+                self._graphs.append(hnsw_graph(self.vectors.shape[1], self.hnsw, self.vectors))
+        found = self._graphs[0].search(self.query_vector(query), min(k, len(self.table)), threads=1)
+        return np.sort(np.asarray(found.keys, dtype=np.int64))
 
     # -- change
 
-    def texts(self) -> list[NodeText]:
-        """The way in which this index reads nodes."""
-        return [self.text]
-
-    def with_texts(self, change: Callable[[NodeText], NodeText]) -> DenseIndex:
-        """Return this index, nothing of it read anew, with the way in which it reads nodes changed."""
-        state = copy(self)
-        state.text = change(self.text)
-        return state
-
     def changed(self, table: NodeTable, fresh: Collection[str]) -> DenseIndex:
-        """Return the index of another table, embedding only the nodes that are new or in `fresh`."""
         old = table.places_in(self.table, fresh)
         new = np.flatnonzero(old < 0)
         vectors = np.zeros((len(table), self.vectors.shape[1]), dtype=np.float32)
@@ -339,12 +244,10 @@ class DenseIndex(ArrayIndex):
                 vectors = np.zeros((len(table), embedded.shape[1]), dtype=np.float32)
             vectors[new] = normalize(check_vectors(embedded, len(new), vectors.shape[1], what="embedding"))
         other = DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
-        graph = self._graphs[0].changed(old, len(self.vectors)) if self._graphs else None
-        other._graphs = [graph] if graph else []
+        other._written = True
         return other
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> DenseIndex:
-        """Return the index of the nodes at `positions` alone."""
         return DenseIndex(table, np.asarray(self.vectors[positions]), self.encoder, text=self.text, hnsw=self.hnsw)
 
     # -- on disk
@@ -354,7 +257,8 @@ class DenseIndex(ArrayIndex):
         meta = {"encoder": self.encoder.name if self.encoder else None, "hnsw": asdict(self.hnsw)}
         parts = Parts(arrays={"vectors": self.vectors}, meta=meta)
         if self._graphs:
-            parts.add("graph", self._graphs[0].parts())
+            parts.arrays["graph"] = saved = np.frombuffer(self._graphs[0].save(), dtype=np.uint8)
+            parts.meta["crc32"] = zlib.crc32(saved.data)
         return parts
 
     @classmethod
@@ -373,9 +277,10 @@ class DenseIndex(ArrayIndex):
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
         hnsw = HnswSettings(**bundle.meta["hnsw"])
         index = cls(table, bundle.array("vectors"), encoder, text=text, hnsw=hnsw)
-        if "graph" in bundle.meta:
-            graph = Hnsw.from_bundle(bundle.sub("graph"), index.vectors.shape[1], hnsw)
-            index._graphs = [graph] if graph else []
+        # A large file may not have been compared when it was opened, and what was altered would not be safe to read.
+        if "crc32" in bundle.meta and zlib.crc32(bundle.array("graph").data) == bundle.meta["crc32"]:
+            index._graphs.append(hnsw_graph(index.vectors.shape[1], hnsw))
+            index._graphs[0].load(bundle.array("graph").tobytes())
         return index
 
 

@@ -82,14 +82,15 @@ class TextIndex(Protocol):
 class ArrayIndex(ABC):
     """A text index over a `NodeTable` that scores every node of it at once.
 
-    A subclass gives `_scores`, `changed` and `induced`, and `texts` and `with_texts` where it reads nodes as text. A
-    state is never changed but replaced, so that a search sees one state, whatever is upserted meanwhile.
+    A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node is read. A state is never changed
+    but replaced, so that a search sees one state, whatever is upserted meanwhile.
 
     `scope` holds the labels that the index is limited to: an upserted node that bears none of them is taken away.
     `None` limits nothing.
     """
 
     table: NodeTable
+    text: NodeText
     scope: frozenset[str] | None = None
 
     def __init__(self, table: NodeTable) -> None:
@@ -111,11 +112,13 @@ class ArrayIndex(ABC):
 
     def texts(self) -> list[NodeText]:
         """The ways in which this index reads nodes."""
-        return []
+        return [self.text]
 
     def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
         """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
-        return copy(self)
+        state = copy(self)
+        state.text = change(self.text)
+        return state
 
     # -- asking
 
@@ -310,25 +313,20 @@ class CombinedIndex(ArrayIndex):
         return state
 
     def prepare(self, queries: Sequence[str]) -> None:
-        """Embed a batch of queries at once."""
         for member in self.members.values():
             member.prepare(queries)
 
     def texts(self) -> list[NodeText]:
-        """The ways in which its members read nodes."""
         return [text for member in self.members.values() for text in member.texts()]
 
     def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
-        """Return this index, nothing of it read anew, with every way in which its members read nodes changed."""
         return self._of(lambda member: member.with_texts(change))
 
     def changed(self, table: NodeTable, fresh: Collection[str]) -> Self:
-        """Return the index of another table, reading only the nodes that are new or in `fresh`."""
         again = list(fresh)
         return self._of(lambda member: member.changed(table, again))
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        """Return the index of the nodes at `positions` alone."""
         return self._of(lambda member: member.induced(table, positions))
 
 

@@ -158,9 +158,3 @@ class FieldIndex(CombinedIndex):
         """Do as `TextIndex.search`, with other weights for this search where they are given."""
         state = self if weights is None else self.weighted(weights)
         return super(FieldIndex, state).search(query, k, **filters)
-
-    def scores_by_field(self, query: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the scaled scores of given nodes by scorer, before weights: what weights are learned from."""
-        state = copy(self)
-        at = state.table.positions(ids)
-        return {name: min_max(scorer.scores(query))[at] for name, scorer in state.scorers.items()}
