@@ -275,10 +275,12 @@ def test_a_missing_library_and_a_missing_model_are_told_apart(tmp_path: Path, mo
     pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "config.json").write_text("{}")
-    for model in (SentenceTransformerEncoder(tmp_path), named_encoder("nobody/nosuchmodel")):
-        assert model is not None
-        with pytest.raises(ModelError, match="cannot be loaded"):
-            model.encode_queries(["a"])
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        SentenceTransformerEncoder(tmp_path).encode_queries(["a"])
+    saved = named_encoder("my.letters")
+    assert saved is not None
+    with pytest.raises(InvalidInput, match=r"built with 'my\.letters'"):
+        saved.encode_queries(["a"])
     monkeypatch.setattr(encoders, "_PACKAGE", "no_such_package")
     with pytest.raises(MissingDependency, match=r"(?s)network access.*graphret\[offline\].*=None.*--encoder none"):
         SentenceTransformerEncoder("nobody/nosuchmodel", name="all-MiniLM-L6-v2").encode_queries(["a"])

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graphret.search.vectors import default_cache
+from graphret.search.cache import default_cache
 
 
 class Journal:

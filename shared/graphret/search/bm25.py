@@ -138,7 +138,7 @@ class BM25Index(ArrayIndex):
 
     # -- scoring
 
-    def _weights(self, of_parts: bool = False) -> sp.csc_matrix:
+    def weights(self, of_parts: bool = False) -> sp.csc_matrix:
         """The weight of each term in each node or part, ``(n, terms)``, made when first asked for."""
         if of_parts not in self._known_weights:
             with self._making:
@@ -165,7 +165,7 @@ class BM25Index(ArrayIndex):
     def idf(self) -> NDArray[np.float64]:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
         if not self._known_idf:
-            self._known_idf.append(_rarity(self.counts.n_nodes, np.diff(self._weights().indptr)))
+            self._known_idf.append(_rarity(self.counts.n_nodes, np.diff(self.weights().indptr)))
         return self._known_idf[0]
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
@@ -191,7 +191,7 @@ class BM25Index(ArrayIndex):
         with self._making:
             if not self._scorers and len(self.table):
                 made = _bm25s if self.settings.backend == "bm25s" else _rank_bm25
-                self._scorers.append(made(self._weights(), self.settings, self.idf))
+                self._scorers.append(made(self.weights(), self.settings, self.idf))
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the scores of the nodes at `positions`, ``(p,)``, from their weights alone where they are few."""
@@ -203,7 +203,7 @@ class BM25Index(ArrayIndex):
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
-        return _entries(self._weights(), np.asarray(positions), self.term_ids(query))
+        return _entries(self.weights(), np.asarray(positions), self.term_ids(query))
 
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
@@ -218,7 +218,7 @@ class BM25Index(ArrayIndex):
         first = self.counts.part_indptr
         if ((parts < 0) | (first[positions] + parts >= first[np.asarray(positions) + 1])).any():
             raise InvalidInput("parts: a node has no such part")
-        return _entries(self._weights(of_parts=True), first[positions] + parts, self.term_ids(query))
+        return _entries(self.weights(of_parts=True), first[positions] + parts, self.term_ids(query))
 
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
@@ -251,7 +251,7 @@ class BM25Index(ArrayIndex):
         settings = {"text": self.text.to_dict(), "analyzer": self.analyzer.to_dict(), "settings": asdict(self.settings)}
         parts = Parts(meta=settings)
         parts.add("counts", self.counts.parts())
-        parts.arrays |= sparse_arrays("nodes", self._weights()) | sparse_arrays("parts", self._weights(of_parts=True))
+        parts.arrays |= sparse_arrays("nodes", self.weights()) | sparse_arrays("parts", self.weights(of_parts=True))
         return parts
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphret.errors import InvalidInput, ModelError
 from graphret.search.encoder import DEFAULT_MODEL, Encoder, SentenceTransformerEncoder, as_encoder, default_encoder
 
 
@@ -13,11 +14,23 @@ def resolve_encoder(encoder: Any) -> Encoder | None:
 
 
 def named_encoder(name: str | None) -> Encoder | None:
-    """Return the encoder that an index was saved with, loaded when it is first used; `None` for none.
+    """Return the encoder that an index was saved with, loaded when it is first used; `None` for none."""
+    if name is None:
+        return None
+    return default_encoder() if name == DEFAULT_MODEL else SavedEncoder(name, name=name)
 
-    A name that leads back to no model, such as a function's, fails then, saying so: without its encoder an index can
-    still be opened and inspected.
+
+class SavedEncoder(SentenceTransformerEncoder):
+    """The encoder of an opened index, of which only the name is known.
+
+    A name that leads back to no model, such as a function's, fails on first use, saying so: without its encoder an
+    index can still be opened and inspected.
     """
-    if name is None or name == DEFAULT_MODEL:
-        return None if name is None else default_encoder()
-    return SentenceTransformerEncoder(name, name=name)
+
+    def _load(self) -> Any:
+        try:
+            return super()._load()
+        except ModelError as error:
+            raise InvalidInput(
+                f"encoder: the index was built with {self.name!r}; open it with that ({error})"
+            ) from error
