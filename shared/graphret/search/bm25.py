@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
-from graphret.search.counts import FieldCounts, sparse_arrays, sparse_of
+from graphret.search.counts import PARTS, FieldCounts, sparse_arrays, sparse_of
 from graphret.search.fields import FieldText, NodeSource, NodeText
 from graphret.search.index import ArrayIndex, table_of
 from graphret.storage import Bundle, Parts
@@ -148,9 +148,10 @@ class BM25Index(ArrayIndex):
 
     def _weigh(self, of_parts: bool) -> sp.csc_matrix:
         counts, known = self.counts, self.settings
-        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.vocabulary)))
-        for name in counts.fields:
-            found, b = counts.matrix(name, of_parts=of_parts), known.field_b.get(name, known.b)
+        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
+        for key in counts.fields:
+            found, name = counts.matrix(key, of_parts=of_parts), key.removesuffix(PARTS)
+            b = known.field_b.get(name, known.b)
             lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
             norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
             scale = np.divide(self.text.weights.get(name, 1.0), norm, out=np.zeros_like(norm), where=norm > 0)
@@ -173,7 +174,7 @@ class BM25Index(ArrayIndex):
         asked, known_ids = self._asked
         if asked == query:
             return known_ids
-        positions = self.counts.vocabulary.positions
+        positions = self.counts.positions
         known = (positions.get(term) for term in dict.fromkeys(self.analyzer(query)))
         ids = np.asarray([i for i in known if i is not None], dtype=np.int64)
         self._asked = query, ids  # one assignment, so that other threads see both or neither
@@ -258,7 +259,7 @@ class BM25Index(ArrayIndex):
     def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
         """Open a saved index; its arrays stay on disk until they are read."""
         meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
-        width = meta["counts"]["terms"]
+        width = meta["counts"]["n_terms"]
         weights = (
             sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width)),
             sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width)),
