@@ -283,13 +283,14 @@ def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:
 
 def _entries(by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
-    out = np.zeros((len(rows), len(terms)), dtype=np.float32)
+    order = np.argsort(rows)  # sought in ascending order, they are found in half the time
+    rows, out = rows[order], np.zeros((len(rows), len(terms)), dtype=np.float32)
     for column, term in enumerate(terms.tolist()):
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending
         if len(indices):
             at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
-            out[:, column] = np.where(indices[at] == rows, by_term.data[held][at], 0.0)
+            out[order, column] = np.where(indices[at] == rows, by_term.data[held][at], 0.0)
     return out
 
 

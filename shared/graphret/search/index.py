@@ -22,6 +22,7 @@ from graphret.types import Node
 from graphret.where import Where, WhereLike
 
 _QUERIES_KEPT = 16  # whose scores of every node are remembered
+_RUN = 64
 _PREPARED = 128  # queries of a batch that are embedded at once
 
 
@@ -338,7 +339,7 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
     if k < len(values):
-        floor = np.partition(values, len(values) - k)[len(values) - k]
+        floor = _highest(values, k)
         above = np.flatnonzero(values > floor)
         level = np.flatnonzero(values == floor)[: k - len(above)]
         kept = np.concatenate([above, level])
@@ -347,6 +348,16 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
         kept = np.arange(len(values))
     order = kept[np.argsort(-values[kept], kind="stable")]
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
+
+
+def _highest(values: NDArray[np.float32], k: int) -> np.float32:
+    """Return the k-th highest of values, of which there are more than k."""
+    if _RUN * k < len(values):  # k runs have their highest at this bound or above: most values need not be compared
+        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
+        bound = np.partition(tops, len(tops) - k)[len(tops) - k]
+        above = values[values > bound]
+        return np.float32(bound) if len(above) < k else np.float32(np.partition(above, len(above) - k)[len(above) - k])
+    return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
 def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
