@@ -344,7 +344,7 @@ def test_no_call_waits_for_what_an_index_makes_when_it_is_first_searched(
     def made(*_: object) -> None:
         raise AssertionError("it is made by the call")
 
-    monkeypatch.setattr("graphret.search.bm25.Bm25sScorer", made)
+    monkeypatch.setattr("graphret.search.bm25._bm25s", made)
     monkeypatch.setattr("scipy.sparse.csr_matrix.tocsc", made)
     monkeypatch.setattr("scipy.sparse.csr_array.tocsc", made)
     with pytest.raises(AssertionError, match="made by the call"):

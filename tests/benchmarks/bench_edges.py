@@ -115,7 +115,7 @@ def measure(n: int = 20_000, d: int = 384, *, repeats: int = 3, n_memory: int = 
         whole.append(seconds)
         bare.append(bare_products(index))
         start = time.perf_counter()
-        index.removed(list(nodes.ids)[: n // 100]).edges()
+        index.changed(index.nodes.changed((), set(list(nodes.ids)[: n // 100])), ()).edges()
         change.append(time.perf_counter() - start)
     result: dict[str, Any] = {
         "name": "edges",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphret.corpus import Document, Item, Table
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
-from graphret.search.analysis import Analyzer, Vocabulary
+from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
@@ -116,8 +116,7 @@ def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tupl
     indptr = np.arange(n_nodes + 1, dtype=np.int64) * terms
     counted = sp.csr_matrix((np.ones(n_nodes * terms, np.float32), ranks.ravel(), indptr), shape=(n_nodes, _WORDS))
     counted.sum_duplicates()
-    vocabulary = Vocabulary([f"w{i}" for i in range(_WORDS)])
-    counts = FieldCounts(vocabulary, {"body": counted}, {}, np.zeros(n_nodes + 1, dtype=np.int64))
+    counts = FieldCounts([f"w{i}" for i in range(_WORDS)], {"body": counted}, np.zeros(n_nodes + 1, dtype=np.int64))
     lexical = BM25Index(table, counts, NodeText(), Analyzer("", ""), BM25Settings())
     return Graph(table, edges), HybridIndex(lexical)
 

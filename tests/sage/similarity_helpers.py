@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
+from graphret.sage.similarity_index import SimilarityIndex
 from graphret.types import Node
 
 
@@ -63,3 +64,17 @@ def as_set(edges: EdgeTable, nodes: NodeTable) -> list[tuple[Any, ...]]:
         (e.source, e.relation, e.target, round(e.weight, 6), repr(sorted(e.properties.items())))
         for e in edges.edges(nodes.ids)
     ]
+
+
+def added(index: SimilarityIndex, nodes: Sequence[Node], content_vectors: Any = None) -> SimilarityIndex:
+    """The index with nodes added or replaced; `content_vectors` are theirs, in their order."""
+    table, ids, whole = index.nodes.changed(nodes), [node.id for node in nodes], None
+    if content_vectors is not None:
+        whole = np.zeros((len(table), np.shape(content_vectors)[1]), np.float32)
+        whole[table.positions(ids)] = content_vectors
+    return index.changed(table, ids, content_vectors=whole)
+
+
+def removed(index: SimilarityIndex, ids: Sequence[str]) -> SimilarityIndex:
+    """The index without some nodes."""
+    return index.changed(index.nodes.changed((), set(ids)), ())

@@ -200,7 +200,7 @@ def test_saved_and_opened_it_answers_the_same(graph: SageGraph, tmp_path: Path) 
 def test_opening_maps_memory_instead_of_reading_it(graph: SageGraph, tmp_path: Path) -> None:
     graph.save(tmp_path / "graph")
     opened = SageGraph.load(tmp_path / "graph", encoder=None)
-    arrays = [opened.edges.source, opened.edges.weight, opened.index.lexical.node_weights.data]
+    arrays = [opened.edges.source, opened.edges.weight, opened.index.lexical.weights().data]
     if opened.index.dense:
         arrays.append(opened.index.dense.vectors)
     for array in arrays:

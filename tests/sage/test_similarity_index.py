@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from similarity_helpers import HashEncoder, as_set, document, record, table
+from similarity_helpers import HashEncoder, added, as_set, document, record, removed, table
 
 from graphret.errors import CorruptIndex, InvalidInput
 from graphret.nodes import NodeTable
@@ -57,7 +57,7 @@ def test_changing_equals_rebuilding(
     options = SimilaritySettings(percentile=percentile, logic=logic, neighbors=3, entity_cap=6)
     encoder = HashEncoder() if with_encoder else None
     built = SimilarityIndex.build(NodeTable.of(first), encoder, options)
-    changed = built.added(more).removed(f"n{i:02d}" for i in gone)
+    changed = removed(added(built, more), [f"n{i:02d}" for i in gone])
     rebuilt = SimilarityIndex.build(changed.nodes, encoder, options, thresholds=changed.thresholds)
     assert {n.id for n in changed.nodes} == {n.id for n in [*first, *more]} - {f"n{i:02d}" for i in gone}
     for key, expected in rebuilt.tables.items():
@@ -86,7 +86,7 @@ def test_all_texts_are_embedded_once_in_one_call() -> None:
     SimilarityIndex.build(corpus(), encoder)
     assert encoder.calls == 1
     assert len(encoder.texts) == len(set(encoder.texts))
-    SimilarityIndex.build(corpus(), encoder).added([document("c", "red cat sat", "green", ())])
+    added(SimilarityIndex.build(corpus(), encoder), [document("c", "red cat sat", "green", ())])
     assert encoder.texts[-1] == "green"
     assert encoder.calls == 3
 
@@ -105,7 +105,7 @@ def test_content_vectors_are_used_as_given() -> None:
         "entity_count",
         "entity_rarity",
     }
-    more = with_given.added([document("c", "red cat sat"), document("d", "blue")], content_vectors=contents[:2])
+    more = added(with_given, [document("c", "red cat sat"), document("d", "blue")], contents[:2])
     side = more.vectors.index["content"]
     assert side[more.nodes.find(["c"])[0]] == side[more.nodes.find(["a#0"])[0]]
     with pytest.raises(InvalidInput, match="content_vectors"):
@@ -157,20 +157,20 @@ def test_saved_and_opened(tmp_path: Path) -> None:
     assert opened.settings == index.settings
     assert as_set(opened.edges(), opened.nodes) == as_set(index.edges(), index.nodes)
     more = [document("z", "red fox ran", "red")]
-    assert as_set(opened.added(more).edges(), opened.nodes.changed(more)) == as_set(
-        index.added(more).edges(), index.nodes.changed(more)
+    assert as_set(added(opened, more).edges(), opened.nodes.changed(more)) == as_set(
+        added(index, more).edges(), index.nodes.changed(more)
     )
     bare = SimilarityIndex.from_bundle(bundle, index.nodes)
     with pytest.raises(InvalidInput, match="encoder"):
-        bare.added(more)
-    assert len(bare.removed(["a#0"]).nodes) == len(index.nodes) - 1
+        added(bare, more)
+    assert len(removed(bare, ["a#0"]).nodes) == len(index.nodes) - 1
     with pytest.raises(CorruptIndex, match="other nodes"):
         SimilarityIndex.from_bundle(bundle, NodeTable.of(more))
 
 
 def test_refit_fits_to_the_nodes_there_are() -> None:
     index = SimilarityIndex.build(corpus(), HashEncoder(), SimilaritySettings(percentile=50))
-    grown = index.added([document(f"x{i}", f"green {w}", w) for i, w in enumerate(WORDS)])
+    grown = added(index, [document(f"x{i}", f"green {w}", w) for i, w in enumerate(WORDS)])
     refit = grown.refit()
     assert refit.thresholds == SimilarityIndex.build(grown.nodes, HashEncoder(), index.settings).thresholds
     assert refit.thresholds != grown.thresholds
@@ -187,8 +187,8 @@ def test_pairs_of_one_source_can_be_left_to_structure() -> None:
 def test_nothing_at_all() -> None:
     index = SimilarityIndex.build([], HashEncoder())
     assert len(index.edges()) == 0
-    assert len(index.added(corpus()).edges()) > 0
-    assert len(index.added(corpus()).removed([n.id for n in corpus()]).edges()) == 0
+    assert len(added(index, corpus()).edges()) > 0
+    assert len(removed(added(index, corpus()), [n.id for n in corpus()]).edges()) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,13 +75,11 @@ def test_given_nodes_score_to_the_last_bit_as_they_do_among_all(
     np.testing.assert_array_equal(alone, built.score(asked, built.table.ids.take(at)))
 
 
-def test_a_few_given_nodes_are_scored_without_the_others() -> None:
+def test_a_few_given_nodes_score_as_among_all() -> None:
     built = index([" ".join(WORDS[i % 8 :]) for i in range(200)])
     few, most = ["n199", "n03", "n03"], [f"n{i:02d}" for i in range(200)]
     alone = built.score("kiwi nut", few)
-    assert not built.remembers_scores("kiwi nut")
     among = dict(zip(most, built.score("kiwi nut", most).tolist(), strict=True))
-    assert built.remembers_scores("kiwi nut")
     assert alone.tolist() == [among[node_id] for node_id in few]
     assert built.score("of the", few).tolist() == [0.0, 0.0, 0.0]
     assert built.score("kiwi", []).shape == (0,)
@@ -147,54 +142,6 @@ def test_a_changed_index_is_the_index_of_what_is_left(
     np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
 
 
-@given(st.lists(st.tuples(FRUIT, FRUIT), min_size=1, max_size=12), FRUIT, FRUIT)
-def test_searches_soon_after_a_write_score_to_the_last_bit_as_later_ones(
-    texts: list[tuple[str, str]], written: str, query: str
-) -> None:
-    nodes = [Node(f"n{i:02d}", name=name, text=text) for i, (name, text) in enumerate(texts)]
-    changed = BM25Index.build(nodes)
-    changed.upsert([Node("n00", name=written, text="kiwi")])
-    soon = changed.scores(query)
-    assert not changed._known_weights
-    later = BM25Index.build([*nodes[1:], Node("n00", name=written, text="kiwi")])
-    np.testing.assert_array_equal(soon, later.scores(query))
-    for n in range(20):
-        changed.scores("kiwi " * n)
-    changed.make_ready()
-    changed.forget()
-    np.testing.assert_array_equal(soon, changed.scores(query))
-
-
-def test_no_search_waits_until_the_weights_are_made_after_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = documents(["apple kiwi", "kiwi apple apple"] * 20)
-    changed = BM25Index.build(nodes)
-    changed.upsert([Node("n00", name="plum", text="kiwi kiwi")])
-    begun, go_on, made = threading.Event(), threading.Event(), threading.Event()
-    weigh, scorer = BM25Index._weigh, BM25Index._scorer
-
-    def slowly(self: BM25Index) -> Any:
-        begun.set()
-        assert go_on.wait(30)
-        return weigh(self)
-
-    def finished(self: BM25Index) -> Any:
-        found = scorer(self)
-        made.set()
-        return found
-
-    monkeypatch.setattr(BM25Index, "_weigh", slowly)
-    monkeypatch.setattr(BM25Index, "_scorer", finished)
-    before = [changed.scores("plum " + "kiwi " * n) for n in range(40)]
-    assert begun.wait(30)
-    before.append(changed.scores("plum " + "kiwi " * 40))
-    go_on.set()
-    assert made.wait(30)
-    changed.forget()
-    for n, scores in enumerate(before):
-        np.testing.assert_array_equal(scores, changed.scores("plum " + "kiwi " * n))
-    assert changed._known_weights
-
-
 @given(TEXTS, st.sampled_from(WORDS))
 def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], query: str) -> None:
     nodes = [Node(n.id, n.labels, n.name, n.text, {"tenant": i % 2}) for i, n in enumerate(documents(texts))]
@@ -205,25 +152,11 @@ def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], quer
     np.testing.assert_array_equal(view.scores(query), alone.scores(query))
 
 
-def test_filters_return_k_where_k_qualify() -> None:
-    nodes = [Node(f"n{i}", ("A" if i % 2 else "B",), text="apple " * (10 - i), properties={"i": i}) for i in range(10)]
-    built = BM25Index.build(nodes, text=PLAIN)
-    assert len(built.search("apple", 5, labels=["A"])) == 5
-    assert set(built.search("apple", 3, where={"i": {"$gte": 7}}).ids) == {"n7", "n8", "n9"}
-    assert built.search(["apple", "pear"], 1, where={"i": 3})[1].ids == ["n3"]
-
-
 def test_scores_of_given_nodes_follow_their_order() -> None:
     built = index(["apple", "pear", "plum"])
     assert built.score("pear", ["n02", "n01"]).tolist() == [0.0, pytest.approx(built.scores("pear")[1])]
     with pytest.raises(InvalidInput, match="'nobody'"):
         built.score("pear", ["nobody"])
-
-
-@pytest.mark.parametrize("k", [0, -1, True, 1.5, "3"])
-def test_k_below_one_is_refused(k: object) -> None:
-    with pytest.raises(InvalidInput, match="k:"):
-        index(["apple"]).search("apple", k)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("settings", [{"backend": "lucene"}, {"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])

@@ -65,14 +65,6 @@ def test_a_node_without_a_field_is_embedded_by_none(encoder: Any) -> None:
     assert encoder.encoded.count("") == 0
 
 
-def test_scores_by_field_are_what_the_mean_is_of(encoder: Any) -> None:
-    index = FieldIndex.build(NODES, FIELDS, encoder=encoder)
-    ids = ["radio", "lamp", "shoe"]
-    parts = index.scores_by_field("Sony radio", ids)
-    assert list(parts) == list(index.scorers)
-    np.testing.assert_allclose(sum(parts.values()) / len(parts), index.score("Sony radio", ids), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     "weights", [{"colour": 1}, {"name": -1}, {"name": 0, "text": 0, "brand": 0}, {"name": float("nan")}, {"name": True}]
 )

@@ -129,13 +129,13 @@ class Columns:
 
 
 def _scored(index: ArrayIndex, query: str, places: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return what `ArrayIndex.scored` does, without a copy of all the vectors at once.
+    """Return what `ArrayIndex.score_at` does, without a copy of all the vectors at once.
 
     Other indexes score all nodes once a query and remember it; vectors are read faster than BLAS does when it has to
     share the processor, and each by itself, so that ties are ties.
     """
     if not isinstance(index, DenseIndex):
-        return index.scored(query, places)
+        return index.score_at(query, places)
     vector = index.query_vector(query)
     if len(places) * _SHARE > len(index.table):
         return np.asarray(np.einsum("ij,j->i", index.vectors, vector)[places], dtype=np.float32)

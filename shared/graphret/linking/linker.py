@@ -17,9 +17,8 @@ from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
-from graphret.search.fields import ALIASES, NodeText
+from graphret.search.fields import ALIASES, NodeSource, NodeText
 from graphret.search.index import ArrayIndex, require_queries, table_of
-from graphret.search.neighborhood import NodeSource
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
@@ -243,7 +242,7 @@ class Linker:
         said = self._similarity(mention, nodes)
         if self.dense is None:
             return said
-        cosines = np.clip(self.dense.scored(mention, positions), 0.0, 1.0)
+        cosines = np.clip(self.dense.score_at(mention, positions), 0.0, 1.0)
         return np.asarray(self.alpha * said + (1.0 - self.alpha) * cosines, dtype=np.float32)
 
     def _by_document(self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None) -> list[Linked]:

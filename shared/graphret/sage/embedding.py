@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -18,7 +18,6 @@ from graphret.search.encoder import Encoder
 from graphret.search.fields import NodeText
 from graphret.search.vectors import check_vectors, normalize
 from graphret.storage import Bundle, Parts
-from graphret.types import Node
 
 _CONTENT = "content"
 
@@ -36,7 +35,7 @@ class SignalTexts:
     index
         For each field the position of every node's text, -1 where it has none, ``(n,)``.
     content_of
-        The first node of each text that is a content, -1 for other texts, ``(u,)``.
+        The first node of each text that is a content with a given vector, -1 for other texts, ``(u,)``.
     """
 
     texts: list[str]
@@ -47,7 +46,7 @@ class SignalTexts:
 
 def signal_texts(
     nodes: NodeTable,
-    signals: Collection[Signal],
+    signals: Iterable[Signal],
     *,
     text: NodeText | None = None,
     at: NDArray[np.int64] | None = None,
@@ -63,14 +62,13 @@ def signal_texts(
         Keep contents apart from other texts, since their vectors are given.
     """
     text = text or NodeText()
-    wanted: set[tuple[int, str]] = set()
-    for signal in signals:
-        if signal.measure == "cosine":
-            wanted |= {(signal.roles[0], signal.left), (signal.roles[1], signal.right)}
+    cosines = [signal for signal in signals if signal.measure == "cosine"]
+    wanted = {(s.roles[0], s.left) for s in cosines} | {(s.roles[1], s.right) for s in cosines}
     seen: dict[tuple[bool, str], int] = {}
     index = {name: np.full(len(nodes), -1, np.int32) for name in sorted({name for _, name in wanted})}
     content_of: list[int] = []
-    for position, node in _nodes_at(nodes, at):
+    places = range(len(nodes)) if at is None else at.tolist()
+    for position, node in zip(places, nodes if at is None else nodes.at(at), strict=True):
         role = role_of(node.labels)
         for name, value in texts_of(node, role, text).items():
             if (role, name) in wanted:
@@ -81,15 +79,6 @@ def signal_texts(
                 index[name][position] = code
     hashes = np.asarray([_hash(*key) for key in seen], dtype=np.uint64)
     return SignalTexts([value for _, value in seen], hashes, index, np.asarray(content_of, dtype=np.int64))
-
-
-def _nodes_at(nodes: NodeTable, at: NDArray[np.int64] | None) -> Iterator[tuple[int, Node]]:
-    if at is not None and len(at) < len(nodes):
-        yield from ((position, nodes[position]) for position in at.tolist())
-        return
-    columns = zip(nodes.ids, nodes.labels.tolist(), nodes.names, nodes.texts, nodes.properties, strict=True)
-    for position, (node_id, labels, *rest) in enumerate(columns):
-        yield position, Node(node_id, nodes.label_sets[labels], *rest)
 
 
 def _hash(is_content: bool, value: str) -> int:
@@ -105,86 +94,62 @@ class SignalVectors:
     index: dict[str, NDArray[np.int32]]
 
     @classmethod
-    def build(
-        cls,
-        nodes: NodeTable,
-        signals: Collection[Signal],
-        encoder: Encoder | None,
-        *,
-        content_vectors: NDArray[Any] | None = None,
-        text: NodeText | None = None,
-    ) -> SignalVectors:
-        """Embed the texts of all signals in one call; texts without a vector are as if they were missing."""
-        empty = cls(np.zeros((0, 0), np.float32), np.zeros(0, np.uint64), {})
-        if encoder is None and content_vectors is None:
-            return empty
-        every = np.arange(len(nodes), dtype=np.int64)
-        return empty.changed(nodes, every, np.full(len(nodes), -1), signals, encoder, content_vectors, text)
+    def empty(cls) -> SignalVectors:
+        """No vectors of no nodes."""
+        return cls(np.zeros((0, 0), np.float32), np.zeros(0, np.uint64), {})
 
     def changed(
         self,
         nodes: NodeTable,
-        fresh: NDArray[np.int64],
         came_from: NDArray[np.int64],
         signals: Collection[Signal],
         encoder: Encoder | None,
         content_vectors: NDArray[Any] | None = None,
         text: NodeText | None = None,
     ) -> SignalVectors:
-        """Return the vectors of a changed table, embedding only texts that are new; without an encoder they have none.
+        """Return the vectors of a changed table, embedding only texts that are new, all in one call.
+
+        Texts that nobody embeds are as if they were missing.
 
         Parameters
         ----------
-        fresh
-            The nodes that are new or altered.
         came_from
-            The position of every other node before the change, ``(n,)``; -1 for the fresh.
+            The position of every node before the change, ``(n,)``; -1 for those that are new or altered.
         content_vectors
-            Vectors of the nodes' contents, ``(n, d)``; only those of fresh nodes are read.
+            Vectors of the nodes' contents, ``(n, d)``; only those of new or altered nodes are read.
         """
-        content_vectors = None if content_vectors is None else np.asarray(content_vectors)
-        given = content_vectors is not None
-        if content_vectors is not None and content_vectors.shape[:1] != (len(nodes),):
-            raise InvalidInput(f"content_vectors: {len(nodes)} rows are expected, not {content_vectors.shape}")
-        found = signal_texts(nodes, signals, text=text, at=fresh, own_contents=given)
+        if content_vectors is not None and np.shape(content_vectors)[:1] != (len(nodes),):
+            raise InvalidInput(f"content_vectors: {len(nodes)} rows are expected, not {np.shape(content_vectors)}")
+        fresh = np.flatnonzero(came_from < 0)
+        found = signal_texts(nodes, signals, text=text, at=fresh, own_contents=content_vectors is not None)
         known = {value: i for i, value in enumerate(self.hashes.tolist())}
         code = np.asarray([known.get(value, -1) for value in found.hashes.tolist()], dtype=np.int64)
         missing = np.flatnonzero(code < 0)
-        code[missing] = len(self.hashes) + np.arange(len(missing))
-        vectors = self._with(_embed(found, missing, encoder, content_vectors, self.vectors.shape[1]))
+        code[missing] = len(known) + np.arange(len(missing))
+        more = _embed(found, missing, encoder, content_vectors, self.vectors.shape[1])
+        vectors = np.concatenate([self.vectors, more]) if len(self.vectors) and len(more) else more
+        vectors = vectors if len(more) else self.vectors
         index = {}
-        for name in found.index.keys() | self.index.keys():
-            before = self.index.get(name, np.full(0, -1, np.int32))
-            now = np.where(came_from >= 0, before[came_from] if len(before) else -1, -1).astype(np.int32)
-            read = found.index[name][fresh] if name in found.index else np.full(len(fresh), -1, np.int32)
-            now[fresh] = np.where(read >= 0, code[read] if len(code) else -1, -1)
-            index[name] = now
+        for name in sorted(found.index.keys() | self.index.keys()):
+            index[name] = now = np.full(len(nodes), -1, np.int64)
+            if name in self.index:
+                now[came_from >= 0] = self.index[name][came_from[came_from >= 0]]
+            if name in found.index:
+                read = found.index[name][fresh]
+                now[fresh] = np.append(code, -1)[read]  # the last for those that have no text
+        used = np.zeros(len(vectors) + 1, bool)  # what no node has any more goes, as does what nobody embedded
+        for column in index.values():
+            used[column] = True
+        used[:-1] &= vectors.any(axis=1)
+        used[-1] = False
+        place = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
         hashes = np.concatenate([self.hashes, found.hashes[missing]])
-        return SignalVectors(vectors, hashes, index)._compact()
-
-    def _with(self, more: NDArray[np.float32]) -> NDArray[np.float32]:
-        if not len(self.vectors) or not len(more):
-            return more if not len(self.vectors) else self.vectors
-        return np.concatenate([self.vectors, more])
-
-    def _compact(self) -> SignalVectors:
-        """Drop texts that no node has, and the absent ones (zero vectors)."""
-        used = np.zeros(len(self.hashes), bool)
-        for column in self.index.values():
-            used[column[column >= 0]] = True
-        used &= self.vectors.any(axis=1) if len(self.vectors) else False
-        new = np.full(len(used) + 1, -1, np.int32)
-        new[:-1][used] = np.arange(int(used.sum()), dtype=np.int32)
-        index = {name: new[column] for name, column in sorted(self.index.items())}
-        if used.all():
-            return SignalVectors(self.vectors, self.hashes, index)
-        return SignalVectors(self.vectors[used], self.hashes[used], index)
+        kept = {name: place[column] for name, column in index.items()}
+        return SignalVectors(vectors[used[:-1]], hashes[used[:-1]], kept)
 
     def side(self, name: str, bearers: NDArray[np.bool_]) -> Side:
         """Return the nodes among `bearers` that have a vector for a field."""
-        column = self.index.get(name)
-        if column is None:
-            return Side(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        column = self.index.get(name, np.full(len(bearers), -1))
         positions = np.flatnonzero(bearers & (column >= 0))
         return Side(positions, column[positions].astype(np.int64))
 
@@ -210,23 +175,15 @@ def _embed(
 ) -> NDArray[np.float32]:
     """Return the vectors of texts: given for contents, embedded for others, zero where there is nobody to embed."""
     firsts = found.content_of[missing]
-    told = np.flatnonzero(firsts >= 0)
-    asked = np.flatnonzero(firsts < 0)
-    parts: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
+    told, asked = np.flatnonzero(firsts >= 0), np.flatnonzero(firsts < 0)
+    given: list[tuple[NDArray[np.int64], Any]] = []
     if len(told) and content_vectors is not None:
-        parts.append((told, content_vectors[firsts[told]]))
+        given.append((told, np.asarray(content_vectors)[firsts[told]]))
     if len(asked) and encoder is not None:
-        texts = [found.texts[int(i)] for i in missing[asked]]
-        parts.append((asked, np.asarray(encoder.encode_documents(texts))))
-    expected = width or None
-    checked = []
-    for where, vectors in parts:
-        unit = normalize(check_vectors(vectors, len(where), expected, what="embedding"))
-        expected = unit.shape[1]
-        checked.append((where, unit))
-    if len(checked) == 1 and len(checked[0][0]) == len(missing):
-        return checked[0][1]
-    out = np.zeros((len(missing), expected or 0), np.float32)
-    for where, unit in checked:
-        out[where] = unit
+        given.append((asked, encoder.encode_documents([found.texts[i] for i in missing[asked].tolist()])))
+    out = np.zeros((len(missing), width), np.float32)
+    for rows, vectors in given:
+        unit = normalize(check_vectors(vectors, len(rows), out.shape[1] or None, what="embedding"))
+        out = out if out.shape[1] else np.zeros((len(missing), unit.shape[1]), np.float32)
+        out[rows] = unit
     return out

@@ -1,20 +1,23 @@
-"""Nearest-neighbour tables: exact in blocks that never hold an n × n matrix, HNSW past a size."""
+"""Nearest-neighbour tables: exact in blocks of a matrix product, never n × n; HNSW past a size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.sage.scan import Floats, exact_rows, scan
+from graphret.search.dense import HnswSettings, hnsw_graph
+from graphret.search.vectors import Floats
 
-#: Connections a node of the approximate index (SAGE, appendix E: "HNSW (M=64)").
-HNSW_M = 64
+#: Decimals that similarities are rounded to, so that they do not depend on the shape of the block they come from.
+DECIMALS = 6
 
-_HNSW_BREADTH = 128
-_EXPANDED = 1 << 21
+_SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows, with rounding
+_SMALLEST = np.float32(2e-7)  # below what rounds to 0, however it was computed
+_GATHERED = 1 << 20  # numbers of rows that are multiplied at once
+_SEARCHED = 1 << 14  # queries that HNSW is asked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +43,24 @@ class NearestTable:
         """A table in which no row has a neighbour."""
         return cls(np.full((n, m), -1, np.int32), np.zeros((n, m), np.float32))
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows and the positions of all neighbours, ``(p,)`` each."""
-        rows, columns = np.nonzero(self.positions >= 0)
-        return rows, self.positions[rows, columns].astype(np.int64)
+    @classmethod
+    def of(
+        cls, n: int, m: int, row: NDArray[np.int64], position: NDArray[np.int64], similarity: Floats
+    ) -> NearestTable:
+        """Return the `m` best of the given neighbours of each of `n` rows."""
+        table = cls.empty(n, m)
+        order = np.lexsort((position, -similarity, row))
+        row, position, similarity = row[order], position[order], similarity[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, np.arange(n))[row]
+        best = rank < m
+        table.positions[row[best], rank[best]] = position[best]
+        table.similarities[row[best], rank[best]] = similarity[best]
+        return table
+
+    def neighbors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Return the row, the position and the similarity of all neighbours, ``(p,)`` each."""
+        row, column = np.nonzero(self.positions >= 0)
+        return row, self.positions[row, column].astype(np.int64), self.similarities[row, column]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,90 +86,77 @@ class Side:
         return Side(self.positions[chosen], self.index[chosen])
 
 
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """The nodes of a side by text, groups in the order of their first nodes."""
-
-    texts: NDArray[np.int64]
-    group: NDArray[np.int64]
-    members: NDArray[np.int64]
-    start: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, side: Side) -> _Groups:
-        texts, first, inverse = np.unique(side.index, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        group = rank[inverse.ravel()]
-        start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(texts)))]).astype(np.int64)
-        return cls(texts[order], group, side.positions[np.argsort(group, kind="stable")], start)
-
-
-def nearest(
-    queries: Floats,
-    targets: Floats | None = None,
-    m: int = 20,
-    *,
-    block_mb: int = 64,
-    hnsw_above: int = 200_000,
-) -> NearestTable:
-    """Return the `m` nearest targets of each query by cosine, of vectors that are unit rows or zero.
-
-    Parameters
-    ----------
-    queries
-        ``(n_a, d)`` float32.
-    targets
-        ``(n_b, d)`` float32; `None` for the queries themselves, each excluding itself. Zero rows find nothing and are
-        never found.
-    m
-        How many.
-    block_mb
-        Memory for a block of similarities, in MiB. The result does not depend on it.
-    hnsw_above
-        Number of targets above which the search is approximate.
-    """
-    same = targets is None
-    vectors = queries if targets is None else np.concatenate([queries, targets])
-    count = len(queries)
-    alive = np.flatnonzero(vectors.any(axis=1))
-    rows = Side(alive[alive < count], alive[alive < count])
-    sought = rows if same else Side(alive[alive >= count], alive[alive >= count])
-    found = nearest_nodes(vectors, rows, sought, m, block_mb=block_mb, hnsw_above=hnsw_above)
-    table = NearestTable.empty(count, m)
-    shift = 0 if same else count
-    table.positions[rows.positions] = np.where(found.positions >= 0, found.positions - shift, -1)
-    table.similarities[rows.positions] = found.similarities
-    return table
+def pair_similarities(a: Floats, b: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
+    """Return the rounded dot products of rows ``a[i]`` and ``b[j]``, ``(p,)``: the same for a pair in any company."""
+    out = np.empty(len(i), np.float32)
+    step = max(1, _GATHERED // max(1, a.shape[1]))
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        out[part] = np.einsum("ij,ij->i", a[i[part]], b[j[part]])
+    return np.round(out, DECIMALS, out=out)
 
 
 def nearest_nodes(
     vectors: Floats, rows: Side, targets: Side, m: int, *, block_mb: int = 64, hnsw_above: int = 200_000
 ) -> NearestTable:
-    """Return the `m` nearest target nodes of each row node, none its own neighbour; positions are those of nodes.
+    """Return the `m` nearest target nodes of each row node by cosine, none its own neighbour.
 
     Every distinct text is compared once, however many nodes bear it.
+
+    Parameters
+    ----------
+    vectors
+        Unit rows, or zero ones, which find nothing and are never found, ``(u, d)`` float32.
+    block_mb
+        Memory for a block of similarities, in MiB. The result does not depend on it.
+    hnsw_above
+        Number of distinct targets above which the search is approximate.
     """
     if not len(rows) or not len(targets):
         return NearestTable.empty(len(rows), m)
-    a, b = _Groups.of(rows), _Groups.of(targets)
-    same = rows is targets
-    left = vectors[a.texts]
-    right = left if same else vectors[b.texts]
-    found = _nearest_texts(left, right, m + 1, same, block_mb, hnsw_above)[0]
-    return _expand(found, rows, a, b, m)
+    asked, of_row = np.unique(rows.index, return_inverse=True)
+    order = np.argsort(targets.index, kind="stable")
+    texts, first = np.unique(targets.index[order], return_index=True)
+    bearers = targets.positions[order]  # of each text in turn, ascending
+    counts = np.minimum(np.diff(np.append(first, len(order))), m + 1)
+    tables = []
+    for start, size, (row, text) in _blocks(vectors[asked], vectors[texts], m + 1, block_mb, hnsw_above):
+        value = pair_similarities(vectors, vectors, asked[row + start], texts[text])
+        row, text, value = row[value > 0], text[value > 0], value[value > 0]
+        # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
+        repeats = counts[text]
+        offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        nodes = bearers[np.repeat(first[text], repeats) + offset]
+        tables.append(NearestTable.of(size, m + 1, np.repeat(row, repeats), nodes, np.repeat(value, repeats)))
+    positions = np.concatenate([table.positions for table in tables])[of_row]
+    similarities = np.concatenate([table.similarities for table in tables])[of_row]
+    others_first = np.argsort(positions == rows.positions[:, None], axis=1, kind="stable")[:, :m]
+    return NearestTable(
+        np.take_along_axis(positions, others_first, 1), np.take_along_axis(similarities, others_first, 1)
+    )
 
 
-def nearest_both(
-    vectors: Floats, left: Side, right: Side, m: int, *, block_mb: int = 64, hnsw_above: int = 200_000
-) -> tuple[NearestTable, NearestTable]:
-    """Return the tables of both directions from one pass over the similarities."""
-    if not len(left) or not len(right):
-        return NearestTable.empty(len(left), m), NearestTable.empty(len(right), m)
-    a, b = _Groups.of(left), _Groups.of(right)
-    found = _nearest_texts(vectors[a.texts], vectors[b.texts], m + 1, False, block_mb, hnsw_above, both=True)
-    return _expand(found[0], left, a, b, m), _expand(found[1], right, b, a, m)
+def _blocks(
+    a: Floats, b: Floats, k: int, block_mb: int, hnsw_above: int
+) -> Iterator[tuple[int, int, tuple[NDArray[np.int64], ...]]]:
+    """Yield where a block of the rows of `a` begins, its size, and its rows with what may be their `k` nearest."""
+    if len(b) > hnsw_above and 10 * len(a) > len(b):  # a few rows are compared with all sooner than a graph is built
+        graph = hnsw_graph(b.shape[1], HnswSettings(), b, threads=1)  # more would make another graph each time
+        for start in range(0, len(a), _SEARCHED):
+            block = a[start : start + _SEARCHED]
+            found = graph.search(np.concatenate([block, block[:1]]), k)  # two queries at least: one has another answer
+            filled = np.arange(k) < np.asarray(found.counts)[: len(block), None]
+            row, column = np.nonzero(filled)
+            yield start, len(block), (row, np.asarray(found.keys)[row, column].astype(np.int64))
+        return
+    step = max(1, (block_mb << 20) // (12 * len(b)))  # a block, a copy of it in part ordered, and a mask
+    for start in range(0, len(a), step):
+        block = a[start : start + step] @ b.T
+        floor = np.full(len(block), _SMALLEST)
+        if k < len(b):
+            kth = np.partition(block, len(b) - k, axis=1)[:, len(b) - k]
+            floor = np.maximum(floor, kth - _SLACK)
+        yield start, len(block), np.nonzero(block >= floor[:, None])
 
 
 def updated(
@@ -164,9 +168,7 @@ def updated(
     moved: NDArray[np.int64],
     is_new: NDArray[np.bool_],
     m: int,
-    *,
-    block_mb: int = 64,
-    hnsw_above: int = 200_000,
+    **options: int,
 ) -> NearestTable:
     """Return the table after a change; in exact mode it equals one built from scratch.
 
@@ -182,102 +184,22 @@ def updated(
         The position after the change of each node before it, -1 for those that are gone or new, ``(n_before,)``.
     is_new
         Which of `targets` are new, ``(len(targets),)``.
+    options
+        As for `nearest_nodes`.
     """
-    options = {"block_mb": block_mb, "hnsw_above": hnsw_above}
-    kept = came_from >= 0
-    before = old.positions[came_from[kept]]
+    if not len(old):
+        return nearest_nodes(vectors, rows, targets, m, **options)
+    before = np.where((came_from >= 0)[:, None], old.positions[came_from], -1)
     after = np.where(before >= 0, moved[before], -1).astype(np.int32)
-    lost = ((before >= 0) & (after < 0)).any(axis=1)
-    again = ~kept
-    again[np.flatnonzero(kept)[lost]] = True
+    again = (came_from < 0) | ((before >= 0) & (after < 0)).any(axis=1)
     if 2 * int(again.sum()) > len(rows):
         return nearest_nodes(vectors, rows, targets, m, **options)
-    table = NearestTable.empty(len(rows), m)
+    kept = np.flatnonzero(~again)
+    same = NearestTable(after[kept], old.similarities[came_from[kept]])
+    fresh = nearest_nodes(vectors, rows.at(kept), targets.at(is_new), m, **options)
     redone = nearest_nodes(vectors, rows.at(again), targets, m, **options)
-    table.positions[again], table.similarities[again] = redone.positions, redone.similarities
-    fresh = nearest_nodes(vectors, rows.at(~again), targets.at(is_new), m, **options)
-    positions = np.concatenate([after[~lost], fresh.positions], axis=1)
-    similarities = np.concatenate([old.similarities[came_from[kept][~lost]], fresh.similarities], axis=1)
-    table.positions[~again], table.similarities[~again] = _best(positions, similarities, m)
-    return table
-
-
-def _best(positions: NDArray[np.int32], similarities: Floats, m: int) -> tuple[NDArray[np.int32], Floats]:
-    order = np.lexsort((positions, -similarities), axis=1)[:, :m]
-    return np.take_along_axis(positions, order, 1), np.take_along_axis(similarities, order, 1)
-
-
-def _nearest_texts(
-    a: Floats, b: Floats, k: int, same: bool, block_mb: int, hnsw_above: int, both: bool = False
-) -> list[NearestTable]:
-    """Return the `k` nearest rows of `b` for each of `a`, a row of both its own first; and the reverse for `both`."""
-    sides = [(a, b), (b, a)] if both else [(a, b)]
-    if max(len(y) for _, y in sides) > hnsw_above and 10 * len(a) > len(b):
-        return [_approximate(x, y, k) for x, y in sides]
-    found = scan(a, b, k, block_mb << 20, same=same, both=both)
-    return [NearestTable(*part) for part in found]
-
-
-def _approximate(a: Floats, b: Floats, k: int) -> NearestTable:
-    from usearch.index import Index
-
-    index = Index(ndim=b.shape[1], metric="cos", dtype="f32", connectivity=HNSW_M, expansion_add=_HNSW_BREADTH)
-    index.add(np.arange(len(b)), b, threads=1)  # several threads would make another graph each time
-    k = min(k, len(b))
-    table = NearestTable.empty(len(a), k)
-    for start in range(0, len(a), 1 << 14):
-        part = a[start : start + (1 << 14)]
-        matches: Any = index.search(part, k, threads=0)
-        if len(part) == 1:
-            keys, counts = np.asarray(matches.keys)[None], np.asarray([len(matches.keys)])
-        else:
-            keys, counts = np.asarray(matches.keys), np.asarray(matches.counts)
-        filled = np.arange(keys.shape[1]) < counts[:, None]
-        rows, columns = np.nonzero(filled)
-        exact = exact_rows(part, b, rows, keys[rows, columns].astype(np.int64), k)
-        table.positions[start : start + len(part)], table.similarities[start : start + len(part)] = exact
-    return table
-
-
-def _expand(found: NearestTable, rows: Side, a: _Groups, b: _Groups, m: int) -> NearestTable:
-    """Turn neighbouring texts into neighbouring nodes.
-
-    The `m` nodes wanted are among the bearers of the first ``m + 1`` texts, since texts are in the order of their first
-    bearers and at most one node, the row itself, is left out.
-    """
-    table = NearestTable.empty(len(rows), m)
-    sizes = np.diff(b.start)
-    if sizes.max() == 1:
-        texts = found.positions[a.group]
-        nodes = np.where(texts >= 0, b.members[texts], -1)
-        order = np.argsort((nodes < 0) | (nodes == rows.positions[:, None]), axis=1, kind="stable")[:, :m]
-        width = order.shape[1]
-        table.positions[:, :width] = np.take_along_axis(nodes, order, 1)
-        table.similarities[:, :width] = np.take_along_axis(found.similarities[a.group], order, 1)
-        own = table.positions == rows.positions[:, None]
-        table.positions[own], table.similarities[own] = -1, 0
-        return table
-    step = max(1, _EXPANDED // max(1, found.positions.shape[1] * 2))
-    for start in range(0, len(rows), step):
-        own = rows.positions[start : start + step]
-        texts = found.positions[a.group[start : start + step]]
-        similarities = found.similarities[a.group[start : start + step]]
-        count = np.where(texts >= 0, np.minimum(sizes[texts], m + 1), 0)
-        enough = np.cumsum(count, axis=1) - count > m
-        last = np.where(enough | (texts < 0), np.inf, similarities).min(axis=1)
-        count[similarities < last[:, None]] = 0
-        lengths = count.ravel()
-        which = np.repeat(np.arange(lengths.size), lengths)
-        offset = np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        nodes = b.members[b.start[texts.ravel()[which]] + offset]
-        row = which // texts.shape[1]
-        other = nodes != own[row]
-        row, nodes, value = row[other], nodes[other], similarities.ravel()[which[other]]
-        order = np.lexsort((nodes, -value, row))
-        row, nodes, value = row[order], nodes[order], value[order]
-        first = np.searchsorted(row, np.arange(len(own)))
-        rank = np.arange(len(row)) - first[row]
-        best = rank < m
-        table.positions[start + row[best], rank[best]] = nodes[best]
-        table.similarities[start + row[best], rank[best]] = value[best]
-    return table
+    found = [(kept, same), (kept, fresh), (np.flatnonzero(again), redone)]
+    places = np.concatenate([place[table.neighbors()[0]] for place, table in found])
+    positions = np.concatenate([table.neighbors()[1] for _, table in found])
+    similarities = np.concatenate([table.neighbors()[2] for _, table in found])
+    return NearestTable.of(len(rows), m, places, positions, similarities)

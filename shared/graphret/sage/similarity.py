@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
-from graphret.sage.edge_rows import edge_table, join
+from graphret.sage.edge_rows import edge_table
 from graphret.sage.embedding import SignalVectors
 from graphret.sage.facts import Facts
+from graphret.sage.knn import pair_similarities
 from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name
-from graphret.sage.scan import pair_similarities
 from graphret.sage.settings import SimilaritySettings, Thresholds, percentile_of
 from graphret.sage.signals import DOCUMENT, PAIR_KINDS, TABLE, Signal
 from graphret.sage.tables import TableDetails
@@ -147,28 +147,15 @@ def similarity_edges(
     thresholds: Mapping[tuple[str, str], float],
     settings: SimilaritySettings,
     facts: Facts,
-    details: TableDetails | None = None,
-) -> EdgeTable:
-    """Return the `IS_SIMILAR` edges, one a pair, from the lower position to the higher.
+    details: TableDetails,
+) -> Iterator[EdgeTable]:
+    """Yield the `IS_SIMILAR` edges by kind, one a pair, from the lower position to the higher.
 
     The weight is the highest of the pair's cosines and Jaccard coefficients that are at or above their thresholds, so
     that it can be read as a similarity; where only counts are, ``c / (1 + c)`` of the highest. Properties: ``signals``
     (every known value), ``shared_entities`` (the rarest 8), for two tables ``columns`` (pairs of joinable ones), for a
     document and a table ``column``, the header of the cell that says a shared entity, its row being the edge's part.
     """
-    return join(len(nodes), list(similarity_tables(nodes, candidates, thresholds, settings, facts, details)))
-
-
-def similarity_tables(
-    nodes: NodeTable,
-    candidates: Sequence[Candidates],
-    thresholds: Mapping[tuple[str, str], float],
-    settings: SimilaritySettings,
-    facts: Facts,
-    details: TableDetails | None = None,
-) -> Iterator[EdgeTable]:
-    """Yield what `similarity_edges` joins, by kind of pair."""
-    details = details or TableDetails(nodes)
     for group in candidates:
         kept = np.flatnonzero(passing(group, thresholds, settings.logic))
         low, high = group.low[kept], group.high[kept]
@@ -184,25 +171,13 @@ def overlap_edges(
     overlap: OverlapPairs,
     thresholds: Mapping[tuple[str, str], float],
     facts: Facts,
-    details: TableDetails | None = None,
-) -> EdgeTable:
-    """Return the `SHARES_ENTITY` edges: pairs whose rarity is at or above the percentile of their kind.
+    details: TableDetails,
+) -> Iterator[EdgeTable]:
+    """Yield the `SHARES_ENTITY` edges by kind: pairs whose rarity is at or above the percentile of their kind.
 
     Properties: ``entities`` (the rarest 8), ``count``, and for a document and a table ``column`` as in
     `similarity_edges`. The weight is ``1 - exp(-rarity)``.
     """
-    return join(len(nodes), list(overlap_tables(nodes, overlap, thresholds, facts, details)))
-
-
-def overlap_tables(
-    nodes: NodeTable,
-    overlap: OverlapPairs,
-    thresholds: Mapping[tuple[str, str], float],
-    facts: Facts,
-    details: TableDetails | None = None,
-) -> Iterator[EdgeTable]:
-    """Yield what `overlap_edges` joins, by kind of pair."""
-    details = details or TableDetails(nodes)
     for code in np.unique(overlap.kind).tolist():
         threshold = thresholds.get((kind_name(code), ENTITY_RARITY))
         if threshold is None:

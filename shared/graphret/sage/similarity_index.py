@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -16,14 +16,14 @@ from graphret.nodes import NodeTable
 from graphret.sage.edge_rows import join
 from graphret.sage.embedding import SignalVectors
 from graphret.sage.facts import Facts
-from graphret.sage.knn import NearestTable, Side, nearest_both, nearest_nodes, updated
+from graphret.sage.knn import NearestTable, Side, nearest_nodes, updated
 from graphret.sage.overlap import OverlapPairs, overlap_pairs
 from graphret.sage.settings import SimilaritySettings, Thresholds
 from graphret.sage.signals import PAIR_KINDS, ROLES, Signal, chosen_signals
-from graphret.sage.similarity import Candidates, evaluate, fit_thresholds, overlap_tables, similarity_tables
+from graphret.sage.similarity import Candidates, evaluate, fit_thresholds, overlap_edges, similarity_edges
 from graphret.sage.structure import structure_edges
 from graphret.sage.tables import TableDetails
-from graphret.search.encoder import Encoder, as_encoder
+from graphret.search.encoder import CallableEncoder, Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.storage import Bundle, Parts
 from graphret.types import Edge, Node
@@ -35,8 +35,8 @@ TableKey: TypeAlias = tuple[str, str, int]
 class SimilarityIndex:
     """Vectors, tables of nearest neighbours and thresholds over a table of nodes (SAGE, section 2.1 B).
 
-    Never changed once made. An index after `changed`, `added` or `removed` has the edges of one that was built with all
-    its nodes and the same thresholds, as long as the search is exact (`SimilaritySettings.hnsw_above`).
+    Never changed once made. What `changed` returns has the edges of an index that was built with all its nodes and the
+    same thresholds, as long as the search is exact (`SimilaritySettings.hnsw_above`).
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class SimilarityIndex:
             When a vector is not finite or of another width.
         """
         nodes = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        settings, encoder = settings or SimilaritySettings(), as_encoder(encoder) if encoder is not None else None
-        signals = chosen_signals(settings.signals)
-        vectors = SignalVectors.build(nodes, signals, encoder, content_vectors=content_vectors, text=text)
+        settings, encoder, vectors = settings or SimilaritySettings(), as_encoder(encoder), SignalVectors.empty()
+        if encoder is not None or content_vectors is not None:
+            signals = chosen_signals(settings.signals)
+            vectors = vectors.changed(nodes, np.full(len(nodes), -1), signals, encoder, content_vectors, text)
         index = cls(nodes, settings, vectors, {}, thresholds, text=text, encoder=encoder)
         for signal in index._cosines():
             index._find(signal)
@@ -133,40 +134,31 @@ class SimilarityIndex:
     def edges(self, explicit: Iterable[Edge] = ()) -> EdgeTable:
         """Return all edges: `IS_SIMILAR`, `SHARES_ENTITY`, `NEXT`, `SAME_SOURCE`, and explicit ones as given."""
         details = TableDetails(self.nodes)
-        return join(
-            len(self.nodes),
-            [
-                *similarity_tables(self.nodes, self.candidates, self.thresholds, self.settings, self.facts, details),
-                *overlap_tables(self.nodes, self.overlap, self.thresholds, self.facts, details),
-                structure_edges(self.nodes, explicit, facts=self.facts),
-            ],
-        )
+        similar = similarity_edges(self.nodes, self.candidates, self.thresholds, self.settings, self.facts, details)
+        sharing = overlap_edges(self.nodes, self.overlap, self.thresholds, self.facts, details)
+        return join(len(self.nodes), [*similar, *sharing, structure_edges(self.nodes, explicit, facts=self.facts)])
+
+    def _pairs(self, kind: str) -> NDArray[np.int64]:
+        """Return the candidate pairs of a kind as ascending ``low * n + high``."""
+        n, roles = len(self.nodes), PAIR_KINDS[kind]
+        sharing = self.overlap.at(self.overlap.kind == min(roles) * len(ROLES) + max(roles))
+        keys = [sharing.low * n + sharing.high]
+        for (table_kind, name, turn), table in self.tables.items():
+            if table_kind == kind:
+                signal = next(s for s in self._cosines() if (s.kind, s.name) == (kind, name))
+                row, other, _ = table.neighbors()
+                own = self._sides(signal)[turn].positions[row]
+                keys.append(np.minimum(own, other) * n + np.maximum(own, other))
+        distinct = np.unique(np.concatenate(keys))
+        if self.settings.within_source or not n:
+            return distinct
+        return distinct[~self.facts.same_source(*np.divmod(distinct, n))]
+
+    # -- change
 
     def refit(self) -> SimilarityIndex:
         """Return the same index with thresholds fitted to the nodes it has now."""
         return self._with(self.nodes, self.vectors, self.tables, {})
-
-    # -- change
-
-    def added(self, nodes: Iterable[Node], *, content_vectors: NDArray[Any] | None = None) -> SimilarityIndex:
-        """Return the index with nodes added or replaced, and the same thresholds.
-
-        Parameters
-        ----------
-        content_vectors
-            Vectors of the contents of `nodes`, in their order.
-        """
-        nodes = list(nodes)
-        table = self.nodes.changed(nodes)
-        whole = None
-        if content_vectors is not None:
-            whole = np.zeros((len(table), np.shape(content_vectors)[1]), np.float32)
-            whole[table.positions([node.id for node in nodes])] = content_vectors
-        return self.changed(table, [node.id for node in nodes], content_vectors=whole)
-
-    def removed(self, ids: Iterable[str]) -> SimilarityIndex:
-        """Return the index without some nodes, and the same thresholds; unknown ids are ignored."""
-        return self.changed(self.nodes.changed((), set(ids)), ())
 
     def changed(
         self, nodes: NodeTable, fresh: Collection[str], *, content_vectors: NDArray[Any] | None = None
@@ -190,16 +182,12 @@ class SimilarityIndex:
         InvalidInput
             When there are texts to embed and the index was opened without its encoder.
         """
-        again = set(fresh)
-        before = self.nodes.find(nodes.ids)
-        same = np.asarray([i not in again for i in nodes.ids], dtype=bool) & (before >= 0)
-        new = np.flatnonzero(~same)
+        before, came_from = self.nodes.find(nodes.ids), nodes.places_in(self.nodes, fresh)
         vectors = self.vectors
         if self.encoder is not None or content_vectors is not None or vectors.index:
-            came_from = np.where(same, before, -1)
+            encoder = self.encoder or (_absent(self.encoder_name) if self.encoder_name else None)
             signals = chosen_signals(self.settings.signals)
-            encoder = self.encoder or _absent(self.encoder_name)
-            vectors = vectors.changed(nodes, new, came_from, signals, encoder, content_vectors, self.text)
+            vectors = vectors.changed(nodes, came_from, signals, encoder, content_vectors, self.text)
         index = self._with(nodes, vectors, {}, self.thresholds)
         for signal in index._cosines():
             index._update(signal, self, before)
@@ -212,16 +200,8 @@ class SimilarityIndex:
         tables: Mapping[TableKey, NearestTable],
         thresholds: Mapping[tuple[str, str], float],
     ) -> SimilarityIndex:
-        return SimilarityIndex(
-            nodes,
-            self.settings,
-            vectors,
-            tables,
-            thresholds,
-            text=self.text,
-            encoder=self.encoder,
-            encoder_name=self.encoder_name,
-        )
+        of = {"text": self.text, "encoder": self.encoder, "encoder_name": self.encoder_name}
+        return SimilarityIndex(nodes, self.settings, vectors, tables, thresholds, **of)  # type: ignore[arg-type]
 
     # -- tables of neighbours
 
@@ -230,45 +210,35 @@ class SimilarityIndex:
             return []
         return [s for s in chosen_signals(self.settings.signals) if s.measure == "cosine"]
 
-    def _sides(self, signal: Signal) -> tuple[Side, Side]:
-        left, right = (
-            self.vectors.side(name, self.facts.role == role)
-            for name, role in zip((signal.left, signal.right), signal.roles, strict=True)
-        )
-        symmetric = signal.left == signal.right and signal.roles[0] == signal.roles[1]
-        return left, left if symmetric else right
+    def _sides(self, signal: Signal) -> list[Side]:
+        """The left and the right side of a signal; one alone where both are the same."""
+        ends = dict.fromkeys(zip((signal.left, signal.right), signal.roles, strict=True))
+        return [self.vectors.side(name, self.facts.role == role) for name, role in ends]
 
     @property
     def _options(self) -> dict[str, int]:
         return {"block_mb": self.settings.block_mb, "hnsw_above": self.settings.hnsw_above}
 
     def _find(self, signal: Signal) -> None:
-        left, right = self._sides(signal)
-        m, key = self.settings.neighbors, (signal.kind, signal.name)
-        if left is right:
-            self.tables[*key, 0] = nearest_nodes(self.vectors.vectors, left, left, m, **self._options)
-        else:
-            both = nearest_both(self.vectors.vectors, left, right, m, **self._options)
-            self.tables[*key, 0], self.tables[*key, 1] = both
+        sides, m = self._sides(signal), self.settings.neighbors
+        for turn, side in enumerate(sides):
+            found = nearest_nodes(self.vectors.vectors, side, sides[-1 - turn], m, **self._options)
+            self.tables[signal.kind, signal.name, turn] = found
 
     def _update(self, signal: Signal, old: SimilarityIndex, before: NDArray[np.int64]) -> None:
         """Bring the tables of a signal over from an older index; `before` has each node's position there or -1."""
         sides, old_sides = self._sides(signal), old._sides(signal)
-        origins = [
-            self._origin(old, before, name, role)
-            for name, role in zip((signal.left, signal.right), signal.roles, strict=True)
-        ]
-        for turn in range(1 if sides[0] is sides[1] else 2):
+        ends = list(zip((signal.left, signal.right), signal.roles, strict=True))
+        origins = [self._origin(old, before, name, role) for name, role in ends[: len(sides)]]
+        for turn, (rows, targets) in enumerate(zip(sides, sides[::-1], strict=True)):
             key = (signal.kind, signal.name, turn)
             if key not in old.tables:
                 self._find(signal)
                 return
-            rows, targets = sides[turn], sides[1 - turn]
-            row_of = np.full(len(old.nodes) + 1, -1, np.int64)
+            theirs = origins[-1 - turn]
+            row_of, moved = np.full((2, len(old.nodes) + 1), -1, np.int64)
             row_of[old_sides[turn].positions] = np.arange(len(old_sides[turn]))
-            moved = np.full(len(old.nodes), -1, np.int64)
-            kept = np.flatnonzero(origins[1 - turn] >= 0)
-            moved[origins[1 - turn][kept]] = kept
+            moved[theirs[theirs >= 0]] = np.flatnonzero(theirs >= 0)
             self.tables[key] = updated(
                 old.tables[key],
                 self.vectors.vectors,
@@ -276,45 +246,21 @@ class SimilarityIndex:
                 targets,
                 row_of[origins[turn][rows.positions]],
                 moved,
-                origins[1 - turn][targets.positions] < 0,
+                theirs[targets.positions] < 0,
                 self.settings.neighbors,
                 **self._options,
             )
 
     def _origin(self, old: SimilarityIndex, before: NDArray[np.int64], name: str, role: int) -> NDArray[np.int64]:
         """Return the position before of each node with the same text and role as then, -1 for the others, ``(n,)``."""
+        origin = np.full(len(self.nodes), -1, np.int64)
         now, then = self.vectors.index.get(name), old.vectors.index.get(name)
-        if now is None or then is None or not len(then):
-            return np.full(len(self.nodes), -1, np.int64)
-        earlier = then[before]
-        same = (before >= 0) & (now >= 0) & (earlier >= 0)
-        same &= (self.facts.role == role) & (old.facts.role[before] == role)
-        at = np.flatnonzero(same)
-        same[at] = self.vectors.hashes[now[at]] == old.vectors.hashes[earlier[at]]
-        return np.where(same, before, -1)
-
-    def _pairs(self, kind: str) -> NDArray[np.int64]:
-        """Return the candidate pairs of a kind as ascending ``low * n + high``."""
-        n = len(self.nodes)
-        roles = PAIR_KINDS[kind]
-        mine = self.overlap.at(self.overlap.kind == min(roles) * len(ROLES) + max(roles))
-        keys = [mine.low * n + mine.high]
-        for signal in self._cosines():
-            if signal.kind != kind:
-                continue
-            sides = self._sides(signal)
-            for turn in (0, 1):
-                table = self.tables.get((kind, signal.name, turn))
-                if table is not None:
-                    rows, others = table.pairs()
-                    rows = sides[turn].positions[rows]
-                    keys.append(np.minimum(rows, others) * n + np.maximum(rows, others))
-        distinct = np.concatenate(keys)
-        distinct.sort()
-        distinct = distinct[np.flatnonzero(np.diff(distinct, prepend=-1))]
-        if self.settings.within_source or not n:
-            return distinct
-        return distinct[~self.facts.same_source(*np.divmod(distinct, n))]
+        if now is not None and then is not None:
+            at = np.flatnonzero((before >= 0) & (now >= 0) & (self.facts.role == role))
+            at = at[(then[before[at]] >= 0) & (old.facts.role[before[at]] == role)]
+            same = self.vectors.hashes[now[at]] == old.vectors.hashes[then[before[at]]]
+            origin[at[same]] = before[at[same]]
+        return origin
 
     # -- on disk
 
@@ -328,9 +274,9 @@ class SimilarityIndex:
                 "nodes": _fingerprint(self.nodes),
             }
         )
-        for (kind, name, turn), table in self.tables.items():
-            parts.arrays[f"{kind}.{name}.{turn}.positions"] = table.positions
-            parts.arrays[f"{kind}.{name}.{turn}.similarities"] = table.similarities
+        for key, table in self.tables.items():
+            name = ".".join(map(str, key))
+            parts.arrays |= {f"{name}.positions": table.positions, f"{name}.similarities": table.similarities}
         parts.add("vectors", self.vectors.parts())
         return parts
 
@@ -347,44 +293,30 @@ class SimilarityIndex:
         CorruptIndex
             When the nodes are not those that the index was saved with.
         """
-        meta = bundle.meta
-        encoder = as_encoder(encoder) if encoder is not None else None
+        meta, encoder = bundle.meta, as_encoder(encoder)
         if encoder is not None and meta["encoder"] not in (None, encoder.name):
             raise InvalidInput(f"encoder: the index was built with {meta['encoder']!r}, not with {encoder.name!r}")
         if meta["nodes"] != _fingerprint(nodes):
             raise CorruptIndex(f"{bundle.folder}: the similarity index belongs to other nodes")
         tables: dict[TableKey, NearestTable] = {}
         for name in bundle.names():
-            if name.endswith(".positions"):
-                kind, signal, turn, _ = name.split(".")
-                head = name.removesuffix(".positions")
-                tables[kind, signal, int(turn)] = NearestTable(bundle.array(name), bundle.array(f"{head}.similarities"))
-        return cls(
-            nodes,
-            SimilaritySettings.from_dict(meta["settings"]),
-            SignalVectors.from_bundle(bundle.sub("vectors")),
-            tables,
-            Thresholds.from_dict(meta["thresholds"]),
-            text=text,
-            encoder=encoder,
-            encoder_name=meta["encoder"],
-        )
+            head, _, last = name.rpartition(".")
+            if last == "positions":
+                kind, signal, turn = head.split(".")
+                found = NearestTable(bundle.array(name), bundle.array(f"{head}.similarities"))
+                tables[kind, signal, int(turn)] = found
+        settings, thresholds = SimilaritySettings.from_dict(meta["settings"]), Thresholds.from_dict(meta["thresholds"])
+        vectors, of = SignalVectors.from_bundle(bundle.sub("vectors")), {"text": text, "encoder": encoder}
+        return cls(nodes, settings, vectors, tables, thresholds, encoder_name=meta["encoder"], **of)
 
 
-class _Absent:
-    """Stands in for an encoder that an index was opened without."""
+def _absent(name: str) -> Encoder:
+    """Stands in for the encoder that an index was opened without."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def refuse(texts: list[str]) -> Any:
+        raise InvalidInput(f"encoder: {len(texts)} texts are new, and the index was opened without {name!r}")
 
-    def encode_documents(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        raise InvalidInput(f"encoder: {len(texts)} texts are new, and the index was opened without {self.name!r}")
-
-    encode_queries = encode_documents
-
-
-def _absent(name: str | None) -> Any:
-    return None if name is None else _Absent(name)
+    return CallableEncoder(refuse, name=name)
 
 
 def _fingerprint(nodes: NodeTable) -> str:

@@ -12,9 +12,8 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity_index import SimilarityIndex
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Settings
-from graphret.search.dense import HnswSettings
+from graphret.search.dense import HnswSettings, require_settings
 from graphret.search.fields import NodeText
-from graphret.search.hnsw import require_settings
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex, HnswSettings
-from graphret.search.fields import NodeText
+from graphret.search.fields import NodeSource, NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, Matches, TextIndex
 from graphret.search.multi_field import FieldIndex
-from graphret.search.neighborhood import NodeSource
 
 if TYPE_CHECKING:
     from graphret.search.neo4j_index import Neo4jTextIndex

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.text import words
+
+_WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 
 
 @lru_cache(maxsize=8)
 def _stopwords(language: str) -> frozenset[str]:
     if not language:
         return frozenset()
-    from bm25s.tokenization import _infer_stopwords  # importing bm25s takes a tenth of a second
+    from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
 
-    return frozenset(_infer_stopwords(language))
+    try:
+        return frozenset(Tokenizer(stopwords=language).stopwords)
+    except ValueError as error:
+        raise InvalidInput(f"analyzer: no stop words for {language!r}: {error}") from None
 
 
 @lru_cache(maxsize=8)
@@ -57,10 +58,8 @@ class Analyzer:
 
     def all_in(self, text: str, terms: Collection[str]) -> bool:
         """Whether a text has terms, and all of them are among `terms`."""
-        cache, found = self._cache, False
-        for word in words(text):
-            known = cache.get(word)
-            term = self._term(word) if known is None else known
+        found = False
+        for term in map(self._term, words(text)):
             if term:
                 if term not in terms:
                     return False
@@ -72,61 +71,10 @@ class Analyzer:
         if term is None:
             stop = word in _stopwords(self.stopwords)
             term = "" if stop else _stemmer(self.language).stemWord(word) if self.language else word
-            if len(self._cache) < 2_000_000:  # bounds the memory of a long-lived process
+            if len(self._cache) < _WORDS_KEPT:
                 self._cache[word] = term
         return term
 
     def to_dict(self) -> dict[str, str]:
         """The settings, as they are saved with an index."""
         return {"language": self.language, "stopwords": self.stopwords}
-
-
-class Vocabulary:
-    """Terms and their positions; it only grows, so that positions stay valid."""
-
-    def __init__(self, terms: Sequence[str] = ()) -> None:
-        self._terms: Sequence[str] = terms
-        self._positions: dict[str, int] | None = None
-
-    def __len__(self) -> int:
-        return len(self._terms if self._positions is None else self._positions)
-
-    @property
-    def positions(self) -> dict[str, int]:
-        """Term to position; built when first asked for, since a saved vocabulary is read lazily."""
-        if self._positions is None:
-            self._positions = {term: i for i, term in enumerate(self._terms)}
-        return self._positions
-
-    def terms(self) -> list[str]:
-        """All terms by position."""
-        return list(self._terms) if self._positions is None else list(self._positions)
-
-    def grown(self, documents: Sequence[Sequence[str]]) -> tuple[Vocabulary, NDArray[np.int32], NDArray[np.int64]]:
-        """Return a vocabulary that also holds the terms of `documents`.
-
-        Returns
-        -------
-        vocabulary, term_ids, indptr
-            The terms of all documents as positions, concatenated, and where each document begins, ``(n + 1,)``.
-        """
-        vocabulary = self.copy()
-        return vocabulary, *vocabulary.grow(documents)
-
-    def copy(self) -> Vocabulary:
-        """Return a vocabulary of the same terms that can grow without this one."""
-        other = Vocabulary()
-        other._positions = dict(self.positions)
-        return other
-
-    def grow(self, documents: Sequence[Sequence[str]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Add the terms of `documents` here, and return them as `grown` does."""
-        positions = self.positions
-        lengths = np.fromiter((len(d) for d in documents), dtype=np.int64, count=len(documents))
-        total = int(lengths.sum())
-        ids = np.fromiter(
-            (positions.setdefault(term, len(positions)) for term in chain.from_iterable(documents)),
-            dtype=np.int32,
-            count=total,
-        )
-        return ids, np.concatenate([[0], np.cumsum(lengths)])

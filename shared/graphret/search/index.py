@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, overload, runtime_checkable
@@ -17,14 +17,13 @@ from graphret._contracts import require_direct
 from graphret._views import restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.fields import BoundText, NodeText
-from graphret.search.neighborhood import NodeSource
+from graphret.search.fields import NodeSource, NodeText
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
-_QUERIES_KEPT = 16
-_PREPARED = 128
+_QUERIES_KEPT = 16  # whose scores of every node are remembered
 _RUN = 64
+_PREPARED = 128  # queries of a batch that are embedded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +83,21 @@ class TextIndex(Protocol):
 class ArrayIndex(ABC):
     """A text index over a `NodeTable` that scores every node of it at once.
 
-    A subclass gives `_scores`, `changed` and `induced`, and `texts` and `with_texts` where it reads nodes as text. A
-    search sees one state, whatever is upserted meanwhile.
+    A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node is read. A state is never changed
+    but replaced, so that a search sees one state, whatever is upserted meanwhile.
 
     `scope` holds the labels that the index is limited to: an upserted node that bears none of them is taken away.
     `None` limits nothing.
     """
 
     table: NodeTable
+    text: NodeText
     scope: frozenset[str] | None = None
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
-        self._recent: OrderedDict[str, tuple[NDArray[np.float32], tuple[float, float]]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self.forget()
 
     @abstractmethod
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -111,135 +111,17 @@ class ArrayIndex(ABC):
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         """Return the index of the nodes at `positions` alone, statistics included; `table` holds just them."""
 
-    @property
-    def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
-        return self.table.restriction
-
     def texts(self) -> list[NodeText]:
         """The ways in which this index reads nodes."""
-        return []
+        return [self.text]
 
     def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
         """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
-        return copy(self)
+        state = copy(self)
+        state.text = change(self.text)
+        return state
 
-    @property
-    def reads_neighbors(self) -> bool:
-        """Whether what is held of a node depends on its neighbours."""
-        return any(text.reads_neighbors for text in self.texts())
-
-    def bind(self, store: NodeSource) -> None:
-        """Look neighbours up in a store from now on."""
-        self._adopt(self.with_texts(lambda text: text.bound(store)))
-
-    def upsert(self, nodes: Iterable[Node]) -> None:
-        """Add nodes, or replace those of the same id."""
-        self.staged(list(nodes), ())()
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away; unknown ids are ignored."""
-        self.staged((), list(ids))()
-
-    def staged(
-        self, upserts: Sequence[Node], deletes: Collection[str], source: NodeSource | None = None
-    ) -> Callable[[], None]:
-        """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
-
-        Parameters
-        ----------
-        upserts, deletes
-            Nodes added or replaced, and the ids of those taken away.
-        source
-            The store as it will be, where neighbours are then looked up.
-        """
-        return self.staged_as(self.changed_table(upserts, deletes), [node.id for node in upserts], source)
-
-    def changed_table(self, upserts: Sequence[Node], deletes: Collection[str]) -> NodeTable:
-        """Return the table as a change would leave it."""
-        scope = self.scope
-        inside = [node for node in upserts if scope is None or not scope.isdisjoint(node.labels)]
-        outside = [] if scope is None else [node.id for node in upserts if scope.isdisjoint(node.labels)]
-        return self.table.changed(inside, {*deletes, *outside})
-
-    def staged_as(
-        self, table: NodeTable, fresh: Collection[str], source: NodeSource | None = None
-    ) -> Callable[[], None]:
-        """Do as `staged` where the table that a change leaves is known, so that several indexes share it."""
-        reader = self if source is None else self.with_texts(lambda text: text.bound(source))
-        other = reader.changed(table, fresh)
-        if source is not None:
-            own = iter(self.texts())
-            other = other.with_texts(lambda _: next(own))
-        return lambda: self._adopt(other)
-
-    def _adopt(self, other: Self) -> None:
-        state = dict(other.__dict__)
-        if self.scope is not None:
-            state["scope"] = self.scope
-        self.__dict__ = state  # one assignment, so that a search sees the old state or the new
-
-    def view(self, where: WhereLike) -> Self:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
-
-        Nodes that named a neighbour outside are read anew without it, which for a dense index takes its encoder.
-        """
-        state, condition = copy(self), Where.parse(where)
-        restricted = state.table.restricted(condition)
-        if restricted is None or condition is None:
-            return state
-        cut = state.induced(*restricted)
-        bound = [text for text in state.texts() if isinstance(text, BoundText)]
-        if bound:
-            ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
-            stale = set().union(*(text.touching(ids, hidden) for text in bound))
-            cut = cut.with_texts(lambda text: text.view(condition) if isinstance(text, BoundText) else text)
-            cut = cut.changed(cut.table, sorted(stale)) if stale else cut
-        cut.scope = state.scope
-        return cut
-
-    def scores(self, query: str) -> NDArray[np.float32]:
-        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
-        return self._remembered(query)[0]
-
-    def extent(self, query: str) -> tuple[float, float]:
-        """Return the lowest and the highest score of a query; zeros where there are no nodes."""
-        return self._remembered(query)[1]
-
-    def remembers_scores(self, query: str) -> bool:
-        """Whether the scores of every node are at hand."""
-        _require_query(query)
-        with self._lock:
-            return query in self._recent
-
-    def _remembered(self, query: str) -> tuple[NDArray[np.float32], tuple[float, float]]:
-        _require_query(query)
-        with self._lock:
-            known = self._recent.get(query)
-            if known is not None:
-                self._recent.move_to_end(query)
-                return known
-        scores = self._scores(query)
-        scores.flags.writeable = False
-        known = scores, (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
-        with self._lock:
-            self._recent[query] = known
-            while len(self._recent) > _QUERIES_KEPT:
-                self._recent.popitem(last=False)
-        return known
-
-    def forget(self) -> None:
-        """Drop the remembered scores of recent queries."""
-        with self._lock:
-            self._recent.clear()
-
-    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
-        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
-        return None
-
-    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return the positions of the `k` best nodes among those in `mask`, best first."""
-        return top_k(self.scores(query), k, mask)
+    # -- asking
 
     @overload
     def search(
@@ -267,7 +149,7 @@ class ArrayIndex(ABC):
             found, scores = state.ranked(asked, k, mask)
             return Matches(state.table.ids.take(found), scores)
 
-        return one(query) if isinstance(query, str) else [one(asked) for asked in state.prepared(query)]
+        return one(query) if isinstance(query, str) else [one(asked) for asked in state._prepared(query)]
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
@@ -278,14 +160,54 @@ class ArrayIndex(ABC):
         state = copy(self)
         positions = state.table.positions(ids)
         if isinstance(query, str):
-            return state.scored(query, positions)
-        return [state.scored(asked, positions) for asked in state.prepared(query)]
+            return state.score_at(query, positions)
+        return [state.score_at(asked, positions) for asked in state._prepared(query)]
+
+    def ranked(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first, and their scores."""
+        scores = self.scores(query)
+        found = top_k(scores, k, mask)
+        return found, scores[found]
+
+    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first."""
+        return self.ranked(query, k, mask)[0]
+
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of the nodes at `positions`, ``(p,)``."""
+        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        if not isinstance(query, str):
+            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        with self._lock:
+            known = self._recent.get(query)
+        if known is None:
+            known = self._scores(query)
+            known.flags.writeable = False
+        with self._lock:
+            self._recent[query] = known
+            self._recent.move_to_end(query)
+            while len(self._recent) > _QUERIES_KEPT:
+                self._recent.popitem(last=False)
+        return known
+
+    def forget(self) -> None:
+        """Drop the remembered scores of recent queries."""
+        self._recent: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
+        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
+        return None
 
     def prepare(self, queries: Sequence[str]) -> None:
         """Do at once what a batch of queries needs, such as their embeddings."""
         return
 
-    def prepared(self, queries: Iterable[str]) -> Iterator[str]:
+    def _prepared(self, queries: Iterable[str]) -> Iterator[str]:
         """Go through the queries of a batch, which are checked first and prepared in blocks."""
         asked = require_queries(queries)
         for start in range(0, len(asked), _PREPARED):
@@ -293,20 +215,115 @@ class ArrayIndex(ABC):
             self.prepare(block)
             yield from block
 
-    def ranked(
-        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return what `search` does: the positions of the `k` best nodes among those in `mask`, and their scores."""
-        found = self.top(query, k, mask)
-        return found, self.score_at(query, found)
+    # -- change
 
-    def scored(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return what `score` does, for nodes by position."""
-        return self.score_at(query, positions)
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether what is held of a node depends on its neighbours."""
+        return any(text.reads_neighbors for text in self.texts())
 
-    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of the nodes at `positions`, ``(p,)``."""
-        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+    def bind(self, store: NodeSource) -> None:
+        """Look neighbours up in a store from now on."""
+        self._adopt(self.with_texts(lambda text: text.bound(store)))
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Add nodes, or replace those of the same id."""
+        self.staged(list(nodes), ())()
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away; unknown ids are ignored."""
+        self.staged((), list(ids))()
+
+    def staged(
+        self, upserts: Sequence[Node], deletes: Collection[str], source: NodeSource | None = None
+    ) -> Callable[[], None]:
+        """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
+
+        `source` is the store as it will be, where neighbours are then looked up.
+        """
+        return self.staged_as(self.changed_table(upserts, deletes), [node.id for node in upserts], source)
+
+    def changed_table(self, upserts: Sequence[Node], deletes: Collection[str]) -> NodeTable:
+        """Return the table as a change would leave it."""
+        scope = self.scope
+        inside = [node for node in upserts if scope is None or not scope.isdisjoint(node.labels)]
+        outside = [] if scope is None else [node.id for node in upserts if scope.isdisjoint(node.labels)]
+        return self.table.changed(inside, {*deletes, *outside})
+
+    def staged_as(
+        self, table: NodeTable, fresh: Collection[str], source: NodeSource | None = None
+    ) -> Callable[[], None]:
+        """Do as `staged` where the table that a change leaves is known, so that several indexes share it."""
+        reader = self if source is None else self.with_texts(lambda text: text.bound(source))
+        other = reader.changed(table, fresh)
+        if source is not None:
+            own = iter(self.texts())
+            other = other.with_texts(lambda _: next(own))
+        return lambda: self._adopt(other)
+
+    def _adopt(self, other: Self) -> None:
+        state = dict(other.__dict__)
+        if self.scope is not None:
+            state["scope"] = self.scope
+        self.__dict__ = state  # one assignment, so that a search sees the old state or the new
+
+    # -- views
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.table.restriction
+
+    def view(self, where: WhereLike) -> Self:
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+
+        Nodes that named a neighbour outside are read anew without it, which for a dense index takes its encoder.
+        """
+        state, condition = copy(self), Where.parse(where)
+        restricted = state.table.restricted(condition)
+        if restricted is None or condition is None:
+            return state
+        cut = state.induced(*restricted)
+        ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
+        stale = set().union(*(text.naming(ids, hidden) for text in state.texts()))
+        cut = cut.with_texts(lambda text: text.bound(text.source.view(condition)) if text.source is not None else text)
+        cut = cut.changed(cut.table, sorted(stale)) if stale else cut
+        cut.scope = state.scope
+        return cut
+
+
+class CombinedIndex(ArrayIndex):
+    """An index whose score is made of those of others, its `members`, over one table of nodes."""
+
+    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
+        tables = [member.table for member in members.values()]
+        if any(table.ids is not tables[0].ids for table in tables):
+            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
+        super().__init__(tables[0])
+        self.members = dict(members)
+
+    def _of(self, change: Callable[[ArrayIndex], ArrayIndex]) -> Self:
+        """Return this index with other members."""
+        state = copy(self)
+        CombinedIndex.__init__(state, {name: change(member) for name, member in state.members.items()})
+        return state
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        for member in self.members.values():
+            member.prepare(queries)
+
+    def texts(self) -> list[NodeText]:
+        return [text for member in self.members.values() for text in member.texts()]
+
+    def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
+        return self._of(lambda member: member.with_texts(change))
+
+    def changed(self, table: NodeTable, fresh: Collection[str]) -> Self:
+        again = list(fresh)
+        return self._of(lambda member: member.changed(table, again))
+
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        return self._of(lambda member: member.induced(table, positions))
 
 
 def table_of(store: NodeSource, labels: Collection[str] | None = None) -> NodeTable:
@@ -335,12 +352,11 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
 
 def _highest(values: NDArray[np.float32], k: int) -> np.float32:
     """Return the k-th highest of values, of which there are more than k."""
-    if _RUN * k < len(values):  # k runs have their highest at this bound or above, so that k values do
+    if _RUN * k < len(values):  # k runs have their highest at this bound or above: most values need not be compared
         tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
         bound = np.partition(tops, len(tops) - k)[len(tops) - k]
-        values = values[values > bound]
-        if len(values) < k:
-            return np.float32(bound)
+        above = values[values > bound]
+        return np.float32(bound) if len(above) < k else np.float32(np.partition(above, len(above) - k)[len(above) - k])
     return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
@@ -352,11 +368,6 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     if high <= low:
         return np.zeros_like(scores)
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
-
-
-def _require_query(query: str) -> None:
-    if not isinstance(query, str):
-        raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
 
 
 def require_queries(queries: Iterable[str]) -> list[str]:

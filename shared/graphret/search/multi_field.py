@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,9 @@ from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
-from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex, Matches, min_max, require_k, table_of, top_k
-from graphret.search.neighborhood import NodeSource
-from graphret.where import Where, WhereLike
+from graphret.search.fields import NodeSource, NodeText
+from graphret.search.index import ArrayIndex, CombinedIndex, Matches, min_max, table_of
+from graphret.where import WhereLike
 
 #: The weight of each field, or of one scorer of a field as ``field/bm25`` or ``field/dense``; or what gives them for a
 #: query.
@@ -26,7 +25,7 @@ Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 BM25, DENSE = "bm25", "dense"
 
 
-class FieldIndex(ArrayIndex):
+class FieldIndex(CombinedIndex):
     """A weighted mean of scores over fields, lexical and dense, as in mFAR (Li et al. 2025), which GRASP fuses with.
 
     ``score = Σ weight · s / Σ weight`` over the scorers, where s is a scorer's score scaled to 0 … 1 over the index.
@@ -43,14 +42,10 @@ class FieldIndex(ArrayIndex):
     def __init__(self, scorers: Mapping[str, ArrayIndex], weights: Weights | None = None) -> None:
         if not scorers:
             raise InvalidInput("fields: at least one is needed")
-        tables = [scorer.table for scorer in scorers.values()]
-        if any(table.ids is not tables[0].ids for table in tables):
-            raise InvalidInput("fields: their indexes must share one table of nodes")
-        super().__init__(tables[0])
-        self.scorers = dict(scorers)
+        super().__init__(scorers)
         self.weights: Weights = {} if weights is None else weights
         if not callable(self.weights):
-            self._shares("", self.weights)
+            self._shares("")
 
     @classmethod
     def build(
@@ -75,10 +70,10 @@ class FieldIndex(ArrayIndex):
             Whether each field has a BM25 scorer.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        made = {"name": NodeText.names(), "text": NodeText.one_field("body")} if fields is None else fields
+        read = {"name": NodeText.names(), "text": NodeText.one_field("body")} if fields is None else fields
         model = as_encoder(encoder)
         scorers: dict[str, ArrayIndex] = {}
-        for name, text in made.items():
+        for name, text in read.items():
             if "/" in name:
                 raise InvalidInput(f"fields: {name!r} holds a '/', which parts the field from its scorer")
             if lexical:
@@ -94,24 +89,27 @@ class FieldIndex(ArrayIndex):
         fields: Mapping[str, NodeText] | None = None,
         *,
         labels: Collection[str] | None = None,
-        encoder: Any = None,
-        lexical: bool = True,
-        weights: Weights | None = None,
+        **options: Any,
     ) -> FieldIndex:
-        """Index the nodes of a store by field, or those that bear one of `labels`; see `build`."""
+        """Index the nodes of a store by field, or those that bear one of `labels`; `options` as for `build`."""
         bound = None if fields is None else {name: text.bound(store) for name, text in fields.items()}
-        index = cls.build(table_of(store, labels), bound, encoder=encoder, lexical=lexical, weights=weights)
+        index = cls.build(table_of(store, labels), bound, **options)
         index.scope = None if labels is None else frozenset(labels)
         return index
+
+    @property
+    def scorers(self) -> dict[str, ArrayIndex]:
+        """The indexes by ``field/bm25`` or ``field/dense``."""
+        return self.members
 
     @property
     def fields(self) -> list[str]:
         """The names of the fields, in order."""
         return list(dict.fromkeys(name.split("/")[0] for name in self.scorers))
 
-    def _shares(self, query: str, weights: Weights) -> dict[str, float]:
+    def _shares(self, query: str) -> dict[str, float]:
         """The weight of each scorer, in sum 1."""
-        given = weights(query) if callable(weights) else weights
+        given = self.weights(query) if callable(self.weights) else self.weights
         for name, weight in given.items():
             if name not in self.scorers and name not in self.fields:
                 raise InvalidInput(f"weights: there is no field {name!r}; known are {', '.join(self.scorers)}")
@@ -123,15 +121,18 @@ class FieldIndex(ArrayIndex):
             raise InvalidInput("weights: all are 0")
         return {name: share / total for name, share in shares.items()}
 
-    def _weighted(self, query: str, weights: Weights) -> NDArray[np.float32]:
+    def _scores(self, query: str) -> NDArray[np.float32]:
         total = np.zeros(len(self.table), dtype=np.float32)
-        for name, share in self._shares(query, weights).items():
+        for name, share in self._shares(query).items():
             if share:
                 total += np.float32(share) * min_max(self.scorers[name].scores(query))
         return total
 
-    def _scores(self, query: str) -> NDArray[np.float32]:
-        return self._weighted(query, self.weights)
+    def weighted(self, weights: Weights) -> FieldIndex:
+        """Return this index with other weights; raises an `InvalidInput` where they are none."""
+        state = copy(self)
+        FieldIndex.__init__(state, state.members, weights)
+        return state
 
     @overload
     def search(
@@ -153,61 +154,7 @@ class FieldIndex(ArrayIndex):
         where: WhereLike = None,
         weights: Weights | None = None,
     ) -> list[Matches]: ...
-    def search(
-        self,
-        query: str | list[str],
-        k: int,
-        *,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        weights: Weights | None = None,
-    ) -> Matches | list[Matches]:
-        """Do as `TextIndex.search`, with other weights for this search where they are given.
-
-        Raises
-        ------
-        InvalidInput
-            When a weight is negative or names no field, or all are 0.
-        """
-        if weights is None:
-            return super().search(query, k, labels=labels, where=where)
-        require_k(k)
-        state, condition = copy(self), Where.parse(where)
-        mask = state.table.mask(condition, labels)
-
-        def one(asked: str) -> Matches:
-            scores = state._weighted(asked, weights)
-            found = top_k(scores, k, mask)
-            return Matches(state.table.ids.take(found), scores[found])
-
-        return one(query) if isinstance(query, str) else [one(asked) for asked in state.prepared(query)]
-
-    def scores_by_field(self, query: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the scaled scores of given nodes by scorer, before weights: what weights are learned from."""
-        state = copy(self)
-        at = state.table.positions(ids)
-        return {name: min_max(scorer.scores(query))[at] for name, scorer in state.scorers.items()}
-
-    def prepare(self, queries: Sequence[str]) -> None:
-        """Embed a batch of queries at once, for each dense scorer."""
-        for scorer in self.scorers.values():
-            scorer.prepare(queries)
-
-    def texts(self) -> list[NodeText]:
-        """The ways in which its scorers read nodes."""
-        return [text for scorer in self.scorers.values() for text in scorer.texts()]
-
-    def with_texts(self, change: Callable[[NodeText], NodeText]) -> Self:
-        """Return this index, nothing of it read anew, with every way in which it reads nodes changed."""
-        state = copy(self)
-        state.scorers = {name: scorer.with_texts(change) for name, scorer in self.scorers.items()}
-        return state
-
-    def changed(self, table: NodeTable, fresh: Collection[str]) -> FieldIndex:
-        """Return the index of another table, reading only the nodes that are new or in `fresh`."""
-        again = list(fresh)
-        return FieldIndex({name: one.changed(table, again) for name, one in self.scorers.items()}, self.weights)
-
-    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> FieldIndex:
-        """Return the index of the nodes at `positions` alone."""
-        return FieldIndex({name: one.induced(table, positions) for name, one in self.scorers.items()}, self.weights)
+    def search(self, query: Any, k: int, *, weights: Weights | None = None, **filters: Any) -> Any:
+        """Do as `TextIndex.search`, with other weights for this search where they are given."""
+        state = self if weights is None else self.weighted(weights)
+        return super(FieldIndex, state).search(query, k, **filters)
