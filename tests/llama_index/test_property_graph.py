@@ -24,9 +24,9 @@ from graphret.testing.graphs import EDGES, NODES, random_graph
 from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.testing.stores import GraphStoreSuite
 from graphret.types import Edge, Node
+from llama_index_graphret.property_graph import PropertyGraphStoreAdapter
 from llama_index_graphret import (
     GraphretPropertyGraphStore,
-    PropertyGraphStoreAdapter,
     as_llama_index_retriever,
     evidence_of,
     from_property_graph_store,

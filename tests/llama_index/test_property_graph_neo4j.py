@@ -32,7 +32,7 @@ from llama_index_graphret import (
     evidence_of,
     from_property_graph_store,
 )
-from llama_index_graphret.labelled import to_relation
+from llama_index_graphret.property_graph_store import to_relation
 
 pytestmark = pytest.mark.timeout(300)
 
