@@ -232,7 +232,8 @@ class PropertyGraphStoreAdapter:
             found = {triple: graph.relations.get(_key(*triple)) for triple in graph.triplets}
             said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in held.items()]
             for one in graph.relations.values():
-                said += [(one.properties.get(TRIPLET_SOURCE_KEY), end) for end in (one.source_id, one.target_id)]
+                chunk, ends = one.properties.get(TRIPLET_SOURCE_KEY), (one.source_id, one.target_id)
+                said += [(chunk, end) for end in ends if chunk not in ends]
             for chunk, end in said:
                 if isinstance(chunk, str) and chunk != end:
                     found.setdefault((chunk, MENTIONS, end), None)
