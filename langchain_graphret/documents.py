@@ -21,7 +21,7 @@ equal documents, take a node that two questions find for one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
 from graphret.types import Evidence, Hit, Node
 
 #: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
@@ -138,6 +139,23 @@ def made_id(document: Document) -> str:
     """Return the id that graphret gives to a document which has none."""
     title = document.metadata.get("title")
     return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
+
+
+def node_ids(documents: Sequence[Document], nodes: NodeTable, id_key: str | None = None) -> list[str | None]:
+    """Return the id of the node that each document is, `None` for those that the graph does not know.
+
+    A document is the node whose id stands in its metadata under `id_key`, or that has its id, or that was made of a
+    document without an id and with the same title and text. Vector stores give ids of their own to documents that have
+    none, so the last of these is what joins a store and a graph that were built of the same documents.
+    """
+
+    def candidates(document: Document) -> list[str]:
+        block = document.metadata.get(KEY)
+        stated = [document.metadata.get(id_key) if id_key else None, document.id]
+        stated.append(block.get("id") if isinstance(block, dict) else None)
+        return [*(str(one) for one in stated if one), made_id(document)]
+
+    return [next((one for one in candidates(document) if one in nodes), None) for document in documents]
 
 
 def from_chunk(document: Document) -> Node:

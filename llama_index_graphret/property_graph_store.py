@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from llama_index.core.graph_stores.types import (
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from graphret.corpus.items import checked_metadata
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
@@ -71,49 +70,29 @@ def to_labelled(node: Node, *, embedding: str = "") -> LabelledNode:
     """
     properties = dict(node.properties)
     own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(embedding, None), "properties": properties}
-    if len(node.labels) <= 1:
-        if not node.name and node.text:
-            return ChunkNode(id_=node.id, text=node.text, **own)
-        if not node.text and node.id == entity_id(node.name) and not _own_id(properties):
-            return EntityNode(name=node.name, **own)
+    if len(node.labels) <= 1 and node.text and not node.name:
+        return ChunkNode(id_=node.id, text=node.text, **own)
+    if len(node.labels) <= 1 and not node.text and node.id == EntityNode(name=node.name).id and "id" not in properties:
+        return EntityNode(name=node.name, **own)
     return GraphNode(id_=node.id, name=node.name, text=node.text, labels=node.labels, **own)
 
 
 def from_labelled(node: LabelledNode, *, embedding: str = "") -> Node:
-    """Return a node of a property graph as graphret's.
-
-    The id of an `EntityNode` is the property ``id`` where it has one, and its name otherwise, as in LlamaIndex.
+    """Return a node of a property graph as graphret's; an `EntityNode` goes by its property ``id`` where it has one.
 
     Raises
     ------
     InvalidInput
         When the id is empty.
     """
-    properties, node_id = dict(node.properties), node.id
-    if isinstance(node, EntityNode) and not isinstance(node, GraphNode) and _own_id(properties):
+    properties, node_id, name = dict(node.properties), node.id, getattr(node, "name", "")
+    if isinstance(node, EntityNode) and not isinstance(node, GraphNode) and isinstance(properties.get("id"), str):
         node_id = properties.pop("id")
     if embedding and node.embedding is not None:
         properties[embedding] = [float(x) for x in node.embedding]
     labels = node.labels if isinstance(node, GraphNode) and node.labels else (node.label,) if node.label else ()
-    name, text = getattr(node, "name", ""), getattr(node, "text", "")
-    what = f"{type(node).__name__} {str(name or text)[:40]!r}"
-    return Node(require_id(node_id, what), labels, name, text, properties)
-
-
-def to_relation(edge: Edge) -> Relation:
-    """Return an edge as LlamaIndex has it, with its weight."""
-    ends = {"source_id": edge.source, "target_id": edge.target}
-    return GraphRelation(label=edge.relation, properties=dict(edge.properties), weight=edge.weight, **ends)
-
-
-def entity_id(name: str) -> str:
-    """Return the id that LlamaIndex gives to an entity of this name."""
-    return EntityNode(name=name).id
-
-
-def _own_id(properties: Mapping[str, Any]) -> bool:
-    given = properties.get("id")
-    return isinstance(given, str) and bool(given)
+    what = f"{type(node).__name__} {str(node)[:40]!r}"
+    return Node(require_id(node_id, what), labels, name, getattr(node, "text", ""), properties)
 
 
 def _threaded(name: str) -> Any:
@@ -129,24 +108,19 @@ def _threaded(name: str) -> Any:
 class GraphretPropertyGraphStore(PropertyGraphStore):
     """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
 
-    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode`, an entity with an id of
-    its own, where they would. An `EntityNode` goes in under the property ``id`` where it has one, and under its name
-    otherwise; a relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes
-    whole. Conditions are joined by *and*; an empty list of ids finds nothing, where LlamaIndex's own store in memory
-    would return everything.
+    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode` where they would. A
+    relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes whole. A chunk
+    is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's
+    retrievers do not see these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds
+    nothing, where LlamaIndex's own store in memory would return everything.
 
     Parameters
     ----------
     store
         Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
-    index
-        Answers ``vector_query`` in place of the nodes' own embeddings, which are otherwise read into this process when
-        they are first asked for. ``store.attach(index)`` keeps it in step.
     embedding
-        The property in which a node's embedding is kept; without one embeddings are dropped.
-    mentions
-        Whether a chunk is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does;
-        LlamaIndex's retrievers do not see these edges, graphret's walk them.
+        The property in which a node's embedding is kept; without one embeddings are dropped. ``vector_query`` reads
+        them into this process when they are first asked for.
     checked
         Whether the guard (`graphret.cypher.run_checked`) must find nothing wrong with a structured query; either way it
         runs in a read transaction. Without it never let a model write Cypher.
@@ -163,9 +137,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         self,
         store: GraphStore,
         *,
-        index: DenseIndex | None = None,
         embedding: str = "embedding",
-        mentions: bool = True,
         checked: bool = True,
         timeout: float = 30.0,
         max_rows: int = 1000,
@@ -173,14 +145,11 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         if not isinstance(store, GraphStore) or inspect.iscoroutinefunction(store.get):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         self.store = store
-        self.index = index
         self.embedding = embedding
-        self.mentions = mentions
         self.checked = checked
-        self.timeout = timeout
-        self.max_rows = max_rows
+        self.limits: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows}
         self.supports_structured_queries = isinstance(store, CypherStore)
-        self.supports_vector_queries = index is not None or bool(embedding)
+        self.supports_vector_queries = bool(embedding)
         self._vectors: DenseIndex | None = None
         self._schema: GraphSchema | None = None
 
@@ -210,14 +179,8 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     ) -> list[Triplet]:
         """Return the triplets that satisfy everything given, none where nothing is.
 
-        Parameters
-        ----------
-        entity_names, ids
-            One of the ends has one of these names or ids.
-        relation_names
-            The relation is one of these.
-        properties
-            One of the ends, or the relation, has all of these; where only these are given, every edge is read.
+        One of the ends has one of the names or ids; one of the ends, or the relation, has all of the properties. Where
+        properties alone are given, every edge is read.
         """
         if entity_names is None and ids is None and not properties and relation_names is None:
             return []
@@ -241,9 +204,9 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """Return the triplets within `depth` steps of nodes, in either direction, at most `limit`.
 
         The nearest come first, and then those of the nodes that come first; those of one node by falling weight.
-        ``ignore_rels`` do not count, nor does ``MENTIONS`` if the store makes these edges.
+        ``ignore_rels`` do not count, nor does ``MENTIONS``.
         """
-        ignored = {*(ignore_rels or ()), *((MENTIONS,) if self.mentions else ())}
+        ignored = {MENTIONS, *(ignore_rels or ())}
         relations = [name for name in self.get_schema().relation_names if name not in ignored]
         frontier = list(dict.fromkeys(from_labelled(node).id for node in graph_nodes))
         seen, found = set(frontier), list[Edge]()
@@ -273,8 +236,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         fresh: dict[str, Node] = {}
         for one in nodes:
             node = from_labelled(one, embedding=self.embedding)
-            properties = checked_metadata(node.properties, f"node {node.id!r}", "properties", reserved=False)
-            fresh[node.id] = replace(node, properties=properties)
+            fresh[node.id] = node
         said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()]
         self.store.upsert(fresh.values(), self._mentions(said, fresh))
         self._changed()
@@ -291,10 +253,8 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         edges, said = list[Edge](), list[tuple[Any, str]]()
         for one in relations:
             source, target = ends[one.source_id], ends[one.target_id]
-            what = f"relation {one.label!r} of {source!r} to {target!r}"
-            properties = checked_metadata(one.properties, what, "properties", reserved=False)
-            edges.append(Edge(source, one.label, target, getattr(one, "weight", 1.0), properties))
-            chunk = properties.get(TRIPLET_SOURCE_KEY)
+            edges.append(Edge(source, one.label, target, getattr(one, "weight", 1.0), dict(one.properties)))
+            chunk = one.properties.get(TRIPLET_SOURCE_KEY)
             said += [(chunk, end) for end in (source, target) if chunk not in (source, target)]
         self.store.upsert(fresh, [*self._mentions(said), *edges])
         self._changed()
@@ -334,15 +294,14 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        limits: dict[str, Any] = {"timeout": self.timeout, "max_rows": self.max_rows}
         if self.checked:
             from graphret.cypher import run_checked
 
-            rows = run_checked(self.store, query, param_map or {}, **limits)
+            rows = run_checked(self.store, query, param_map or {}, **self.limits)
         else:
-            rows = self.store.query(query, param_map or {}, **limits)
+            rows = self.store.query(query, param_map or {}, **self.limits)
         if rows.truncated:
-            _log.warning("structured_query: only the first %s rows were read", self.max_rows)
+            _log.warning("structured_query: only the first %s rows were read", len(rows))
         return [{name: self._plain(value) for name, value in row.items()} for row in rows.to_dicts()]
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
@@ -353,13 +312,10 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         InvalidInput
             When the store keeps no embeddings, or the query brings none.
         """
-        index = self.index or self._embeddings()
-        text = query.query_str or ""
-        if query.query_embedding is not None:
-            index = index.with_query(text, query.query_embedding)
-        elif self.index is None or not text:
+        if query.query_embedding is None:
             raise InvalidInput("query: vector_query needs the question's embedding")
-        found = index.search(text, query.similarity_top_k, where=to_where(query.filters))
+        index, where = self._embeddings().with_query("", query.query_embedding), to_where(query.filters)
+        found = index.search("", query.similarity_top_k, where=where)
         pairs = zip(self.store.get(found.ids), found.scores.tolist(), strict=True)
         kept = [(to_labelled(node, embedding=self.embedding), score) for node, score in pairs if node is not None]
         return [node for node, _ in kept], [score for _, score in kept]
@@ -395,21 +351,15 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     # -- on disk
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Write a `MemoryStore` to the folder `persist_path`; any other store keeps its graph itself.
-
-        Raises
-        ------
-        InvalidInput
-            When `fs` is not this machine's.
-        """
-        _require_local(fs)
+        """Write a `MemoryStore` to the folder `persist_path` of this machine; other stores keep their graph."""
+        if fs is not None and not isinstance(fs, LocalFileSystem):
+            raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)
 
     @classmethod
     def from_persist_path(cls, persist_path: str, fs: Any = None, **options: Any) -> GraphretPropertyGraphStore:
         """Open what `persist` wrote; `options` are those of the class."""
-        _require_local(fs)
         return cls(MemoryStore.load(persist_path), **options)
 
     # -- inside
@@ -458,7 +408,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     def _mentions(self, said: Iterable[tuple[Any, str]], fresh: Collection[str] = ()) -> list[Edge]:
         """Return the edges from chunks that are there to what they say."""
-        pairs = {(chunk, end) for chunk, end in said if self.mentions and isinstance(chunk, str) and chunk != end}
+        pairs = {(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end}
         absent = sorted({chunk for chunk, _ in pairs} - set(fresh))
         there = {*fresh, *(node.id for node in self.store.get(absent) if node is not None)}
         return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there]
@@ -468,11 +418,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         ends = list(dict.fromkeys(end for edge in listed for end in (edge.source, edge.target)))
         found = (node for node in self.store.get(ends) if node is not None)
         made = {node.id: to_labelled(node, embedding=self.embedding) for node in found}
-        return [
-            (made[edge.source], to_relation(edge), made[edge.target])
-            for edge in listed
-            if edge.source in made and edge.target in made
-        ]
+        return [(made[e.source], _relation(e), made[e.target]) for e in listed if e.source in made and e.target in made]
 
     def _plain(self, value: Any) -> Any:
         """Return a value of a Cypher query as JSON values, without the embeddings of nodes."""
@@ -484,13 +430,15 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         return value.to_dict() if isinstance(value, Edge) else value
 
 
+def _relation(edge: Edge) -> Relation:
+    properties = dict(edge.properties)
+    return GraphRelation(
+        label=edge.relation, source_id=edge.source, target_id=edge.target, properties=properties, weight=edge.weight
+    )
+
+
 def _without(node: Node, name: str) -> Node:
     """Return a node without one of its properties."""
     if name not in node.properties:
         return node
     return replace(node, properties={key: value for key, value in node.properties.items() if key != name})
-
-
-def _require_local(fs: Any) -> None:
-    if fs is not None and not isinstance(fs, LocalFileSystem):
-        raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
