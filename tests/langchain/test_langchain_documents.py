@@ -112,18 +112,6 @@ def test_a_table_segment_keeps_its_cells_apart_from_the_users_metadata() -> None
     assert from_document(document) == node
 
 
-def test_changing_a_document_does_not_change_the_node() -> None:
-    node = Node("a", properties={"tags": ["x"]})
-    to_document(node).metadata["tags"].append("y")
-    assert node.properties == {"tags": ["x"]}
-
-
-def test_a_document_without_an_id_gets_the_one_that_its_graph_gives_it() -> None:
-    document = Document("Emma is a novel.", metadata={"title": "Emma"})
-    graph = SageGraph.from_documents([document], None)
-    assert [node.id for node in graph.nodes] == [from_document(document).id]
-
-
 def test_metadata_that_is_not_json_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
         from_document(Document("x", id="a", metadata={"when": object()}))
@@ -136,10 +124,3 @@ def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
     for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
         with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
             read(document)
-
-
-def test_documents_that_were_retrieved_can_be_built_of_again() -> None:
-    first = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.", id="emma", metadata={"n": 1})], None)
-    (found,) = first.as_retriever().invoke("Emma")
-    (again,) = SageGraph.from_documents([found], None).as_retriever().invoke("Emma")
-    assert again == found

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
-from corpora import QUESTION
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -41,14 +38,6 @@ def test_what_is_linked_to_a_document_comes_with_it(graph: SageGraph) -> None:
     assert county.page_content == by_id("county")[0].page_content
     (evidence,) = evidence_of(county)
     assert (evidence.kind, evidence.source) == ("neighbor", "milwaukee")
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_k_is_the_total(graph: SageGraph, k: int) -> None:
-    expansion = SageExpansion(graph=graph, k=k)
-    assert len(expansion.compress_documents(by_id("milwaukee", "opera"), CITY)) == k
-    assert len(expansion.compress_documents(DOCUMENTS, CITY)) == k
-    assert len(SageExpansion(graph=graph).compress_documents(by_id("opera"), CITY, k=k)) == k
 
 
 def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
@@ -97,11 +86,6 @@ def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGrap
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_document_twice_is_once(graph: SageGraph) -> None:
-    found = SageExpansion(graph=graph, k=5).compress_documents(by_id("opera", "milwaukee", "opera"), CITY)
-    assert sorted(ids(found)) == sorted(ids(DOCUMENTS))
-
-
 def test_no_documents_are_expanded_to_none(graph: SageGraph) -> None:
     assert SageExpansion(graph=graph, on_failure="raise").compress_documents([], CITY) == []
 
@@ -127,19 +111,6 @@ def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
     assert set(ids(narrower)) == {"pilots", "opera"}
 
 
-def test_nothing_outside_a_view_is_added(graph: SageGraph) -> None:
-    found = SageExpansion(graph=graph.view({"tenant": "a"}), k=9).compress_documents(by_id("milwaukee"), CITY)
-    assert set(ids(found)) == {"milwaukee", "pilots", "opera"}
-    assert "county" not in json.dumps([document.metadata for document in found])
-
-
-@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
-def test_any_ranking_will_do(graph: SageGraph, ranking: str) -> None:
-    found = SageExpansion(graph=graph, k=2, ranking=ranking).compress_documents(by_id("milwaukee"), CITY)
-    assert "milwaukee" in ids(found)
-    assert len(found) == 2
-
-
 async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
     retriever = ListRetriever(documents=by_id("milwaukee"))
     expansion = SageExpansion(graph=graph, k=2)
@@ -162,12 +133,6 @@ async def test_a_runnables_k_and_where_can_be_given_at_a_call(graph: SageGraph) 
         expansion.invoke(given, top_k=3)
     with pytest.raises(InvalidInput, match="'top_k'"):
         await expansion.ainvoke(given, top_k=3)
-
-
-@pytest.mark.parametrize("wrong", [{"query": CITY}, {"documents": []}, [], CITY])
-def test_a_malformed_input_says_what_is_expected(graph: SageGraph, wrong: Any) -> None:
-    with pytest.raises(InvalidInput, match="'query' and 'documents'"):
-        SageExpansion(graph=graph).invoke(wrong)
 
 
 async def test_malformed_arguments_are_refused(graph: SageGraph) -> None:
@@ -263,11 +228,3 @@ async def test_callbacks_hear_of_the_expansion(graph: SageGraph) -> None:
         else:
             expansion.invoke(given, config)
         assert runs.seen == ["start SageExpansion", "graphret_trace", "end"]
-
-
-def test_threads_get_the_answers_of_one(graph: SageGraph) -> None:
-    expansion = SageExpansion(graph=graph, k=3)
-    inputs = [{"query": QUESTION, "documents": by_id(str(document.id))} for document in DOCUMENTS] * 8
-    expected = [expansion.invoke(one) for one in inputs]
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(expansion.invoke, inputs)) == expected

@@ -54,11 +54,6 @@ def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
     assert where.matches(NODE) is expected
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
-def test_no_filter_is_no_condition(nothing: Any) -> None:
-    assert to_where(nothing) is None
-
-
 @pytest.mark.parametrize(
     ("condition", "named"),
     [

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_support import FixedRetriever, Recording, World
+from llama_support import FixedRetriever, World
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from graphret.rerank import CrossEncoderReranker
-from graphret.retriever import IndexRetriever
-from graphret.search import BM25Index, NodeText
 from graphret.types import Evidence, Hit, Node
 from llama_index_graphret import (
     GraphReranker,
     RRFFusionRetriever,
-    SageRetrievalEvent,
     SageRetriever,
     evidence_of,
     retrieval_of,
@@ -57,30 +54,8 @@ def test_weighted_reciprocal_ranks_add_up(awaited: bool) -> None:
 
 
 @both_ways
-def test_what_a_graphret_retriever_only_filled_up_with_earns_nothing(awaited: bool) -> None:
-    nodes = [Node("a", name="alpha"), Node("b", name="beta"), Node("z", name="gamma", text="quark")]
-    texts = IndexRetriever(BM25Index.build(nodes, text=NodeText.one_field("body")))
-    fusion = RRFFusionRetriever([texts, fixed("b", "z")], rrf_k=10)
-    found = run(fusion, "quark", awaited)
-    assert [(one.node.node_id, one.score) for one in found[:2]] == [("z", 1 / 11 + 1 / 12), ("b", 1 / 11)]
-    assert [one.kind for one in evidence_of(found[2])][-1] == "fill"
-
-
-@both_ways
 def test_the_answer_is_cut_at_k_and_ties_go_by_id(awaited: bool) -> None:
     assert ids(run(RRFFusionRetriever([fixed("b"), fixed("a")], similarity_top_k=1), "x", awaited)) == ["a"]
-
-
-def test_a_weight_of_nothing_leaves_a_retriever_without_say() -> None:
-    found = RRFFusionRetriever([fixed("a"), fixed("b", "a")], weights=[0, 1]).retrieve("x")
-    assert ids(found) == ["b", "a"]
-
-
-def test_nodes_are_one_by_id_or_by_hash() -> None:
-    same_text = FixedRetriever([NodeWithScore(node=TextNode(id_="other id", text="text a"), score=1.0)])
-    same_id = FixedRetriever([NodeWithScore(node=TextNode(id_="a", text="text a", metadata={"x": 1}), score=1.0)])
-    found = RRFFusionRetriever([fixed("a"), same_text, same_id]).retrieve("x")
-    assert [(one.node.node_id, one.score) for one in found] == [("a", pytest.approx(3 / 61))]
 
 
 @both_ways
@@ -97,11 +72,6 @@ def test_evidence_of_all_is_kept_whatever_the_order(world: World, awaited: bool)
         raw = {node.node_id: node.hash for node in world.nodes}
         assert all(one.node.hash == raw[one.node.node_id] for one in found)
         assert sum(bool(expected.get(one.node.node_id)) for one in found) == 10
-
-
-def test_graphret_s_retrievers_may_be_among_them(world: World) -> None:
-    found = RRFFusionRetriever([world.graph.retriever(), world.index.as_retriever()], similarity_top_k=5).retrieve("x")
-    assert len(found) == 5
 
 
 def test_all_are_asked_at_once_when_awaited() -> None:
@@ -123,19 +93,6 @@ def test_all_are_asked_at_once_when_awaited() -> None:
     assert ids(asyncio.run(ask())) == ["a", "b"]
 
 
-def test_cancelling_cancels_all() -> None:
-    async def ask() -> list[FixedRetriever]:
-        inner = [FixedRetriever([], wait=True), FixedRetriever([], wait=True)]
-        task = asyncio.create_task(RRFFusionRetriever(inner).aretrieve("x"))
-        await asyncio.gather(*(one.asked.wait() for one in inner))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return inner
-
-    assert all(one.cancelled for one in asyncio.run(ask()))
-
-
 def test_each_retriever_gets_a_bundle_of_its_own(world: World) -> None:
     seen = fixed("a")
     bundle = QueryBundle("x")
@@ -155,13 +112,6 @@ def test_one_that_fails_is_noted_and_the_others_answer(awaited: bool) -> None:
         run(RRFFusionRetriever([broken, fixed("a")], on_failure="raise"), "x", awaited)
     with pytest.raises(RetrievalFailed, match=r"every retriever failed.*away"):
         run(RRFFusionRetriever([broken, broken]), "x", awaited)
-
-
-def test_fusion_is_told_to_instrumentation() -> None:
-    with Recording() as recording:
-        RRFFusionRetriever([fixed("a"), fixed("a", "b")]).retrieve("x")
-    [event] = recording.events.of(SageRetrievalEvent)
-    assert set(event.evidence) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -235,12 +185,6 @@ def test_evidence_and_trace_are_kept(world: World) -> None:
     assert retrieval_of(ranked) is retrieval_of(found)
 
 
-def test_metadata_that_graphret_cannot_hold_are_no_hindrance() -> None:
-    odd = NodeWithScore(node=TextNode(id_="odd", text="a", metadata={"object": object()}), score=1.0)
-    [found] = GraphReranker(Model()).postprocess_nodes([odd], query_str="a")
-    assert (found.node.metadata, found.score) == (odd.node.metadata, 1.0)
-
-
 def test_a_graphret_reranker_will_do() -> None:
     class ByName:
         name = "by name"
@@ -249,12 +193,6 @@ def test_a_graphret_reranker_will_do() -> None:
             return [float(hit.id[1:]) for hit in hits]
 
     assert ids(GraphReranker(ByName()).postprocess_nodes(handed("x", "y"), query_str="q")) == ["n1", "n0"]
-
-
-def test_no_nodes_need_no_question_and_some_do() -> None:
-    assert GraphReranker(Model()).postprocess_nodes([]) == []
-    with pytest.raises(InvalidInput, match="question"):
-        GraphReranker(Model()).postprocess_nodes(handed("x"))
 
 
 @both_ways

@@ -35,10 +35,9 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_support import HashEmbedding
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused
 from graphret.expansion import Expand
-from graphret.retriever import IndexRetriever
-from graphret.search import BM25Index, DenseIndex
+from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.types import Edge, Node
@@ -125,12 +124,6 @@ def test_a_relation_may_name_its_ends() -> None:
     assert triples(pg.get_triplets(relation_names=["FROM"])) == [("p1", "FROM", "New Zealand")]
 
 
-def test_of_several_nodes_with_one_id_the_last_counts() -> None:
-    pg = GraphretPropertyGraphStore(MemoryStore())
-    pg.upsert_nodes([EntityNode(name="a", properties={"n": 1}), EntityNode(name="a", properties={"n": 2})])
-    assert [node.properties for node in pg.get()] == [{"n": 2}]
-
-
 def test_properties_that_are_not_json_are_refused_by_name() -> None:
     pg = GraphretPropertyGraphStore(MemoryStore())
     with pytest.raises(InvalidInput, match=r"'a'.*when"):
@@ -151,25 +144,6 @@ def test_entities_are_text_nodes_that_say_their_name(node: Node) -> None:
     assert "embedding" not in made.metadata
     assert made.embedding == node.properties.get("embedding")
     assert from_llama_node(made) == node
-
-
-def test_chunks_are_joined_to_what_they_say_unless_told_not_to() -> None:
-    for mentions in (True, False):
-        pg = GraphretPropertyGraphStore(MemoryStore(), mentions=mentions)
-        pg.upsert_nodes(
-            [
-                ChunkNode(text="Ada met Charles.", id_="c1"),
-                EntityNode(name="Ada", properties={"triplet_source_id": "c1"}),
-                EntityNode(name="Charles", properties={"triplet_source_id": "gone"}),
-            ]
-        )
-        relation = Relation(label="MET", source_id="Ada", target_id="Charles", properties={"triplet_source_id": "c1"})
-        assert pg.store.count() == (3, int(mentions))
-        pg.upsert_relations([relation])
-        found = [(e.source, e.relation, e.target) for block in pg.store.edges() for e in block]
-        said = [("c1", "MENTIONS", "Ada"), ("c1", "MENTIONS", "Charles")] if mentions else []
-        assert found == [("Ada", "MET", "Charles"), *said]
-        assert triples(pg.get_rel_map(pg.get(ids=["Ada"]))) == [("Ada", "MET", "Charles")]
 
 
 # -- reading
@@ -214,15 +188,6 @@ def test_a_rel_map_goes_both_ways_nearest_first_within_its_limit(pg: GraphretPro
     assert pg.get_rel_map([engine], limit=0) == []
 
 
-def test_ignored_relations_take_no_places_at_a_hub() -> None:
-    many = [Node(f"n{i:03}") for i in range(200)]
-    heavy = [Edge("hub", "SOURCE", node.id, 5.0) for node in many]
-    light = [Edge(many[i].id, "KNOWS", "hub", 1.0) for i in range(9)]
-    pg = GraphretPropertyGraphStore(MemoryStore.of([Node("hub"), *many], [*heavy, *light]))
-    found = pg.get_rel_map(pg.get(ids=["hub"]), depth=1, limit=5, ignore_rels=["SOURCE"])
-    assert triples(found) == [(f"n{i:03}", "KNOWS", "hub") for i in range(5)]
-
-
 def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> None:
     pg.delete()
     pg.delete(ids=[], entity_names=[], properties={})
@@ -239,25 +204,10 @@ def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> Non
     assert ids(pg.get()) == ["engine"]
 
 
-def test_the_schema_follows_what_is_written(pg: GraphretPropertyGraphStore) -> None:
-    assert ("Person", "KNEW", "Person") in pg.get_schema().relations
-    assert "Ship" not in pg.get_schema_str()
-    pg.upsert_nodes([EntityNode(name="Beagle", label="Ship")])
-    assert "Ship" in pg.get_schema_str()
-
-
 def test_a_store_without_cypher_says_so(pg: GraphretPropertyGraphStore) -> None:
     assert not pg.supports_structured_queries
     with pytest.raises(QueryRefused, match="MemoryStore"):
         pg.structured_query("MATCH (n) RETURN n")
-
-
-def test_a_view_shows_its_part_and_takes_nothing(pg: GraphretPropertyGraphStore) -> None:
-    part = GraphretPropertyGraphStore(pg.store.view({"label": "Person"}))
-    assert ids(part.get()) == ["ada", "babbage"]
-    assert triples(part.get_rel_map(part.get(), depth=3)) == [("ada", "KNEW", "babbage")]
-    with pytest.raises(StoreError):
-        part.upsert_nodes([EntityNode(name="x")])
 
 
 def test_it_is_kept_on_disk(pg: GraphretPropertyGraphStore, tmp_path: Path) -> None:
@@ -298,20 +248,6 @@ def test_vector_queries_over_the_embeddings_of_nodes() -> None:
     pg.upsert_nodes([EntityNode(name="odd", embedding=[1.0])])
     with pytest.raises(InvalidInput, match="odd"):
         pg.vector_query(query)
-
-
-def test_an_index_answers_vector_queries_and_is_kept_in_step() -> None:
-    embedding = HashEmbedding()
-    index = DenseIndex.build(KONGS, embedding)
-    pg = GraphretPropertyGraphStore(MemoryStore.of(KONGS, MADE), index=index)
-    query = VectorStoreQuery(query_str="giant ape in New York", similarity_top_k=1)
-    assert ids(pg.vector_query(query)[0]) == ["m1"]
-    given = VectorStoreQuery(embedding.get_query_embedding("giant ape in New York"), similarity_top_k=1)
-    assert ids(pg.vector_query(given)[0]) == ["m1"]
-    pg.upsert_nodes([GraphNode(id_="m9", name="Ape", text="giant ape in New York", label="Film")])
-    assert ids(pg.vector_query(given)[0]) == ["m9"]
-    pg.delete(ids=["m9"])
-    assert ids(pg.vector_query(given)[0]) == ["m1"]
 
 
 # -- under LlamaIndex
@@ -423,11 +359,6 @@ def test_its_own_retrievers_work(index: PropertyGraphIndex, use_async: bool) -> 
     assert any(TEXTS["d2"] in one.text and "DESIGNED" in one.text for one in with_text)
 
 
-async def test_its_own_retrievers_work_awaited(index: PropertyGraphIndex) -> None:
-    found = await index.as_retriever(include_text=False).aretrieve("Who designed the Analytical Engine?")
-    assert "Charles babbage -> DESIGNED -> Analytical engine" in [one.text for one in found]
-
-
 def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
     pg = index.property_graph_store
     FACTS["d4"] = [("Thames", "FLOWS_INTO", "North sea")]
@@ -444,17 +375,6 @@ def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
     pg.delete_llama_nodes(ref_doc_ids=["d3"])
     assert TEXTS["d3"] not in {n.text for block in store_of(index).nodes() for n in block}
     assert ids(pg.get(ids=["Thames"])) == ["Thames"]
-
-
-def test_an_existing_graph_can_be_opened_again(index: PropertyGraphIndex) -> None:
-    again = PropertyGraphIndex.from_existing(
-        GraphretPropertyGraphStore(store_of(index)),
-        embed_model=HashEmbedding(),
-        llm=Scripted(answer="london"),
-        kg_extractors=[ImplicitPathExtractor()],
-    )
-    texts = {one.text for one in again.as_retriever(include_text=False).retrieve("London")}
-    assert "London -> LIES_ON -> Thames" in texts
 
 
 @pytest.mark.parametrize("use_async", [False, True])
@@ -490,10 +410,3 @@ async def test_everything_is_awaited_too(pg: GraphretPropertyGraphStore) -> None
     await pg.adelete(ids=["Beagle"])
     await pg.adelete_llama_nodes(node_ids=["notes"])
     assert ids(await pg.aget()) == ["ada", "babbage", "engine"]
-
-
-def test_a_search_over_the_graph_is_a_retriever_too(index: PropertyGraphIndex) -> None:
-    store = store_of(index)
-    search = IndexRetriever(BM25Index.build([node for block in store.nodes() for node in block]))
-    found = as_llama_index_retriever(search, similarity_top_k=1).retrieve("Who wrote notes?")
-    assert found[0].text == TEXTS["d1"]
