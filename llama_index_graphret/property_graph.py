@@ -248,13 +248,14 @@ class PropertyGraphStoreAdapter:
 
     def _node(self, node: LabelledNode) -> Node:
         """Return a node as graphret's: what `_encoded` was given, and any other as it stands."""
-        made = from_labelled(node)
-        properties = _as_json(made.properties)
+        properties = _as_json(node.properties)
         kept = _kept(properties)
         if kept is not None:
             return Node(kept["id"], tuple(kept["labels"]), kept["name"], kept["text"], properties)
+        made = from_labelled(node)
+        properties = _as_json(made.properties)
         name, text = (str(properties.get(key) or "") for key in (self.name_property, self.text_property))
-        return Node(made.id, made.labels, made.name or name, made.text or text, properties)
+        return replace(made, name=made.name or name, text=made.text or text, properties=properties)
 
 
 #: Nodes by what the property graph calls them, and the relations between them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -91,23 +92,22 @@ async def test_tools_are_offered_and_calls_come_back(awaited: bool, arguments: A
     assert offered.metadata.to_openai_tool()["function"] == function
 
 
-class Raw(MockLLM):
-    """Answers with what a provider says besides, or never where it is awaited."""
-
-    raw: dict[str, Any] = {}  # noqa: RUF012 -- a pydantic field
+class Spending(MockLLM):
+    """Says what it spent and why it stopped, or never answers where it is awaited."""
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=self.raw)
+        spent = dict(zip(str(messages[0].content).split(), (3, 4), strict=True))
+        raw = {"usage": spent, "choices": [{"finish_reason": "length"}]}
+        return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=raw)
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         await asyncio.Event().wait()
         raise AssertionError
 
 
-@pytest.mark.parametrize("names", [("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")])
-def test_what_was_spent_and_why_it_stopped_are_read(names: tuple[str, str]) -> None:
-    raw = {"usage": dict(zip(names, (3, 4), strict=True)), "choices": [{"finish_reason": "length"}]}
-    reply = LlamaIndexChat(Raw(raw=raw)).chat([])
+@pytest.mark.parametrize("names", ["prompt_tokens completion_tokens", "input_tokens output_tokens"])
+def test_what_was_spent_and_why_it_stopped_are_read(names: str) -> None:
+    reply = LlamaIndexChat(Spending()).chat([Message.user(names)])
     assert (reply.usage, reply.finish_reason) == (Usage(3, 4), "length")
 
 
@@ -118,7 +118,7 @@ async def test_failures_are_chat_errors(awaited: bool) -> None:
     with pytest.raises(ChatError, match="calls no tools"):
         await said(LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL])
     with pytest.raises(ChatError) as failed:
-        await LlamaIndexChat(Raw()).achat([Message.user("x")], timeout=0.01)
+        await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
     assert failed.value.reason == "timeout"
     with pytest.raises(InvalidInput, match="LLM"):
         LlamaIndexChat("gpt")  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ class Told:
 
 async def last(answer: Any) -> Any:
     """What comes back of any of the eight ways to ask an LLM."""
-    answer = await answer if asyncio.iscoroutine(answer) else answer
+    answer = await answer if inspect.iscoroutine(answer) else answer
     if hasattr(answer, "__aiter__"):
         return [piece async for piece in answer][-1]
     return list(answer)[-1] if hasattr(answer, "__next__") else answer

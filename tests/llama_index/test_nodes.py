@@ -89,7 +89,6 @@ def test_a_text_node_comes_back_as_it_was(node: TextNode) -> None:
             text_resource=MediaResource(text="t"),
             image_resource=MediaResource(url="http://example.org/c.png"),
         ),
-        MediaNode(id_="blob", image_resource=MediaResource(data=b"\x89PNG\r\n\x1a\n")),
     ],
     ids=lambda node: f"{type(node).__name__}-{node.node_id}",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_a_database_that_they_did_not_write_is_read_as_it_is(bare: Neo4jProperty
 def index_over(store: Any, texts: list[str]) -> tuple[PropertyGraphIndex, dict[str, str]]:
     """An index of texts of which each is followed by the next, and their hashes."""
     nodes = [TextNode(text=text, id_=f"n{i}", metadata={"page": i}) for i, text in enumerate(texts)]
-    for one, other in zip(nodes, nodes[1:], strict=False):
+    for one, other in itertools.pairwise(nodes):
         one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=other.node_id)
     hashes = {node.node_id: node.hash for node in nodes}
     options: dict[str, Any] = {"kg_extractors": [ImplicitPathExtractor()], "embed_model": HashEmbedding()}
