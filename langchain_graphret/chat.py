@@ -46,7 +46,8 @@ class LangChainChat:
     -----
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
     arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. Tools win
-    over `json_schema` where both are given. Calls made within a chain or a graph are traced there.
+    over `json_schema` where both are given. Calls made within a chain or a graph are traced there. A reply in OpenAI's
+    protocol that does not say why it ended, as a stream that broke off quietly leaves it, is a `ChatError`.
 
     Examples
     --------
@@ -83,10 +84,9 @@ class LangChainChat:
         given = [self._message(message) for message in messages]
         try:
             runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
-            answer = runnable.invoke(given, **options)
+            return self._reply(runnable.invoke(given, **options))
         except Exception as error:
             raise self._failure(error, tools, timeout) from error
-        return self._reply(answer)
 
     async def achat(
         self,
@@ -103,10 +103,9 @@ class LangChainChat:
         try:
             runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
             async with asyncio.timeout(timeout):
-                answer = await runnable.ainvoke(given, **options)
+                return self._reply(await runnable.ainvoke(given, **options))
         except Exception as error:
             raise self._failure(error, tools, timeout) from error
-        return self._reply(answer)
 
     def _runnable(
         self,
@@ -156,6 +155,9 @@ class LangChainChat:
         elif kept := _native(message):
             native = {self._origin: kept}
         said, spent = message.response_metadata, message.usage_metadata
+        if said.get("model_provider") == "openai" and not {"finish_reason", "status"} & said.keys():
+            broken = "the stream broke off before its end: the reply has no finish_reason"
+            raise ChatError(broken, model=self.name, reason="connection")
         reason = str(said.get("finish_reason") or said.get("stop_reason") or "").lower()
         reason = _ENDS.get(reason, reason) or ("tool_calls" if calls else "stop")
         return Reply(

@@ -155,7 +155,7 @@ def node_ids(documents: Sequence[Document], nodes: NodeTable, id_key: str | None
         stated.append(block.get("id") if isinstance(block, dict) else None)
         return [*(str(one) for one in stated if one), made_id(document)]
 
-    return [next((one for one in candidates(document) if one in nodes), None) for document in documents]
+    return [next((one for one in candidates(document) if nodes.find([one])[0] >= 0), None) for document in documents]
 
 
 def from_chunk(document: Document) -> Node:

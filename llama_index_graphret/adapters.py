@@ -30,7 +30,7 @@ class LlamaIndexEncoder(CallableEncoder):
         plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else resolve_encoder(embed_model)
         super().__init__(
             embed_model.get_text_embedding_batch,
-            name=plain.name,
+            name=plain.name if plain is not None else embed_model.model_name,
             query_fn=lambda texts: [embed_model.get_query_embedding(text) for text in texts],
             aquery_fn=embed_model.aget_query_embedding,
         )

@@ -161,7 +161,7 @@ def to_message(message: Message) -> ChatMessage:
         blocks.append(TextBlock(text=message.content))
     for call in message.tool_calls:
         # servers that render arguments into a prompt fail on ones that are not JSON
-        arguments = json.dumps({"malformed": call.arguments}) if call.error else call.arguments.strip() or "{}"
+        arguments = json.dumps({"malformed": call.arguments} if call.parsed is None else call.parsed)
         blocks.append(ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=arguments))
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
     given = {key: value for key, value in extra.items() if value is not None}

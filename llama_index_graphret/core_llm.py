@@ -91,8 +91,8 @@ class CoreLLM(FunctionCallingLLM):
     @property
     def metadata(self) -> LLMMetadata:
         """The model's name and context window, and that it calls tools."""
-        known = {"is_chat_model": True, "is_function_calling_model": True}
-        return LLMMetadata(context_window=self.context_window, model_name=self._model.name, **known)
+        name, window = self._model.name, self.context_window
+        return LLMMetadata(model_name=name, context_window=window, is_chat_model=True, is_function_calling_model=True)
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
@@ -139,6 +139,9 @@ class CoreLLM(FunctionCallingLLM):
         tools: Sequence[BaseTool],
         user_msg: str | ChatMessage | None = None,
         chat_history: list[ChatMessage] | None = None,
+        verbose: bool = False,
+        allow_parallel_tool_calls: bool = False,
+        tool_required: bool = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
         asked = [ChatMessage(user_msg)] if isinstance(user_msg, str) else [user_msg] if user_msg else []

@@ -79,7 +79,7 @@ class SageGraph(graphret.SageGraph):
         return cls.from_nodes(nodes, embed_model=model, embed_metadata=embed_metadata, **options)
 
     @classmethod
-    def from_nodes(  # type: ignore[override] -- it takes what is taken there, and LlamaIndex's nodes
+    def from_nodes(
         cls,
         nodes: Iterable[Node | BaseNode],
         *,

@@ -254,7 +254,7 @@ class PropertyGraphStoreAdapter:
             return Node(kept["id"], tuple(kept["labels"]), kept["name"], kept["text"], properties)
         made = from_labelled(node)
         properties = _as_json(made.properties)
-        name, text = (str(properties.get(key) or "") for key in (self.name_property, self.text_property))
+        name, text = (str(properties.get(key or "") or "") for key in (self.name_property, self.text_property))
         return replace(made, name=made.name or name, text=made.text or text, properties=properties)
 
 

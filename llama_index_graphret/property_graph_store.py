@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fsspec.implementations.local import LocalFileSystem
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.graph_stores.types import (
     TRIPLET_SOURCE_KEY,
@@ -352,7 +351,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
         """Write a `MemoryStore` to the folder `persist_path` of this machine; other stores keep their graph."""
-        if fs is not None and not isinstance(fs, LocalFileSystem):
+        if fs is not None and "file" not in fs.protocol:
             raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)

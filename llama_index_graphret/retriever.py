@@ -182,8 +182,9 @@ class Question(Retriever):
                 raise result
             answered(result, self, self.on_failure, trace)
             result = yield Ask(self.instead, query, k, where)
-        result.trace.stages[:0] = trace.stages
-        return result
+        retrieval: Retrieval = result
+        retrieval.trace.stages[:0] = trace.stages
+        return retrieval
 
     def _vector(self, dense: DenseIndex | None, trace: Trace) -> Generator[Any, Any, Any]:
         """Return the embedding that counts for the question; `None` where the graph is to embed it, or has none."""

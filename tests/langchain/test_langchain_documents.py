@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graphret.corpus import Table, to_nodes
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 from langchain_graphret import KEY, SageGraph, evidence_of, from_document, to_document, to_hit
@@ -71,14 +69,6 @@ def test_a_hit_comes_back_from_its_document(node: Node, score: float, evidence: 
     assert document.metadata[KEY]["score"] == score
 
 
-@given(NODES, st.lists(EVIDENCE, max_size=3))
-def test_documents_survive_json_and_a_strict_checkpointer(node: Node, evidence: list[Evidence]) -> None:
-    document = to_document(Hit(node, 1.0, tuple(evidence)))
-    assert json.loads(json.dumps(document.metadata, allow_nan=False)) == document.metadata
-    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-    assert strict.loads_typed(strict.dumps_typed(document)) == document
-
-
 def test_what_has_a_name_alone_is_read_by_it() -> None:
     """Else a prompt says nothing of it, and retrievers that compare texts take all such nodes for one."""
     node = Node("m1", ("Movie",), "Near Dark")
@@ -99,17 +89,6 @@ def test_what_is_not_plain_json_becomes_so() -> None:
     assert block["score"] == 1.5
     assert block["evidence"] == [{"kind": "neighbor", "weight": 0.5, "properties": {"rows": [1, 2], "at": [0, 1]}}]
     json.dumps(document.metadata)
-
-
-def test_a_table_segment_keeps_its_cells_apart_from_the_users_metadata() -> None:
-    table = Table(["Team", "City"], [["Pilots", "Seattle"]], id="t", title="Teams", metadata={"year": 1969})
-    (node,) = to_nodes([table])
-    document = to_document(node)
-    assert document.metadata["year"] == 1969
-    assert "table_rows" not in document.metadata
-    assert document.metadata[KEY]["labels"] == ["Table"]
-    assert document.metadata[KEY]["properties"]["table_rows"] == [["Pilots", "Seattle"]]
-    assert from_document(document) == node
 
 
 def test_metadata_that_is_not_json_is_refused_by_name() -> None:

@@ -12,7 +12,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import DOCUMENTS, ListRetriever, by_id
-from pydantic import ValidationError
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from langchain_graphret import KEY, SageExpansion, SageGraph, evidence_of
@@ -62,13 +61,6 @@ def test_documents_of_a_vector_store_are_recognised_by_what_they_say() -> None:
     assert set(ids(stored)) <= set(ids(found))
     assert len(found) == len({document.page_content for document in found}) == 5
     assert {d.metadata[KEY]["id"] for d in found} == {node.id for node in graph.nodes}
-
-
-def test_a_nodes_id_may_stand_in_the_metadata(graph: SageGraph) -> None:
-    given = [Document("An excerpt.", id="row-7", metadata={"doc_id": "milwaukee"})]
-    found = SageExpansion(graph=graph, k=2, id_key="doc_id").compress_documents(given, CITY)
-    assert set(ids(found)) == {"row-7", "county"}
-    assert next(d for d in found if d.id == "row-7").page_content == "An excerpt."
 
 
 def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
@@ -133,17 +125,6 @@ async def test_a_runnables_k_and_where_can_be_given_at_a_call(graph: SageGraph) 
         expansion.invoke(given, top_k=3)
     with pytest.raises(InvalidInput, match="'top_k'"):
         await expansion.ainvoke(given, top_k=3)
-
-
-async def test_malformed_arguments_are_refused(graph: SageGraph) -> None:
-    expansion, given = SageExpansion(graph=graph), by_id("milwaukee")
-    with pytest.raises(InvalidInput, match="k"):
-        expansion.compress_documents(given, CITY, k=0)
-    with pytest.raises(InvalidInput, match="query"):
-        await expansion.acompress_documents(given, 7)  # type: ignore[arg-type]
-    for wrong in ({"k": 0}, {"ranking": "best"}, {"where": {"a": {"$near": 1}}}, {"on_failure": "x"}, {"n": 1}):
-        with pytest.raises(ValidationError):
-            SageExpansion(graph=graph, **wrong)
 
 
 class Broken:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -97,14 +96,6 @@ async def test_unknown_arguments_of_a_call_are_refused_by_name(graph: SageGraph)
     with pytest.raises(InvalidInput, match="'filter'"):
         await retriever.ainvoke(QUESTION, filter={"year": 1969})
     assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
-
-
-@pytest.mark.parametrize("k", [0, -1, 2.5, True])
-async def test_a_malformed_k_is_refused(graph: SageGraph, k: Any) -> None:
-    with pytest.raises(ValidationError, match="k"):
-        SageRetriever(graph=graph, k=k)
-    with pytest.raises(InvalidInput, match="k"):
-        await SageRetriever(graph=graph).ainvoke(QUESTION, k=k)
 
 
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
@@ -221,18 +212,3 @@ async def test_cancelling_a_call_cancels_the_retrieval() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert held.cancelled
-
-
-async def test_embedding_a_question_does_not_hold_the_loop(encoder: Any) -> None:
-    threads: set[int] = set()
-
-    class Watched(type(encoder)):  # type: ignore[misc]
-        def encode_queries(self, texts: list[str]) -> Any:
-            threads.add(threading.get_ident())
-            return super().encode_queries(texts)
-
-    graph = SageGraph.from_documents(DOCUMENTS, Watched())
-    threads.clear()
-    assert len(await graph.as_retriever(k=2).ainvoke(QUESTION)) == 2
-    assert threads
-    assert threading.get_ident() not in threads

@@ -117,14 +117,6 @@ def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
         EncoderEmbeddings(None)
 
 
-def test_documents_with_the_same_text_are_kept_apart() -> None:
-    page = [Document("All rights reserved.", metadata={"page": page}) for page in range(3)]
-    graph = SageGraph.from_documents(page, None)
-    assert sorted(node.properties["page"] for node in graph.nodes) == [0, 1, 2]
-    again = SageGraph.from_documents(page, None)
-    assert [node.id for node in again.nodes] == [node.id for node in graph.nodes]
-
-
 def test_documents_can_be_added_and_cut() -> None:
     graph = SageGraph.from_documents(DOCUMENTS[:2], None, chunker="sentence")
     assert "sicks#0" in {node.id for node in graph.nodes}
@@ -139,13 +131,3 @@ def test_a_view_of_a_graph_is_one_too_and_cannot_be_changed(graph: SageGraph) ->
     with pytest.raises(InvalidInput, match="view"):
         view.add_documents([Document("x", id="x")])
     assert len(graph.view(to_where({}))) == len(graph)
-
-
-def test_malformed_documents_are_named() -> None:
-    for documents, named in (
-        ([], "empty"),
-        ([Document("x", id="a"), Document("y", id="a")], "'a'"),
-        ([Document("x", id="a", metadata={"when": object()})], "'a'.*when"),
-    ):
-        with pytest.raises(InvalidInput, match=named):
-            SageGraph.from_documents(documents, None)

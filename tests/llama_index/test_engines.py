@@ -10,12 +10,10 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import MetadataMode, NodeWithScore
-from llama_index.core.selectors import EmbeddingSingleSelector
-from llama_index.core.tools import QueryEngineTool
 from llama_support import FixedRetriever, Recording, World
 
 from llama_index_graphret import (
@@ -70,19 +68,6 @@ def test_an_existing_query_engine_gains_evidence_by_one_argument(world: World, q
     assert len(response.source_nodes) == 8
     assert set(ids(world.index.as_retriever(similarity_top_k=3).retrieve(question))) <= set(ids(response.source_nodes))
     assert any(e.kind == "neighbor" for one in response.source_nodes for e in evidence_of(one))
-
-
-def test_a_router_chooses_it(world: World, sage: SageRetriever, question: str) -> None:
-    flat = world.index.as_query_engine(similarity_top_k=1)
-    linked = RetrieverQueryEngine.from_args(sage)
-    tools = [
-        QueryEngineTool.from_defaults(flat, description="weather and cooking"),
-        QueryEngineTool.from_defaults(linked, description=question),
-    ]
-    selector = EmbeddingSingleSelector.from_defaults(embed_model=world.embedding)
-    response = RouterQueryEngine(selector, tools, llm=Settings.llm).query(question)
-    assert ids(response.source_nodes) == ids(sage.retrieve(question))
-    assert all(evidence_of(one) for one in response.source_nodes)
 
 
 # -- fusion by LlamaIndex: a node with evidence is not taken for another node

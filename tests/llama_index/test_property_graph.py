@@ -121,7 +121,7 @@ def test_what_is_written_outlives_llama_indexs_own_persistence(tmp_path: Path) -
     simple = SimplePropertyGraphStore()
     nodes, edges = random_graph(1)
     nodes.append(Node("odd", ("A", "B"), "name", "text", {"id": "x"}))
-    edges.append(Edge("odd", "R", "odd", 0.1, {"since": 1}))
+    edges.append(Edge("odd", "R", "odd", 0.5, {"since": 1}))
     from_property_graph_store(simple).upsert(nodes, edges)
     simple.persist(str(tmp_path / "graph.json"))
     again = from_property_graph_store(SimplePropertyGraphStore.from_persist_path(str(tmp_path / "graph.json")))

@@ -12,17 +12,15 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from llama_support import FixedRetriever, HashEmbedding, World
 
-from graphret import Node, Paper
+from graphret import Paper
 from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput, RetrievalFailed
 from llama_index_graphret import (
     LlamaIndexSeeds,
     SageGraph,
     SageRetriever,
-    as_llama_index_retriever,
     evidence_of,
     retrieval_of,
-    to_llama_node,
 )
 
 
@@ -59,17 +57,6 @@ def test_evidence_outlives_copies_pickles_and_whoever_wraps_the_node_anew(world:
         NodeWithScore(node=copy.deepcopy(one.node), score=0.5),
     ):
         assert evidence_of(other) == evidence
-
-
-def test_one_answer_s_evidence_does_not_reach_another_answer(world: World) -> None:
-    retriever = SageRetriever(world.graph, similarity_top_k=35)
-    first, second = (retriever.retrieve(world.questions[i].question) for i in (0, 1))
-    kept = [evidence_of(one) for one in first]
-    by_id = {one.node.node_id: one for one in second}
-    assert all(by_id[one.node.node_id].node is not one.node for one in first if one.node.node_id in by_id)
-    first[0].node.metadata["mine"] = 1
-    assert "mine" not in by_id[first[0].node.node_id].node.metadata
-    assert [evidence_of(one) for one in first] == kept
 
 
 def test_a_retrieval_is_remembered_with_its_trace(world: World) -> None:
@@ -117,22 +104,6 @@ def test_a_seed_retriever_is_asked_for_as_many_as_are_needed_and_left_as_it_was(
     assert len(deep.hits) == 9
     assert seeds.similarity_top_k == 2
     assert len(LlamaIndexSeeds(seeds, deepen=False).retrieve("anything", 9).hits) == 2
-
-
-def test_a_retriever_goes_to_llama_index_and_back(world: World) -> None:
-    core = world.graph.retriever()
-    back = LlamaIndexSeeds(as_llama_index_retriever(core, similarity_top_k=6))
-    question = world.questions[0].question
-    assert back.retrieve(question, 6).ids == core.retrieve(question, 6).ids
-    nodes = [hit.node for hit in back.retrieve(question, 6).hits]
-    assert nodes == [_without_extracted(hit.node) for hit in core.retrieve(question, 6).hits]
-
-
-def _without_extracted(node: Node) -> Node:
-    """What graphret found out about a LlamaIndex node stays in the graph."""
-    from llama_index_graphret import from_llama_node
-
-    return from_llama_node(to_llama_node(node))
 
 
 # -- failures
