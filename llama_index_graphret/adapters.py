@@ -70,7 +70,6 @@ class EncoderEmbedding(BaseEmbedding):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "EncoderEmbedding"
 
     def _get_query_embedding(self, query: str) -> list[float]:

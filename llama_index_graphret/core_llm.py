@@ -52,12 +52,8 @@ class CoreLLM(FunctionCallingLLM):
 
     Parameters
     ----------
-    model
-        The model.
-    context_window
-        How many tokens it reads, for what LlamaIndex fits into its prompts.
-    callback_manager
-        As any LlamaIndex LLM has it.
+    model, context_window
+        The model, and how many tokens it reads, for what LlamaIndex fits into its prompts.
 
     Raises
     ------
@@ -85,7 +81,6 @@ class CoreLLM(FunctionCallingLLM):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "CoreLLM"
 
     @property
@@ -96,42 +91,34 @@ class CoreLLM(FunctionCallingLLM):
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """Answer a conversation."""
         return _response(self._model.chat(_messages(messages), **_options(kwargs)))
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """`chat`, awaiting the model."""
         return _response(await self._model.achat(_messages(messages), **_options(kwargs)))
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
-        """`chat` as a stream of one piece."""
         return (_response(self._model.chat(given, **_options(kwargs))) for given in [_messages(messages)])
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
-        """`achat` as a stream of one piece."""
         return (_response(await self._model.achat(given, **_options(kwargs))) for given in [_messages(messages)])
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Answer a question."""
         return _completion(self._model.chat([Message.user(prompt)], **_options(kwargs)))
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """`complete`, awaiting the model."""
         return _completion(await self._model.achat([Message.user(prompt)], **_options(kwargs)))
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        """`complete` as a stream of one piece."""
         return (_completion(self._model.chat([Message.user(one)], **_options(kwargs))) for one in [prompt])
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
-        """`acomplete` as a stream of one piece."""
         return (_completion(await self._model.achat([Message.user(one)], **_options(kwargs))) for one in [prompt])
 
     def _prepare_chat_with_tools(
@@ -164,13 +151,7 @@ class CoreLLM(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
-        """Return what the model asks to be run; arguments that are no JSON object count as none.
-
-        Raises
-        ------
-        ValueError
-            When that is nothing and `error_on_no_tool_call` is set.
-        """
+        """Return what the model asks to be run; arguments that are no JSON object count as none."""
         calls = calls_of(response.message)
         if not calls and error_on_no_tool_call:
             raise ValueError(f"{self._model.name} called no tool")

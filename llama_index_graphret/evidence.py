@@ -65,7 +65,6 @@ class SageRetrievalEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised events."""
         return "SageRetrievalEvent"
 
 

@@ -34,7 +34,6 @@ class ExpansionStartEvent(ReRankStartEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised events."""
         return "ExpansionStartEvent"
 
 
@@ -45,7 +44,6 @@ class ExpansionEndEvent(ReRankEndEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised events."""
         return "ExpansionEndEvent"
 
 
@@ -107,7 +105,6 @@ class SageExpansion(BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "SageExpansion"
 
     @dispatcher.span

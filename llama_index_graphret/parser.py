@@ -84,7 +84,6 @@ class SageNodeParser(NodeParser):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "SageNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:

@@ -70,7 +70,6 @@ class GraphReranker(BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "GraphReranker"
 
     @dispatcher.span
