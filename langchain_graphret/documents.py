@@ -2,7 +2,8 @@
 
 A document has the node's text, or its name where it has none, its id, and as metadata the properties that the user
 gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values: ``id``,
-``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows besides), ``text`` (empty
+``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows),
+``text`` (empty
 where the document's text is the node's name). A document made of a bare node has of these only what cannot be told
 from the rest. Score, relevance and evidence are of one question: documents of one node are equal whatever these are, so
 that `MultiQueryRetriever` and its like, which drop equal documents, take a node that two questions find for one.
