@@ -52,8 +52,6 @@ class SageGraph(graphret.SageGraph):
 
         Parameters
         ----------
-        index
-            The index.
         embed_model
             What embeds questions: the index's own model by default.
         embed_metadata
@@ -157,22 +155,11 @@ class SageGraph(graphret.SageGraph):
         """Add LlamaIndex nodes, each in place of the node that had its id, and return their ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
-
-        Raises
-        ------
-        InvalidInput
-            When one is malformed; the graph stays as it was.
         """
         return super().add_nodes(_own(require_nodes(nodes)), edges=edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
-        """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was.
-
-        Raises
-        ------
-        InvalidInput
-            When the index holds no nodes, or its store does not list them.
-        """
+        """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was."""
         return self.refresh(_own(nodes_of(index)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:

@@ -54,12 +54,6 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
 
 
-def test_metadata_that_graphret_cannot_hold_pass_through(world: World, question: str) -> None:
-    odd = NodeWithScore(node=TextNode(id_="odd", text="x", metadata={"object": object()}), score=1.0)
-    found = SageExpansion(world.graph, top_n=3).postprocess_nodes([odd], query_str=question)
-    assert found[0].node.metadata == odd.node.metadata
-
-
 def test_filters_hold_for_what_is_returned(world: World, question: str, handed: list[NodeWithScore]) -> None:
     title = handed[0].node.metadata["title"]
     filters = MetadataFilters(filters=[MetadataFilter(key="title", value=title, operator=FilterOperator.NE)])

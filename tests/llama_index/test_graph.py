@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from llama_support import HashEmbedding, World
@@ -88,16 +88,6 @@ class TextStore(BasePydanticVectorStore):
         return [node for node in self.kept if node_ids is None or node.node_id in node_ids]
 
 
-def test_nodes_of_a_store_with_text_are_listed(world: World) -> None:
-    store, embedding = TextStore(kept=[]), HashEmbedding()
-    storage = StorageContext.from_defaults(vector_store=store)
-    VectorStoreIndex(list(world.nodes), storage_context=storage, embed_model=embedding)
-    embedding._texts.clear()
-    graph = SageGraph.from_index(VectorStoreIndex.from_vector_store(store, embed_model=embedding))
-    assert sorted(graph.nodes.ids) == sorted(node.node_id for node in world.nodes)
-    assert embedding._texts == []
-
-
 def test_a_store_that_lists_no_nodes_is_a_clear_error(world: World) -> None:
     store = TextStore(kept=[], lists=False)
     with pytest.raises(InvalidInput, match=r"TextStore.*from_nodes"):
@@ -117,21 +107,6 @@ def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
     assert embedding._texts == [second.get_content(metadata_mode=MetadataMode.EMBED)]
     assert graph.index.dense is not None
     assert graph.index.dense.vectors.shape == (2, 48)
-
-
-def test_embeddings_are_the_settings_model_s_by_default() -> None:
-    embedding = HashEmbedding()
-    nodes = [
-        node.model_copy(update={"embedding": embedding._vector(node.get_content())}) for node in parts("a b", "c d")
-    ]
-    before = Settings._embed_model
-    Settings.embed_model = embedding
-    try:
-        graph = SageGraph.from_nodes(nodes)
-    finally:
-        Settings._embed_model = before
-    assert isinstance(graph.encoder, LlamaIndexEncoder)
-    assert graph.encoder.embed_model is embedding
 
 
 def test_embeddings_of_two_widths_are_refused_by_name() -> None:
@@ -179,13 +154,6 @@ def test_adding_nodes_leaves_what_a_rebuild_would(world: World) -> None:
     found = grown.as_retriever(similarity_top_k=1).retrieve("opera")[0]
     assert found.node.hash == nodes[1].hash
     assert found.node.hash == nodes[1].hash
-
-
-def test_malformed_nodes_leave_the_graph_as_it_was() -> None:
-    graph = SageGraph.from_nodes(parts("one", "two"), encoder=None)
-    with pytest.raises(InvalidInput, match=r"metadata\.when"):
-        graph.add_nodes([TextNode(id_="ok", text="x"), TextNode(id_="bad", text="x", metadata={"when": object()})])
-    assert list(graph.nodes.ids) == ["n0", "n1"]
 
 
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
