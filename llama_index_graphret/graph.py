@@ -159,7 +159,7 @@ class SageGraph(graphret.SageGraph):
         return super().add_nodes(_own(require_nodes(nodes)), edges=edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
-        """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was."""
+        """Bring the graph up to date with an index, and say what was added, changed and deleted."""
         return self.refresh(_own(nodes_of(index)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
