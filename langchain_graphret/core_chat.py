@@ -17,9 +17,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, field_validator
 
-from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
-from graphret.llm.chat import ChatModel, Reply, Tool
+from graphret.llm import ChatModel, Reply, Tool
 from langchain_graphret.chat import NATIVE, from_message
 
 
@@ -54,7 +53,7 @@ class CoreChat(BaseChatModel):
     @field_validator("core")
     @classmethod
     def _check(cls, value: ChatModel) -> ChatModel:
-        if not fulfils(value, ChatModel):
+        if not isinstance(value, ChatModel):
             raise InvalidInput(f"core: a graphret chat model is expected, not {type(value).__name__}")
         return value
 

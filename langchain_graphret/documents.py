@@ -1,27 +1,17 @@
 """Nodes and hits become LangChain documents, and come back.
 
 A document has the node's text, or its name where it has none, its id, and as metadata the properties that the user
-gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values:
-
-==============  ====================================================================================================
-``id``          the node's id, also where the document itself has none
-``score``       higher is better, comparable within one retrieval
-``relevance``   0 … 1, in the same order and comparable between retrievals, see `graphret.types.Hit`
-``name``        what people call the node
-``labels``      its kinds, the first the primary one
-``evidence``    why it was returned: one object each, see `graphret.types.Evidence`; `evidence_of` makes them objects
-``properties``  what graphret knows besides: source and place, topic, entities and the like
-``text``        empty, where the document's text is the node's name
-==============  ====================================================================================================
-
-A document made of a bare node has of these only what cannot be told from the rest. Score, relevance and evidence are of
-one question: documents of one node are equal whatever these are, so that `MultiQueryRetriever` and its like, which drop
-equal documents, take a node that two questions find for one.
+gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values: ``id``,
+``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows),
+``text`` (empty
+where the document's text is the node's name). A document made of a bare node has of these only what cannot be told
+from the rest. Score, relevance and evidence are of one question: documents of one node are equal whatever these are, so
+that `MultiQueryRetriever` and its like, which drop equal documents, take a node that two questions find for one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +23,7 @@ from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
 from graphret.types import Evidence, Hit, Node
 
 #: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
@@ -140,6 +131,23 @@ def made_id(document: Document) -> str:
     return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
 
 
+def node_ids(documents: Sequence[Document], nodes: NodeTable, id_key: str | None = None) -> list[str | None]:
+    """Return the id of the node that each document is, `None` for those that the graph does not know.
+
+    A document is the node whose id stands in its metadata under `id_key`, or that has its id, or that was made of a
+    document without an id and with the same title and text. Vector stores give ids of their own to documents that have
+    none, so the last of these is what joins a store and a graph that were built of the same documents.
+    """
+
+    def candidates(document: Document) -> list[str]:
+        block = document.metadata.get(KEY)
+        stated = [document.metadata.get(id_key) if id_key else None, document.id]
+        stated.append(block.get("id") if isinstance(block, dict) else None)
+        return [*(str(one) for one in stated if one), made_id(document)]
+
+    return [next((one for one in candidates(document) if nodes.find([one])[0] >= 0), None) for document in documents]
+
+
 def from_chunk(document: Document) -> Node:
     """Return a document as a node that knows its source and where in that it begins, as far as its metadata say it.
 
@@ -153,18 +161,14 @@ def from_chunk(document: Document) -> Node:
     return placed(node, file_of(given) or node.id, start if isinstance(start, int) and start >= 0 else None)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
 def plain(value: Any) -> Any:
     """Return a value in plain JSON types, which survive a checkpointer."""
-    kind = type(value)
-    if kind in _PLAIN:
+    if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        return [item if type(item) in _PLAIN else plain(item) for item in value]
-    if kind is dict or isinstance(value, Mapping):  # the former is quick to tell
-        return {str(key): item if type(item) in _PLAIN else plain(item) for key, item in value.items()}
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.generic):
         return value.item()
     return value if isinstance(value, (str, int, float)) else str(value)

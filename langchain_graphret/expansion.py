@@ -23,16 +23,14 @@ from langchain_core.runnables import (
 )
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.retriever import Retriever
+from graphret.errors import InvalidInput
+from graphret.retriever import Ask, Retriever, Steps, answered
 from graphret.sage import SageGraph
-from graphret.search.index import require_k
-from graphret.types import Evidence, Hit, Retrieval
-from graphret.where import Where, both
-from langchain_graphret._calls import areport, log, refuse_unknown, report
-from langchain_graphret.documents import KEY, block_of, from_document, to_document
+from graphret.types import Evidence, Hit, Retrieval, Trace
+from graphret.where import Where
+from langchain_graphret.documents import KEY, block_of, from_document, node_ids, to_document
 from langchain_graphret.filters import to_where
-from langchain_graphret.matching import node_ids
+from langchain_graphret.retriever import areport, asked, report
 
 
 class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any], list[Document]]):
@@ -40,8 +38,8 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
 
     The documents are the seeds, by their rank. Those that come back are the documents that were given, with their id,
     text and metadata, and ``metadata["graphret"]`` besides; what the graph adds is made of its nodes. The graph must be
-    built of the documents that the retriever searches; `langchain_graphret.matching` says how they are recognised.
-    Documents that the graph does not know keep their place. No documents are expanded to none.
+    built of the documents that the retriever searches; `langchain_graphret.documents.node_ids` says how they are
+    recognised. Documents that the graph does not know keep their place. No documents are expanded to none.
 
     It is a document compressor, and a runnable from ``{"query": ..., "documents": ...}`` to documents:
 
@@ -89,15 +87,11 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         return self
 
     def compress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,
-        *,
-        k: int | None = None,
-        where: Any = None,
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, **options: Any
     ) -> list[Document]:
         """Return `k` documents: the given ones and what the graph connects to them, best first.
+
+        `k` and `where` of a call are options.
 
         Raises
         ------
@@ -106,46 +100,26 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         RetrievalFailed
             See `on_failure`.
         """
-        given = self._given(documents, k, where)
-        if not given.seeds:
-            return given.unchanged(self.on_failure)
-        try:
-            retrieval = self._retriever(given).retrieve(query, given.k, given.where)
-        except Exception as error:
-            return given.failed(error, self.on_failure)
-        manager = CallbackManager.configure(callbacks)
-        if manager.parent_run_id is not None:
-            report(retrieval, manager)
+        given = self._given(documents, **options)
+        retrieval = given.retrieve(query, given.k, given.where)
+        report(retrieval, CallbackManager.configure(callbacks))
         return given.joined(retrieval)
 
     async def acompress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,
-        *,
-        k: int | None = None,
-        where: Any = None,
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, **options: Any
     ) -> list[Document]:
         """Do what `compress_documents` does without blocking the event loop."""
-        given = await asyncio.to_thread(self._given, documents, k, where)
-        if not given.seeds:
-            return given.unchanged(self.on_failure)
-        try:
-            retrieval = await self._retriever(given).aretrieve(query, given.k, given.where)
-        except Exception as error:
-            return given.failed(error, self.on_failure)
-        manager = AsyncCallbackManager.configure(callbacks)
-        if manager.parent_run_id is not None:
-            await areport(retrieval, manager)
+        given = await asyncio.to_thread(self._given, documents, **options)
+        retrieval = await given.aretrieve(query, given.k, given.where)
+        await areport(retrieval, AsyncCallbackManager.configure(callbacks))
         return given.joined(retrieval)
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Expand ``input["documents"]`` for ``input["query"]``; takes `k` and `where` too."""
 
         def work(value: dict[str, Any], run_manager: CallbackManagerForChainRun) -> list[Document]:
-            query, documents, options = self._read(value, kwargs)
-            return self.compress_documents(documents, query, run_manager.get_child(), **options)
+            query, documents = _read(value)
+            return self.compress_documents(documents, query, run_manager.get_child(), **kwargs)
 
         return self._call_with_config(work, input, config)
 
@@ -155,8 +129,8 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         """Do what `invoke` does without blocking the event loop."""
 
         async def work(value: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun) -> list[Document]:
-            query, documents, options = self._read(value, kwargs)
-            return await self.acompress_documents(documents, query, run_manager.get_child(), **options)
+            query, documents = _read(value)
+            return await self.acompress_documents(documents, query, run_manager.get_child(), **kwargs)
 
         return await self._acall_with_config(work, input, config)
 
@@ -164,94 +138,80 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         """Return the runnable that asks `retriever` and expands what it finds."""
         return RunnableParallel(query=RunnablePassthrough(), documents=retriever) | self
 
-    def _read(self, value: Any, options: dict[str, Any]) -> tuple[str, Sequence[Document], dict[str, Any]]:
-        refuse_unknown(self, {key: option for key, option in options.items() if key not in ("k", "where")})
-        if not isinstance(value, Mapping) or not {"query", "documents"} <= value.keys():
-            raise InvalidInput("SageExpansion: an object with 'query' and 'documents' is expected")
-        chosen = {key: option for key, option in options.items() if key in ("k", "where")}
-        return value["query"], value["documents"], chosen
-
-    def _given(self, documents: Sequence[Document], k: int | None, where: Any) -> _Given:
-        n, condition = self.k if k is None else require_k(k), both(self.where, to_where(where))
-        return _Given(list(documents), self.graph, self.id_key, n, condition)
-
-    def _retriever(self, given: _Given) -> Retriever:
-        return self.graph.retriever(self.ranking, seeds=given, on_failure=self.on_failure)
+    def _given(
+        self, documents: Sequence[Document], *, k: int | None = None, where: Any = None, **unknown: Any
+    ) -> _Expansion:
+        return _Expansion(self, list(documents), *asked(self, k, where, unknown))
 
 
-class _Given(Retriever):
-    """The documents of a call, and the nodes that they are, as the seeds of an expansion."""
+class _Expansion(Retriever):
+    """The documents of one call, and their expansion over the nodes that they are."""
 
-    name = "given"
+    name = "expansion"
 
-    def __init__(
-        self, documents: list[Document], graph: SageGraph, id_key: str | None, k: int, where: Where | None
-    ) -> None:
+    def __init__(self, owner: SageExpansion, documents: list[Document], k: int, where: Where | None) -> None:
+        self.owner = owner
         self.k = k
         self.where = where
-        table = graph.nodes
-        self.documents: dict[str, Document] = {}
+        table = owner.graph.nodes
+        self.known: dict[str, Document] = {}
         self.unknown: list[tuple[int, Document]] = []
-        for place, (document, known) in enumerate(
-            zip(documents, node_ids(documents, table, id_key), strict=True), start=1
+        for place, (document, node_id) in enumerate(
+            zip(documents, node_ids(documents, table, owner.id_key), strict=True)
         ):
-            if known is not None:
-                self.documents.setdefault(known, document)
+            if node_id is not None:
+                self.known.setdefault(node_id, document)
             elif where is None or where.matches(from_document(document, strict=False)):
                 self.unknown.append((place, document))
-        positions = table.positions(self.documents)
-        self.seeds = [
-            Hit(table[int(position)], 1 - rank / len(positions), (Evidence("seed", rank=rank + 1),))
-            for rank, position in enumerate(positions.tolist())
-        ]
+        nodes = [table[int(position)] for position in table.positions(self.known).tolist()]
+        hits = [Hit(node, 1 - i / len(nodes), (Evidence("seed", rank=i + 1),)) for i, node in enumerate(nodes)]
+        self.seeds = _Seeds(hits)
 
-    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-        hits = [hit for hit in self.seeds if where is None or where.matches(hit.node)]
-        return Retrieval(query, k, hits[:k])
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace, result = Trace(), None
+        if self.seeds.hits:
+            graph, ranking, on_failure = self.owner.graph, self.owner.ranking, self.owner.on_failure
+            expanded = graph.retriever(ranking, seeds=self.seeds, on_failure=on_failure)
+            result = answered((yield Ask(expanded, query, k, where)), self, on_failure, trace)
+        elif self.unknown:
+            error = LookupError("the graph knows none of the documents; was it built of them, with the same ids?")
+            answered(error, self, self.owner.on_failure, trace)
+        if result is None:
+            result = self.seeds._retrieve(query, k, where)
+            result.trace.stages[:0] = trace.stages
+        return result
 
     def joined(self, retrieval: Retrieval) -> list[Document]:
         """Return the hits as documents, the given ones as they were given, and the unknown ones in their places."""
-        hits = list(retrieval.hits)
-        out = [self._document(hit) for hit in hits]
+        out = [
+            to_document(hit) if (given := self.known.get(hit.id)) is None else _with_hit(given, hit)
+            for hit in retrieval
+        ]
         for place, document in self.unknown:
-            above = out[min(place - 1, len(out)) - 1] if out else None
-            near = above if above is not None and place > 1 else out[0] if out else None
-            out.insert(place - 1, _with_hit(document, _unknown_hit(document, near, place)))
+            near = out[max(min(place, len(out)) - 1, 0)].metadata[KEY] if out else {"score": 1.0, "relevance": 1.0}
+            why = Evidence("seed", rank=place + 1, properties={"known": False})
+            node = from_document(document, strict=False)
+            out.insert(place, _with_hit(document, Hit(node, near["score"], (why,), near.get("relevance"))))
         return out[: self.k]
 
-    def unchanged(self, on_failure: str) -> list[Document]:
-        """Return the documents where the graph knows none of them."""
-        if self.unknown:
-            message = "the graph knows none of the documents; was it built of them, and are their ids the same?"
-            if on_failure == "raise":
-                raise RetrievalFailed(f"expansion: {message}")
-            log.warning("fallback: %s", message)
-        return self._as_they_are()
 
-    def failed(self, error: Exception, on_failure: str) -> list[Document]:
-        """Return the documents where their expansion failed."""
-        if isinstance(error, (InvalidInput, RetrievalFailed)):
-            raise error
-        if on_failure == "raise":
-            raise RetrievalFailed(f"expansion failed: {error}") from error
-        log.warning("fallback: expansion failed: %s: %s", type(error).__name__, error)
-        return self._as_they_are()
+class _Seeds(Retriever):
+    """Given hits, as the answer to any question."""
 
-    def _as_they_are(self) -> list[Document]:
-        hits = self._retrieve("", len(self.seeds) or 1, self.where).hits
-        return self.joined(Retrieval("", self.k, hits))
+    name = "given"
 
-    def _document(self, hit: Hit) -> Document:
-        known = self.documents.get(hit.id)
-        return to_document(hit) if known is None else _with_hit(known, hit)
+    def __init__(self, hits: list[Hit]) -> None:
+        self.hits = hits
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        return Retrieval(query, k, [hit for hit in self.hits if where is None or where.matches(hit.node)][:k])
 
 
 def _with_hit(document: Document, hit: Hit) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, KEY: block_of(hit)}})
 
 
-def _unknown_hit(document: Document, near: Document | None, place: int) -> Hit:
-    """Return a document that the graph does not know as a hit, with the scores of one beside it."""
-    scores = (1.0, 1.0) if near is None else (near.metadata[KEY]["score"], near.metadata[KEY].get("relevance"))
-    why = Evidence("seed", rank=place, properties={"known": False})
-    return Hit(from_document(document, strict=False), scores[0], (why,), scores[1])
+def _read(value: Any) -> tuple[str, Sequence[Document]]:
+    if not isinstance(value, Mapping) or not {"query", "documents"} <= value.keys():
+        raise InvalidInput("SageExpansion: an object with 'query' and 'documents' is expected")
+    return value["query"], value["documents"]

@@ -79,7 +79,7 @@ class SageGraph(sage.SageGraph):
         """
         if self.chunker is not None:
             return super().add(corpus.read([require_document(document) for document in documents]), edges=edges)
-        return self._add_chunks(_chunks(documents), edges)
+        return self.add_nodes(_chunks(documents), edges=edges)
 
     def refresh_from_store(self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> Changes:
         """Bring the graph up to date with a store: what was added, changed and deleted there, and say what that was.
@@ -95,7 +95,7 @@ class SageGraph(sage.SageGraph):
         InvalidInput
             When a vector store does not list its documents, or there are none.
         """
-        return self._refresh(_chunks(documents_of(store)))
+        return self.refresh(_chunks(documents_of(store)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LangChain retriever over the graph; `options` are the parameters of `SageRetriever`."""

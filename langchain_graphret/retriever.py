@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManager,
+    CallbackManagerForRetrieverRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import patch_config, set_config_context
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
 from graphret.sage import SageGraph
 from graphret.search.index import require_k
+from graphret.types import Retrieval
 from graphret.where import Where, both
-from langchain_graphret._calls import areport, arun_below, refuse_unknown, report, run_below
-from langchain_graphret.documents import to_document
+from langchain_graphret.documents import plain, to_document
 from langchain_graphret.filters import to_where
 from langchain_graphret.seeds import LangChainSeeds
+
+#: The custom event that carries a retrieval's trace to callback handlers.
+TRACE_EVENT = "graphret_trace"
+
+log = logging.getLogger("langchain_graphret")
 
 
 class CoreRetriever(BaseRetriever):
@@ -48,9 +64,10 @@ class CoreRetriever(BaseRetriever):
         where: Any = None,
         **unknown: Any,
     ) -> list[Document]:
-        n, condition = self._asked(k, where, unknown)
+        n, condition = asked(self, k, where, unknown)
         callbacks = run_manager.get_child()
-        retrieval = run_below(callbacks, lambda: self.core.retrieve(query, n, condition))
+        with set_config_context(patch_config(None, callbacks=callbacks)) as context:  # what is asked is traced below
+            retrieval = context.run(self.core.retrieve, query, n, condition)
         report(retrieval, callbacks)
         return [to_document(hit) for hit in retrieval]
 
@@ -63,15 +80,12 @@ class CoreRetriever(BaseRetriever):
         where: Any = None,
         **unknown: Any,
     ) -> list[Document]:
-        n, condition = self._asked(k, where, unknown)
+        n, condition = asked(self, k, where, unknown)
         callbacks = run_manager.get_child()
-        retrieval = await arun_below(callbacks, self.core.aretrieve(query, n, condition))
+        with set_config_context(patch_config(None, callbacks=callbacks)) as context:
+            retrieval = await asyncio.create_task(self.core.aretrieve(query, n, condition), context=context)
         await areport(retrieval, callbacks)
         return [to_document(hit) for hit in retrieval]
-
-    def _asked(self, k: int | None, where: Any, unknown: dict[str, Any]) -> tuple[int, Where | None]:
-        refuse_unknown(self, unknown)
-        return self.k if k is None else require_k(k), both(self.where, to_where(where))
 
 
 class SageRetriever(CoreRetriever):
@@ -141,3 +155,36 @@ class SageRetriever(CoreRetriever):
             return self.retriever
         seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
         return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
+
+
+def asked(owner: Any, k: int | None, where: Any, unknown: Mapping[str, Any]) -> tuple[int, Where | None]:
+    """Return the `k` and the condition of a call of a retriever or compressor that has both itself.
+
+    Raises
+    ------
+    InvalidInput
+        When `k` is malformed, and for the arguments of a call that nobody takes, by name.
+    """
+    if names := sorted(set(unknown) - {"verbose"}):  # LangChain reads `verbose` itself, and passes it on
+        raise InvalidInput(f"{type(owner).__name__}: a call takes 'k' and 'where', not {', '.join(map(repr, names))}")
+    return owner.k if k is None else require_k(k), both(owner.where, to_where(where))
+
+
+def report(retrieval: Retrieval, callbacks: CallbackManager) -> None:
+    """Log fallbacks, and hand the trace to callback handlers."""
+    _log(retrieval)
+    if callbacks.handlers and callbacks.parent_run_id is not None:
+        dispatch_custom_event(TRACE_EVENT, plain(retrieval.trace.to_dict()), config={"callbacks": callbacks})
+
+
+async def areport(retrieval: Retrieval, callbacks: AsyncCallbackManager) -> None:
+    """Do what `report` does, awaiting the handlers."""
+    _log(retrieval)
+    if callbacks.handlers and callbacks.parent_run_id is not None:
+        data = plain(retrieval.trace.to_dict())
+        await adispatch_custom_event(TRACE_EVENT, data, config={"callbacks": callbacks})
+
+
+def _log(retrieval: Retrieval) -> None:
+    for stage in retrieval.trace.fallbacks:
+        log.warning("fallback: %s", ", ".join(f"{key}: {value}" for key, value in stage.details.items()))

@@ -16,8 +16,7 @@ from graphret.retriever import Call, Compute, Retriever, Steps
 from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
-from langchain_graphret.documents import from_document
-from langchain_graphret.matching import node_ids
+from langchain_graphret.documents import from_document, node_ids
 
 
 class LangChainSeeds(Retriever):

@@ -9,23 +9,20 @@ try:
 except ImportError as error:
     raise MissingDependency("llama-index-core", "llama-index", "llama_index_graphret") from error
 
-from llama_index_graphret.adapters import LlamaIndexEncoder, LlamaIndexSeeds
+from llama_index_graphret.adapters import EncoderEmbedding, LlamaIndexEncoder, LlamaIndexSeeds
 from llama_index_graphret.ark import ArkRetriever, ark_tools
 from llama_index_graphret.ark_scripted import ScriptedExplorer
 from llama_index_graphret.chat import LlamaIndexChat
 from llama_index_graphret.core_llm import CoreLLM
-from llama_index_graphret.embedding import EncoderEmbedding
-from llama_index_graphret.events import ExpansionEndEvent, ExpansionStartEvent, SageRetrievalEvent
-from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
-from llama_index_graphret.expansion import SageExpansion
+from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent, evidence_of, retrieval_of
+from llama_index_graphret.expansion import ExpansionEndEvent, ExpansionStartEvent, SageExpansion
 from llama_index_graphret.filters import to_filters, to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
-from llama_index_graphret.labelled import GraphNode, GraphRelation
 from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
-from llama_index_graphret.property_graph import PropertyGraphStoreAdapter, from_property_graph_store
-from llama_index_graphret.property_graph_store import GraphretPropertyGraphStore
+from llama_index_graphret.property_graph import from_property_graph_store
+from llama_index_graphret.property_graph_store import GraphNode, GraphRelation, GraphretPropertyGraphStore
 from llama_index_graphret.rerank import GraphReranker
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
 
@@ -42,7 +39,6 @@ __all__ = [
     "LlamaIndexChat",
     "LlamaIndexEncoder",
     "LlamaIndexSeeds",
-    "PropertyGraphStoreAdapter",
     "RRFFusionRetriever",
     "SageExpansion",
     "SageGraph",

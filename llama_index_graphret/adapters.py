@@ -1,43 +1,93 @@
-"""LlamaIndex retrievers and embedding models as graphret sees them."""
+"""LlamaIndex's retrievers and embedding models as graphret sees them, and graphret's encoders as LlamaIndex's."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from pydantic import SkipValidation
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, Steps
-from graphret.search.encoder import CallableEncoder, as_encoder
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.search.encoder import CallableEncoder
+from graphret.search.resolve import resolve_encoder
+from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
-from llama_index_graphret.embedding import EncoderEmbedding
-from llama_index_graphret.evidence import mark
-from llama_index_graphret.nodes import from_llama_node
-
-#: The question as LlamaIndex put it, while a graphret retriever answers it, so that an inner LlamaIndex retriever gets
-#: its embedding too.
-asked: ContextVar[QueryBundle | None] = ContextVar("graphret_asked", default=None)
+from llama_index_graphret.evidence import evidence_of, mark
+from llama_index_graphret.nodes import outline
 
 
 class LlamaIndexEncoder(CallableEncoder):
     """A LlamaIndex embedding model as an encoder; async retrievers await the model itself."""
 
     def __init__(self, embed_model: BaseEmbedding) -> None:
-        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)
-        assert plain is not None
+        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else resolve_encoder(embed_model)
         super().__init__(
             embed_model.get_text_embedding_batch,
-            name=plain.name,
+            name=plain.name if plain is not None else embed_model.model_name,
             query_fn=lambda texts: [embed_model.get_query_embedding(text) for text in texts],
             aquery_fn=embed_model.aget_query_embedding,
         )
         self.embed_model = embed_model
+
+
+class EncoderEmbedding(BaseEmbedding):
+    """Give a vector index the embeddings that a graph uses.
+
+    The other way needs no adapter: ``embed_model=`` and everything in graphret that takes an encoder take LlamaIndex
+    embedding models.
+
+    Parameters
+    ----------
+    encoder
+        ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
+    embed_batch_size
+        How many texts the encoder is given at once.
+
+    Raises
+    ------
+    InvalidInput
+        When the encoder is `None` or none.
+    MissingDependency
+        When the default encoder is asked for and is not installed.
+    """
+
+    encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
+
+    def __init__(self, encoder: Any = "default", *, embed_batch_size: int = 512, **options: Any) -> None:
+        resolved = resolve_encoder(encoder)
+        if resolved is None:
+            raise InvalidInput("encoder: embeddings need one")
+        super().__init__(  # type: ignore[call-arg]
+            encoder=resolved, model_name=resolved.name, embed_batch_size=embed_batch_size, **options
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "EncoderEmbedding"
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        vector: list[float] = self.encoder.encode_queries([query])[0].tolist()
+        return vector
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
+        return vectors
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
 
 
 class LlamaIndexSeeds(Retriever):
@@ -55,6 +105,8 @@ class LlamaIndexSeeds(Retriever):
         it answers with as many as it was made for.
     name
         What evidence and traces call it; its class by default.
+    bundle
+        The question as LlamaIndex put it, whose embedding the retriever then gets too.
 
     Raises
     ------
@@ -62,16 +114,20 @@ class LlamaIndexSeeds(Retriever):
         When `retriever` is no LlamaIndex retriever.
     """
 
-    def __init__(self, retriever: BaseRetriever, *, deepen: bool = True, name: str = "") -> None:
+    def __init__(
+        self, retriever: BaseRetriever, *, deepen: bool = True, name: str = "", bundle: QueryBundle | None = None
+    ) -> None:
         if not isinstance(retriever, BaseRetriever):
             raise InvalidInput(f"retriever: a LlamaIndex retriever is expected, not {type(retriever).__name__}")
         self.retriever = retriever
         self.deepen = deepen
         self.name = name or type(retriever).__name__
+        self.bundle = bundle
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace = Trace()
-        retriever, bundle = self._deep(k), _bundle(query)
+        trace, retriever = Trace(), self._deep(k)
+        given = self.bundle if self.bundle is not None and self.bundle.query_str == query else QueryBundle(query)
+        bundle = own_bundle(given)
         with trace.stage("search", retriever=self.name) as stage:
             found = yield Call(lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle))
             stage.details["found"] = len(found)
@@ -90,32 +146,26 @@ class LlamaIndexSeeds(Retriever):
         return deeper
 
 
-def hits_of(
-    found: Sequence[NodeWithScore], name: str, as_node: Callable[[BaseNode], Node] = from_llama_node
-) -> list[Hit]:
+def hits_of(found: Sequence[NodeWithScore], name: str) -> list[Hit]:
     """Return LlamaIndex's nodes as hits, in their order, each once; where scores are missing or rise, ranks count."""
-    hits: list[Hit] = []
     known = [one.score for one in found if one.score is not None]
-    complete = len(known) == len(found) and known == sorted(known, reverse=True)
-    seen: set[str] = set()
+    scored = len(known) == len(found) and known == sorted(known, reverse=True)
+    hits: dict[str, Hit] = {}
     for rank, one in enumerate(found, start=1):
-        if one.node.node_id not in seen:
-            seen.add(one.node.node_id)
-            score = float(one.score) if complete and one.score is not None else 1.0 / rank
-            hits.append(Hit(as_node(mark(one.node, ())), score, (Evidence("seed", rank=rank, retriever=name),)))
-    return hits
+        score = float(one.score) if scored and one.score is not None else 1.0 / rank
+        why = tuple(evidence_of(one)) or (Evidence("seed", rank=rank, retriever=name),)
+        if one.node.node_id not in hits:
+            hits[one.node.node_id] = Hit(outline(mark(one.node, ())), score, why)
+    return list(hits.values())
 
 
-def as_seeds(seeds: Any) -> Retriever | None:
+def as_seeds(seeds: Any, bundle: QueryBundle | None = None) -> Retriever | None:
     """Return a seed retriever of either kind as a graphret one; `None` stays `None`."""
     if seeds is None or isinstance(seeds, Retriever):
         return seeds
-    return LlamaIndexSeeds(seeds)
+    return LlamaIndexSeeds(seeds, bundle=bundle)
 
 
-def _bundle(query: str) -> QueryBundle:
-    """Return a question for one retriever alone, since LlamaIndex's retrievers write into what they are given."""
-    given = asked.get()
-    if given is None or given.query_str != query:
-        return QueryBundle(query)
-    return QueryBundle(query, given.image_path, given.custom_embedding_strs, given.embedding)
+def own_bundle(bundle: QueryBundle) -> QueryBundle:
+    """Return a question for one retriever alone, since LlamaIndex's retrievers write their embedding into it."""
+    return QueryBundle(bundle.query_str, bundle.image_path, bundle.custom_embedding_strs, bundle.embedding)

@@ -30,6 +30,7 @@ _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_token
 # Additional arguments that say no more than text, calls and usage do.
 _SAID_ELSEWHERE = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_SPENT))
 _NATIVE = "graphret_native"
+_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any], "object": dict[str, Any]}
 
 
 class LlamaIndexChat:
@@ -63,13 +64,8 @@ class LlamaIndexChat:
             raise InvalidInput(f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}")
         self.llm = llm
         model = llm.metadata.model_name
-        self._name = name or (model if model and model != "unknown" else llm.class_name())
-        self._origin = f"llama_index:{llm.class_name()}:{self._name}"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
+        self.name = name or (model if model and model != "unknown" else llm.class_name())
+        self._origin = f"llama_index:{llm.class_name()}:{self.name}"
 
     def chat(
         self,
@@ -88,15 +84,9 @@ class LlamaIndexChat:
         ChatError
             When the model fails, or is asked to call tools and cannot.
         """
-        options = _options(temperature, max_tokens)
-        history = [self._message(message) for message in messages]
+        method, arguments = self._request(messages, tools, temperature, max_tokens)
         try:
-            if tools:
-                response = self._caller().chat_with_tools(
-                    _tools(tools), chat_history=history, allow_parallel_tool_calls=True, **options
-                )
-            else:
-                response = self.llm.chat(history, **options)
+            response = getattr(self.llm, method)(**arguments)
         except Exception as error:
             raise as_chat_error(error, self.name) from error
         return self._reply(response)
@@ -112,25 +102,36 @@ class LlamaIndexChat:
         timeout: float | None = None,  # noqa: ASYNC109 - the contract's
     ) -> Reply:
         """`chat`, awaiting the model for at most `timeout` seconds."""
-        options = _options(temperature, max_tokens)
-        history = [self._message(message) for message in messages]
+        method, arguments = self._request(messages, tools, temperature, max_tokens)
         try:
             async with asyncio.timeout(timeout):
-                if tools:
-                    caller = self._caller()
-                    response = await caller.achat_with_tools(
-                        _tools(tools), chat_history=history, allow_parallel_tool_calls=True, **options
-                    )
-                else:
-                    response = await self.llm.achat(history, **options)
+                response = await getattr(self.llm, f"a{method}")(**arguments)
         except Exception as error:
             raise as_chat_error(error, self.name, timeout=timeout) from error
         return self._reply(response)
 
-    def _caller(self) -> FunctionCallingLLM:
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
-            return self.llm
-        raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
+    def _request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        temperature: float | None,
+        max_tokens: int | None,
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the method of the LLM to call, and its arguments."""
+        given = {"temperature": temperature, "max_tokens": max_tokens}
+        options = {key: value for key, value in given.items() if value is not None}
+        history = [self._message(message) for message in messages]
+        if not tools:
+            return "chat", {"messages": history, **options}
+        if not (isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model):
+            raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
+        offered = [_SchemaTool(tool) for tool in tools]
+        return "chat_with_tools", {
+            "tools": offered,
+            "chat_history": history,
+            "allow_parallel_tool_calls": True,
+            **options,
+        }
 
     def _message(self, message: Message) -> ChatMessage:
         native = (message.native or {}).get(self._origin)
@@ -138,19 +139,17 @@ class LlamaIndexChat:
 
     def _reply(self, response: ChatResponse) -> Reply:
         message = response.message
-        texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
-        calls = _calls(message)
-        spent = _usage(response)
-        reason = _finished(response)
-        if calls and reason == "stop":
-            reason = "tool_calls"
+        calls = calls_of(message)
+        if not calls and isinstance(self.llm, FunctionCallingLLM):  # which may keep them in a place of its own
+            found = self.llm.get_tool_calls_from_response(response, error_on_no_tool_call=False)
+            calls = tuple(ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs)) for one in found)
+        text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        choices = _get(response.raw, "choices")
+        reason = _get(choices[0], "finish_reason") if isinstance(choices, Sequence) and choices else None
+        if not isinstance(reason, str) or reason == "stop":
+            reason = "tool_calls" if calls else "stop"
         native = None if (kept := _native(message)) is None else {self._origin: kept}
-        return Reply("".join(texts), calls, spent, reason, self.name, native)
-
-
-def _options(temperature: float | None, max_tokens: int | None) -> dict[str, Any]:
-    given = {"temperature": temperature, "max_tokens": max_tokens}
-    return {key: value for key, value in given.items() if value is not None}
+        return Reply(text, calls, _usage(response), reason, self.name, native)
 
 
 def to_message(message: Message) -> ChatMessage:
@@ -160,22 +159,32 @@ def to_message(message: Message) -> ChatMessage:
         blocks.append(ThinkingBlock(additional_information={_NATIVE: dict(message.native)}))
     if message.content or not message.tool_calls:
         blocks.append(TextBlock(text=message.content))
-    blocks += [
-        ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_arguments(call))
-        for call in message.tool_calls
-    ]
+    for call in message.tool_calls:
+        # servers that render arguments into a prompt fail on ones that are not JSON
+        arguments = json.dumps({"malformed": call.arguments} if call.parsed is None else call.parsed)
+        blocks.append(ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=arguments))
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
-    return ChatMessage(
-        role=MessageRole(message.role),
-        blocks=blocks,
-        additional_kwargs={key: value for key, value in extra.items() if value is not None},
-    )
+    given = {key: value for key, value in extra.items() if value is not None}
+    return ChatMessage(role=MessageRole(message.role), blocks=blocks, additional_kwargs=given)
 
 
 def native_of(message: ChatMessage) -> Mapping[str, Any] | None:
     """Return `Message.native`, as `to_message` has put it."""
     found = (b.additional_information.get(_NATIVE) for b in message.blocks if isinstance(b, ThinkingBlock))
     return next((native for native in found if isinstance(native, Mapping)), None)
+
+
+def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
+    """Return the tool calls in a message, with their arguments as the model wrote them."""
+    blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    return tuple(
+        ToolCall(
+            block.tool_call_id or f"call_{i}",
+            block.tool_name,
+            block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs),
+        )
+        for i, block in enumerate(blocks)
+    )
 
 
 def _native(message: ChatMessage) -> dict[str, Any] | None:
@@ -191,22 +200,9 @@ def _native(message: ChatMessage) -> dict[str, Any] | None:
         return None
     try:
         kept: dict[str, Any] = json.loads(json.dumps(message.model_dump(mode="json"), allow_nan=False))
-        whole = ChatMessage.model_validate(kept).blocks == message.blocks
+        return kept if ChatMessage.model_validate(kept).blocks == message.blocks else None
     except (TypeError, ValueError, RecursionError):
         return None
-    return kept if whole else None
-
-
-def _arguments(call: ToolCall) -> str:
-    """What goes back to the model: servers that render arguments into a prompt fail on ones that are not JSON."""
-    return json.dumps({"malformed": call.arguments}) if call.error else call.arguments.strip() if call.parsed else "{}"
-
-
-def _tools(tools: Sequence[Tool]) -> list[_SchemaTool]:
-    return [_SchemaTool(tool) for tool in tools]
-
-
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any], "object": dict[str, Any]}
 
 
 class SchemaMetadata(ToolMetadata):
@@ -246,39 +242,13 @@ def _refuse(**arguments: Any) -> str:
     raise NotImplementedError("graphret runs its tools itself")
 
 
-def _calls(message: ChatMessage) -> tuple[ToolCall, ...]:
-    calls = [
-        ToolCall(
-            block.tool_call_id or f"call_{i}",
-            block.tool_name,
-            block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs),
-        )
-        for i, block in enumerate(b for b in message.blocks if isinstance(b, ToolCallBlock))
-    ]
-    if calls:
-        return tuple(calls)
-    for i, raw in enumerate(message.additional_kwargs.get("tool_calls") or ()):
-        function = _get(raw, "function") or {}
-        name, arguments = _get(function, "name"), _get(function, "arguments")
-        if isinstance(name, str):
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-            calls.append(ToolCall(str(_get(raw, "id") or f"call_{i}"), name, text))
-    return tuple(calls)
-
-
 def _usage(response: ChatResponse) -> Usage:
-    for holder in (_get(response.raw, "usage"), response.additional_kwargs, response.message.additional_kwargs):
+    for holder in (_get(response.raw, "usage"), response.additional_kwargs):
         for names in _SPENT:
             read, written = (_get(holder, name) for name in names)
             if isinstance(read, int) and isinstance(written, int):
                 return Usage(read, written)
     return Usage()
-
-
-def _finished(response: ChatResponse) -> str:
-    choices = _get(response.raw, "choices")
-    reason = _get(choices[0], "finish_reason") if isinstance(choices, Sequence) and choices else None
-    return reason if isinstance(reason, str) else "stop"
 
 
 def _get(holder: Any, name: str) -> Any:

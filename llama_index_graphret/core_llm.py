@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -26,11 +26,9 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import BaseTool
 
-from graphret._contracts import fulfils
 from graphret.errors import InvalidInput
-from graphret.llm import ChatModel, Message, Reply, Tool
-from graphret.llm.chat import Role
-from llama_index_graphret.chat import _calls, native_of, to_message
+from graphret.llm import ChatModel, Message, Reply, Role, Tool
+from llama_index_graphret.chat import calls_of, native_of, to_message
 
 _READ = (TextBlock, ToolCallBlock, ThinkingBlock)  # what other models thought is not handed on
 _SAMPLING = ("temperature", "max_tokens", "timeout")
@@ -54,12 +52,8 @@ class CoreLLM(FunctionCallingLLM):
 
     Parameters
     ----------
-    model
-        The model.
-    context_window
-        How many tokens it reads, for what LlamaIndex fits into its prompts.
-    callback_manager
-        As any LlamaIndex LLM has it.
+    model, context_window
+        The model, and how many tokens it reads, for what LlamaIndex fits into its prompts.
 
     Raises
     ------
@@ -80,81 +74,52 @@ class CoreLLM(FunctionCallingLLM):
     def __init__(
         self, model: ChatModel, *, context_window: int = 128_000, callback_manager: CallbackManager | None = None
     ) -> None:
-        if not fulfils(model, ChatModel):
+        if not isinstance(model, ChatModel):
             raise InvalidInput(f"model: a graphret ChatModel is expected, not {type(model).__name__}")
         super().__init__(context_window=context_window, callback_manager=callback_manager or CallbackManager([]))
         self._model = model
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "CoreLLM"
 
     @property
     def metadata(self) -> LLMMetadata:
         """The model's name and context window, and that it calls tools."""
-        return LLMMetadata(
-            context_window=self.context_window,
-            is_chat_model=True,
-            is_function_calling_model=True,
-            model_name=self._model.name,
-        )
+        name, window = self._model.name, self.context_window
+        return LLMMetadata(model_name=name, context_window=window, is_chat_model=True, is_function_calling_model=True)
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """Answer a conversation."""
         return _response(self._model.chat(_messages(messages), **_options(kwargs)))
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """`chat`, awaiting the model."""
         return _response(await self._model.achat(_messages(messages), **_options(kwargs)))
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
-        """`chat` as a stream of one piece."""
-
-        def pieces() -> ChatResponseGen:
-            yield _piece(self._model.chat(_messages(messages), **_options(kwargs)))
-
-        return pieces()
+        return (_response(self._model.chat(given, **_options(kwargs))) for given in [_messages(messages)])
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
-        """`achat` as a stream of one piece."""
-
-        async def pieces() -> ChatResponseAsyncGen:
-            yield _piece(await self._model.achat(_messages(messages), **_options(kwargs)))
-
-        return pieces()
+        return (_response(await self._model.achat(given, **_options(kwargs))) for given in [_messages(messages)])
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Answer a question."""
         return _completion(self._model.chat([Message.user(prompt)], **_options(kwargs)))
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """`complete`, awaiting the model."""
         return _completion(await self._model.achat([Message.user(prompt)], **_options(kwargs)))
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        """`complete` as a stream of one piece."""
-
-        def pieces() -> CompletionResponseGen:
-            yield _completion(self._model.chat([Message.user(prompt)], **_options(kwargs)))
-
-        return pieces()
+        return (_completion(self._model.chat([Message.user(one)], **_options(kwargs))) for one in [prompt])
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
-        """`acomplete` as a stream of one piece."""
-
-        async def pieces() -> CompletionResponseAsyncGen:
-            yield _completion(await self._model.achat([Message.user(prompt)], **_options(kwargs)))
-
-        return pieces()
+        return (_completion(await self._model.achat([Message.user(one)], **_options(kwargs))) for one in [prompt])
 
     def _prepare_chat_with_tools(
         self,
@@ -186,14 +151,8 @@ class CoreLLM(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
-        """Return what the model asks to be run; arguments that are no JSON object count as none.
-
-        Raises
-        ------
-        ValueError
-            When that is nothing and `error_on_no_tool_call` is set.
-        """
-        calls = _calls(response.message)
+        """Return what the model asks to be run; arguments that are no JSON object count as none."""
+        calls = calls_of(response.message)
         if not calls and error_on_no_tool_call:
             raise ValueError(f"{self._model.name} called no tool")
         return [ToolSelection(tool_id=one.id, tool_name=one.name, tool_kwargs=one.parsed or {}) for one in calls]
@@ -211,31 +170,25 @@ def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
         if role == "tool":
             call = message.additional_kwargs.get("tool_call_id")
             out.append(Message(role, text, tool_call_id=call, name=names.get(call or "")))
-            continue
-        calls = _calls(message) if role == "assistant" else ()
-        names |= {call.id: call.name for call in calls}
-        out.append(Message(role, text, calls, native=native_of(message) if role == "assistant" else None))
+        elif role == "assistant":
+            calls = calls_of(message)
+            names |= {call.id: call.name for call in calls}
+            out.append(Message(role, text, calls, native=native_of(message)))
+        else:
+            out.append(Message(role, text))
     return out
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+def _options(given: dict[str, Any]) -> dict[str, Any]:
     """Return what of LlamaIndex's options a `ChatModel` takes."""
-    tools: Sequence[BaseTool] = given.get("tools") or ()
-    offered = [
-        Tool(one.metadata.get_name(), one.metadata.description, one.metadata.get_parameters_dict()) for one in tools
-    ]
-    return {"tools": offered or None, **{name: given[name] for name in _SAMPLING if name in given}}
+    metadata = [one.metadata for one in given.get("tools") or ()]
+    tools = [Tool(one.get_name(), one.description, one.get_parameters_dict()) for one in metadata]
+    return {"tools": tools or None, **{name: given[name] for name in _SAMPLING if name in given}}
 
 
 def _response(reply: Reply) -> ChatResponse:
     spent = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
-    return ChatResponse(message=to_message(reply.message), raw={"usage": spent})
-
-
-def _piece(reply: Reply) -> ChatResponse:
-    response = _response(reply)
-    response.delta = reply.text
-    return response
+    return ChatResponse(message=to_message(reply.message), delta=reply.text, raw={"usage": spent})
 
 
 def _completion(reply: Reply) -> CompletionResponse:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, field_validator
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
 from pydantic import SkipValidation
 
 from graphret.types import Evidence, Hit, Retrieval
-from llama_index_graphret.nodes import _CLASSES
+from llama_index_graphret.nodes import CLASSES
 
 _KEY = "graphret_evidence"
 
@@ -35,7 +36,7 @@ class SageNodeWithScore(NodeWithScore):
     @field_validator("node", mode="before")
     @classmethod
     def _read_node(cls, value: Any) -> Any:
-        return _CLASSES[value["class_name"]].from_dict(value) if isinstance(value, dict) else value
+        return CLASSES[value["class_name"]].from_dict(value) if isinstance(value, dict) else value
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -47,6 +48,24 @@ class SageNodeWithScore(NodeWithScore):
         """Return a hit whose node is a LlamaIndex node, which is copied to carry the evidence."""
         score = hit.score if hit.relevance is None else hit.relevance
         return cls(node=mark(node, hit.evidence), score=score, raw_score=hit.score, retrieval=retrieval)
+
+
+class SageRetrievalEvent(BaseEvent):
+    """A graphret retriever answered: the question, the trace, and for each node id its evidence, as JSON values."""
+
+    query: str
+    trace: dict[str, Any] = Field(default_factory=dict)
+    evidence: dict[str, list[dict[str, Any]]] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, retrieval: Retrieval) -> SageRetrievalEvent:
+        """Return the event of a retrieval."""
+        evidence = {hit.id: [one.to_dict() for one in hit.evidence] for hit in retrieval.hits}
+        return cls(query=retrieval.query, trace=retrieval.trace.to_dict(), evidence=evidence)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "SageRetrievalEvent"
 
 
 def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = None) -> list[Evidence]:
@@ -73,9 +92,7 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
     said = source.metadata.get(_KEY) if isinstance(source, RelatedNodeInfo) else None
     if said:
         return [Evidence(**one) for one in said]
-    if within is not None:
-        return [evidence for hit in within.hits if hit.id == inner.node_id for evidence in hit.evidence]
-    return []
+    return [evidence for hit in within.hits if hit.id == inner.node_id for evidence in hit.evidence] if within else []
 
 
 def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:

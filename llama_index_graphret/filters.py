@@ -22,11 +22,20 @@ _DIRECT = {
     FilterOperator.IN: "$in",
     FilterOperator.NIN: "$nin",
     FilterOperator.CONTAINS: "$contains",
+    FilterOperator.TEXT_MATCH: "$contains",
 }
-_BACK = {operator: name for name, operator in _DIRECT.items()}
+_BACK = {operator: name for name, operator in reversed(_DIRECT.items())}
+_JUNCTIONS = {"$and": FilterCondition.AND, "$or": FilterCondition.OR, "$not": FilterCondition.NOT}
+_TAKES = {
+    FilterOperator.IN: list,
+    FilterOperator.NIN: list,
+    FilterOperator.ANY: list,
+    FilterOperator.ALL: list,
+    FilterOperator.TEXT_MATCH: str,
+}
+_NEEDS_SOME = (FilterOperator.ANY, FilterOperator.ALL)
 _NODE_FIELDS = ("id", "name", "text", "label")  # a metadata key of such a name is a property all the same
 _PROPERTIES = "properties."
-_JUNCTIONS = {FilterCondition.AND: "$and", FilterCondition.OR: "$or"}
 
 
 def to_where(filters: FiltersLike) -> Where | None:
@@ -51,8 +60,8 @@ def to_where(filters: FiltersLike) -> Where | None:
         return None
     condition = filters.condition or FilterCondition.AND
     if condition is FilterCondition.NOT:
-        return Where("$not", children=(parts[0] if len(parts) == 1 else Where("$or", children=tuple(parts)),))
-    return parts[0] if len(parts) == 1 else Where(_JUNCTIONS[condition], children=tuple(parts))
+        return Where("$not", children=(_joined("$or", parts),))
+    return _joined("$and" if condition is FilterCondition.AND else "$or", parts)
 
 
 def to_filters(where: WhereLike) -> MetadataFilters | None:
@@ -61,8 +70,8 @@ def to_filters(where: WhereLike) -> MetadataFilters | None:
     Raises
     ------
     InvalidInput
-        Where LlamaIndex has no filter for it: ``{"$exists": True}``, a node's own id, name, text or label, and values
-        that its filters do not hold (booleans, null).
+        Where LlamaIndex has no filter for it: ``$exists``, a node's own id, name, text or label, and values that its
+        filters do not hold (booleans, null).
     """
     condition = Where.parse(where)
     if condition is None:
@@ -73,17 +82,12 @@ def to_filters(where: WhereLike) -> MetadataFilters | None:
 
 def _leaf(one: MetadataFilter) -> Where:
     key, operator, value = one.key, one.operator, one.value
+    kind = _TAKES.get(operator)
+    if kind is not None and (not isinstance(value, kind) or (operator in _NEEDS_SOME and not value)):
+        raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a {kind.__name__}, not {value!r}")
     if operator in _DIRECT:
-        if operator in (FilterOperator.IN, FilterOperator.NIN) and not isinstance(value, list):
-            raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a list, not {value!r}")
         return _parsed(key, {_DIRECT[operator]: value})
-    if operator is FilterOperator.TEXT_MATCH:
-        if not isinstance(value, str):
-            raise InvalidInput(f"filters: 'text_match' on {key!r} takes a string, not {value!r}")
-        return _parsed(key, {"$contains": value})
-    if operator in (FilterOperator.ANY, FilterOperator.ALL):
-        if not isinstance(value, list) or not value:
-            raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a non-empty list, not {value!r}")
+    if operator in _NEEDS_SOME and isinstance(value, list):
         junction = "$or" if operator is FilterOperator.ANY else "$and"
         return Where(junction, children=tuple(_parsed(key, {"$contains": item}) for item in value))
     if operator is FilterOperator.IS_EMPTY:
@@ -96,6 +100,10 @@ def _is_empty(key: str) -> Where:
     return Where("$or", children=tuple(_parsed(key, part) for part in parts))
 
 
+def _joined(junction: str, parts: list[Where]) -> Where:
+    return parts[0] if len(parts) == 1 else Where(junction, children=tuple(parts))
+
+
 def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
     where = Where.parse({_PROPERTIES + key if key in _NODE_FIELDS else key: condition})
     assert where is not None
@@ -105,28 +113,20 @@ def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
 def _filter(where: Where) -> MetadataFilters | MetadataFilter:
     if where.operator == "$or" and where == _is_empty(_key(where.children[0].field or "-")):
         return MetadataFilter(key=_key(where.children[0].field), value=None, operator=FilterOperator.IS_EMPTY)
-    if where.operator in ("$and", "$or"):
-        condition = FilterCondition.AND if where.operator == "$and" else FilterCondition.OR
-        return MetadataFilters(filters=[_filter(child) for child in where.children], condition=condition)
-    if where.operator == "$not":
-        return MetadataFilters(filters=[_filter(where.children[0])], condition=FilterCondition.NOT)
-    if where.operator in _BACK:
-        return _made(where.field, list(where.value) if isinstance(where.value, tuple) else where.value, where.operator)
-    raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} on {where.field!r}")
+    if where.operator in _JUNCTIONS:
+        children = [_filter(child) for child in where.children]
+        return MetadataFilters(filters=children, condition=_JUNCTIONS[where.operator])
+    if where.field in _NODE_FIELDS:
+        raise InvalidInput(f"where: {where.field!r} is a field of the node, and LlamaIndex filters metadata")
+    key, value = _key(where.field), list(where.value) if isinstance(where.value, tuple) else where.value
+    if where.operator not in _BACK or value is None or isinstance(value, bool):
+        raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} {value!r} on {key!r}")
+    try:
+        return MetadataFilter(key=key, value=value, operator=_BACK[where.operator])
+    except ValueError as error:
+        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}") from error
 
 
 def _key(field: str) -> str:
     own = field.removeprefix(_PROPERTIES)
     return own if own in _NODE_FIELDS else field
-
-
-def _made(field: str, value: Any, operator: str) -> MetadataFilter:
-    key = _key(field)
-    if field in _NODE_FIELDS:
-        raise InvalidInput(f"where: {field!r} is a field of the node, and LlamaIndex filters metadata")
-    if value is None or isinstance(value, bool):
-        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}")
-    try:
-        return MetadataFilter(key=key, value=value, operator=_BACK[operator])
-    except ValueError as error:
-        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}") from error

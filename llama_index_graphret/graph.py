@@ -1,11 +1,11 @@
-"""`SageGraph`, made from what LlamaIndex has: nodes, documents, and vector indexes with their embeddings."""
+"""`SageGraph`, made of LlamaIndex's nodes and indexes and kept up to date with them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from llama_index.core import Settings, VectorStoreIndex
@@ -13,11 +13,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, Document, MetadataMode
 
 import graphret
-from graphret.corpus import Corpus, HeuristicMetadata, MetadataExtractor, from_chunks
+from graphret.corpus import Corpus, from_chunks
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
-from graphret.sage.changing import Changes
-from graphret.sage.settings import SimilaritySettings, Thresholds
 from graphret.sage.signals import SIGNALS
 from graphret.search.resolve import resolve_encoder
 from graphret.types import Edge, Node
@@ -27,7 +25,8 @@ from llama_index_graphret.nodes import from_llama_node, require_nodes
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
 
-_DESCRIBE = HeuristicMetadata()
+if TYPE_CHECKING:
+    from graphret.sage.changing import Changes
 
 
 class SageGraph(graphret.SageGraph):
@@ -45,7 +44,7 @@ class SageGraph(graphret.SageGraph):
         embed_metadata: bool = False,
         embeddings: bool = True,
         **options: Any,
-    ) -> SageGraph:
+    ) -> Self:
         """Build a graph over the nodes of a vector index.
 
         Nodes come from the docstore, or from a vector store that can list them; embeddings from the vector store where
@@ -53,8 +52,6 @@ class SageGraph(graphret.SageGraph):
 
         Parameters
         ----------
-        index
-            The index.
         embed_model
             What embeds questions: the index's own model by default.
         embed_metadata
@@ -72,14 +69,12 @@ class SageGraph(graphret.SageGraph):
             When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
         """
         nodes = nodes_of(index)
+        known = embeddings_of(index, nodes) if embeddings else {}
+        nodes = [node.model_copy(update={"embedding": known.get(node.node_id)}) for node in nodes]
         if not embeddings:
-            return cls.from_nodes(
-                [node.model_copy(update={"embedding": None}) for node in nodes], encoder=None, **options
-            )
-        known = embeddings_of(index, nodes)
-        with_embeddings = [_with_embedding(node, known.get(node.node_id)) for node in nodes]
+            return cls.from_nodes(nodes, encoder=None, **options)
         model = embed_model or index._embed_model
-        return cls.from_nodes(with_embeddings, embed_model=model, embed_metadata=embed_metadata, **options)
+        return cls.from_nodes(nodes, embed_model=model, embed_metadata=embed_metadata, **options)
 
     @classmethod
     def from_nodes(
@@ -89,13 +84,10 @@ class SageGraph(graphret.SageGraph):
         embed_model: BaseEmbedding | None = None,
         embed_metadata: bool = True,
         encoder: Any = "default",
-        metadata: MetadataExtractor | None = _DESCRIBE,
         settings: SageSettings | None = None,
-        edges: Iterable[Edge] = (),
         vectors: Any = None,
-        thresholds: Thresholds | None = None,
         **options: Any,
-    ) -> SageGraph:
+    ) -> Self:
         """Build a graph of LlamaIndex nodes, or of graphret's.
 
         Nodes of one document are linked as its parts. Embeddings that nodes carry are taken as `embed_model`'s
@@ -112,6 +104,8 @@ class SageGraph(graphret.SageGraph):
         encoder
             As `graphret.SageGraph.build` takes it, where there is no `embed_model`; with `None` embeddings that nodes
             carry are used, and questions must bring theirs.
+        settings, vectors, options
+            As `graphret.SageGraph.from_nodes` takes them.
 
         Raises
         ------
@@ -123,44 +117,30 @@ class SageGraph(graphret.SageGraph):
             encoder = LlamaIndexEncoder(embed_model)
         if any(isinstance(node, BaseNode) for node in listed):
             given = require_nodes(listed)
-            carried = [node.embedding for node in given]
-            carries = any(one is not None for one in carried)
+            carries = any(node.embedding is not None for node in given)
             if carries and isinstance(encoder, str) and encoder == "default":
                 encoder = LlamaIndexEncoder(Settings.embed_model)
             if vectors is None and (carries or embed_model is not None):
-                vectors = _completed(given, carried, encoder)
+                vectors = _vectors(given, encoder)
             listed = from_chunks(_own(given))
         if vectors is not None and not embed_metadata:
             settings = _by_content(settings or SageSettings())
-        made = super().from_nodes(
-            listed,
-            encoder=encoder,
-            metadata=metadata,
-            settings=settings,
-            edges=edges,
-            vectors=vectors,
-            thresholds=thresholds,
-            **options,
-        )
-        assert isinstance(made, SageGraph)
-        return made
+        return super().from_nodes(listed, encoder=encoder, settings=settings, vectors=vectors, **options)
 
     @classmethod
     def from_documents(
         cls, documents: Sequence[Document], *, node_parser: Any = None, show_progress: bool = False, **options: Any
-    ) -> SageGraph:
+    ) -> Self:
         """Build a graph of LlamaIndex documents, cut by `SageNodeParser` or another node parser."""
         parser = node_parser or SageNodeParser()
         return cls.from_nodes(parser.get_nodes_from_documents(documents, show_progress=show_progress), **options)
 
     @classmethod
-    def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> SageGraph:
+    def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> Self:
         """Open a saved graph; one made with a LlamaIndex embedding model is given the same model again."""
         if embed_model is not None:
             options["encoder"] = LlamaIndexEncoder(embed_model)
-        loaded = super().load(folder, **options)
-        assert isinstance(loaded, SageGraph)
-        return loaded
+        return super().load(folder, **options)
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex nodes, or items of graphret."""
@@ -171,27 +151,16 @@ class SageGraph(graphret.SageGraph):
         parts = [one for one in listed if not isinstance(one, Document)]
         return self.add_nodes([*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges)
 
-    def add_nodes(self, nodes: Iterable[BaseNode], *, edges: Iterable[Edge] = ()) -> list[str]:
+    def add_nodes(self, nodes: Iterable[Any], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex nodes, each in place of the node that had its id, and return their ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
-
-        Raises
-        ------
-        InvalidInput
-            When one is malformed; the graph stays as it was.
         """
-        return self._add_chunks(_own(require_nodes(nodes)), edges)
+        return super().add_nodes(_own(require_nodes(nodes)), edges=edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
-        """Bring the graph up to date with an index: what was added, changed and deleted there, and say what that was.
-
-        Raises
-        ------
-        InvalidInput
-            When the index holds no nodes, or its store does not list them.
-        """
-        return self._refresh(_own(nodes_of(index)))
+        """Bring the graph up to date with an index, and say what was added, changed and deleted."""
+        return self.refresh(_own(nodes_of(index)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
@@ -238,27 +207,21 @@ def _own(nodes: Iterable[BaseNode]) -> list[Node]:
     return [from_llama_node(mark(node, ())) for node in nodes]
 
 
-def _with_embedding(node: BaseNode, embedding: list[float] | None) -> BaseNode:
-    return node if embedding is None else node.model_copy(update={"embedding": embedding})
-
-
-def _completed(nodes: Sequence[BaseNode], carried: Sequence[list[float] | None], encoder: Any) -> Any:
+def _vectors(nodes: Sequence[BaseNode], encoder: Any) -> Any:
     """Return one embedding a node, embedding as LlamaIndex would what carries none."""
-    missing = [i for i, one in enumerate(carried) if one is None]
-    rows = {i: one for i, one in enumerate(carried) if one is not None}
+    rows = {i: node.embedding for i, node in enumerate(nodes) if node.embedding is not None}
+    missing = [i for i in range(len(nodes)) if i not in rows]
     if missing:
-        if encoder is None:
-            raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
         model = resolve_encoder(encoder)
-        assert model is not None
+        if model is None:
+            raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
         texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]
-        rows.update(zip(missing, np.asarray(model.encode_documents(texts)), strict=True))
-    widths = {len(row) for row in rows.values()}
-    if len(widths) > 1:
-        odd = next(i for i in range(len(nodes)) if len(rows[i]) != len(rows[0]))
-        raise InvalidInput(
-            f"node {nodes[odd].node_id!r}: its embedding has {len(rows[odd])} numbers, the first one's {len(rows[0])}"
-        )
+        rows.update(zip(missing, model.encode_documents(texts).tolist(), strict=True))
+    for i, node in enumerate(nodes):
+        if len(rows[i]) != len(rows[0]):
+            raise InvalidInput(
+                f"node {node.node_id!r}: its embedding has {len(rows[i])} numbers, the first one's {len(rows[0])}"
+            )
     return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
 
 
@@ -267,5 +230,4 @@ def _by_content(settings: SageSettings) -> SageSettings:
     similarity = settings.similarity
     free = {(s.kind, s.name) for s in SIGNALS if s.measure != "cosine" or s.left == s.right == "content"}
     signals = {kind: tuple(n for n in names if (kind, n) in free) for kind, names in similarity.signals.items()}
-    values: SimilaritySettings = dataclasses.replace(similarity, signals=signals)
-    return dataclasses.replace(settings, similarity=values)
+    return dataclasses.replace(settings, similarity=dataclasses.replace(similarity, signals=signals))

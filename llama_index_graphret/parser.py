@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from pydantic import SkipValidation
 
-from graphret.corpus import Chunker, SemanticChunker, SentenceChunker, to_nodes
+from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_nodes
+from graphret.corpus import Document as Text
 from graphret.corpus.documents import Loaded, to_items
-from graphret.corpus.items import Document as Text
-from graphret.corpus.items import Item
 from graphret.corpus.names import given_name
 from graphret.corpus.nodes import MAX_SEGMENT_ROWS, MIN_SEGMENT_ROWS
 from graphret.errors import InvalidInput
 from graphret.search.resolve import resolve_encoder
-from llama_index_graphret.nodes import KEPT, item_of, to_llama_node
+from llama_index_graphret.nodes import item_of, to_llama_node
 
 
 class SageNodeParser(NodeParser):
@@ -84,28 +84,22 @@ class SageNodeParser(NodeParser):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "SageNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        items: list[Item] = []
-        home: dict[str, BaseNode] = {}
-        for document in nodes:
-            for item in self._items(document):
-                home[item.id] = document
-                items.append(item)
-        made = to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None)
-        numbers: dict[str, int] = {}
-        sources = {key: document.as_related_node_info() for key, document in home.items()}
+        home = [(item, document) for document in nodes for item in self._items(document)]
+        documents = {item.id: document for item, document in home}
+        sources = {document.node_id: document.as_related_node_info() for document in nodes}
+        items = [item for item, _ in home]
+        numbers: Counter[str] = Counter()
         parsed: list[BaseNode] = []
-        for node in made:
-            item_id = node.properties.get("source_id", node.id)
-            document = home[item_id]
+        for node in to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None):
+            document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
-            number = numbers[document.node_id] = numbers.get(document.node_id, -1) + 1
             if self.id_func is not _own_id:
-                out.id_ = self.id_func(number, document)
-            out.relationships[NodeRelationship.SOURCE] = sources[item_id]
+                out.id_ = self.id_func(numbers[document.node_id], document)
+            numbers[document.node_id] += 1
+            out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]
             _dress_like(out, document)
             parsed.append(out)
         return parsed
@@ -115,30 +109,14 @@ class SageNodeParser(NodeParser):
     ) -> list[BaseNode]:
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
 
-    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
-        """Do as any node parser, but keep the positions that are known; LlamaIndex looks the text up instead."""
-        known = [(node.start_char_idx, node.end_char_idx) if isinstance(node, TextNode) else None for node in nodes]
-        own = [node.metadata[KEPT] for node in nodes]
-        done = super()._postprocess_parsed_nodes(nodes, parent_doc_map)
-        for node, place, kept in zip(done, known, own, strict=True):
-            if isinstance(node, TextNode) and place is not None and place[0] is not None:
-                node.start_char_idx, node.end_char_idx = place
-            node.metadata = {**{key: value for key, value in node.metadata.items() if key != KEPT}, KEPT: kept}
-        return done
-
     def _items(self, document: BaseNode) -> Iterable[Item]:
         item = item_of(document)
         if item is not None:
             return [item]
-        loaded = Loaded(
-            document.get_content(metadata_mode=MetadataMode.NONE),
-            document.metadata,
-            document.node_id,
-            f"document {document.node_id!r}",
-        )
+        text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
         if not self.tables:
-            return [Text(loaded.text, loaded.id, given_name(document.metadata))]
-        return to_items([loaded], metadata=False)
+            return [Text(text, name, given_name(document.metadata))]
+        return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
 
 
 def _own_id(i: int, doc: BaseNode) -> str:
@@ -148,13 +126,9 @@ def _own_id(i: int, doc: BaseNode) -> str:
 
 def _dress_like(node: BaseNode, document: BaseNode) -> None:
     """Give a node the templates of its document, and the exclusions of both."""
-    node.excluded_llm_metadata_keys = _both(document.excluded_llm_metadata_keys, node.excluded_llm_metadata_keys)
-    node.excluded_embed_metadata_keys = _both(document.excluded_embed_metadata_keys, node.excluded_embed_metadata_keys)
+    for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
+        setattr(node, name, [*dict.fromkeys([*getattr(document, name), *getattr(node, name)])])
     node.metadata_template = document.metadata_template
     node.metadata_separator = document.metadata_separator
     if isinstance(node, TextNode):
         node.text_template = getattr(document, "text_template", node.text_template)
-
-
-def _both(one: list[str], other: list[str]) -> list[str]:
-    return [*dict.fromkeys([*one, *other])]

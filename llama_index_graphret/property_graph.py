@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import groupby
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore, Relation
+from llama_index.core.graph_stores.types import (
+    TRIPLET_SOURCE_KEY,
+    LabelledNode,
+    PropertyGraphStore,
+    Relation,
+)
 
 from graphret.errors import InvalidInput, StoreError
-from graphret.schema import GraphSchema, schema_of
-from graphret.stores.base import GraphStore, require_direction, require_ids, require_limit, require_names
-from graphret.stores.following import Following, require_whole
-from graphret.stores.memory import MemoryStore
+from graphret.schema import GraphSchema
+from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.base import require_ids
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
-from llama_index_graphret.labelled import decoded, decoded_edges, encoded, encoded_edges
-from llama_index_graphret.property_graph_sources import Found, Methods, Named, Simple, Source
-from llama_index_graphret.property_graph_store import GraphretPropertyGraphStore
-
-BLOCK = 1000
-_ROWS = ("source_row", "target_row")
+from llama_index_graphret.nodes import KEPT
+from llama_index_graphret.property_graph_store import (
+    MENTIONS,
+    GraphNode,
+    GraphretPropertyGraphStore,
+    from_labelled,
+    to_labelled,
+)
 
 
 def from_property_graph_store(
-    store: PropertyGraphStore,
-    *,
-    name_property: str | None = None,
-    text_property: str | None = None,
-    **options: Any,
+    store: PropertyGraphStore, *, name_property: str | None = None, text_property: str | None = None, **options: Any
 ) -> GraphStore:
     """Return a LlamaIndex property graph as a graphret store.
+
+    What LlamaIndex's model has no place for (several labels, a name beside a text, weights) is written as one JSON
+    property, ``graphret``, of the node or relation. A `PropertyGraphStore` answers only for all nodes or for given
+    ones, so that `schema`, `count`, `nodes` and `edges` read the whole graph, and conditions are applied to what was
+    read. Whether a node or a relation that is there is replaced or merged is up to the property graph.
 
     Parameters
     ----------
     store
         Any `PropertyGraphStore`. Of a `Neo4jPropertyGraphStore` only the driver and the database are used: the
-        `Neo4jStore` that comes back reads the whole graph, whoever wrote it, in read transactions. It writes where
-        LlamaIndex's nodes are alone, none yet included, so that LlamaIndex reads them, and keeps embeddings of nodes
-        whose name and text stay.
+        `Neo4jStore` that comes back reads the whole graph, whoever wrote it, in read transactions.
     name_property, text_property
         The properties that are the name and the text of nodes which have none themselves.
     **options
@@ -58,39 +62,47 @@ def from_property_graph_store(
     """
     if not isinstance(store, PropertyGraphStore):
         raise InvalidInput(f"store: a LlamaIndex PropertyGraphStore is expected, not {type(store).__name__}")
+    named = {"name_property": name_property, "text_property": text_property}
     if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):
-        from llama_index_graphret.property_graph_neo4j import over_neo4j
-
-        return over_neo4j(store, name_property=name_property, text_property=text_property, **options)
+        return _over_neo4j(store, **named, **options)
     if options:
         raise InvalidInput(f"{next(iter(options))}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
-        if name_property is not None or text_property is not None:
+        if any(named.values()):
             raise InvalidInput("name_property, text_property: the nodes of a graphret store have name and text already")
         return store.store
-    return PropertyGraphStoreAdapter(store, name_property=name_property, text_property=text_property)
+    return PropertyGraphStoreAdapter(store, **named)
 
 
-class PropertyGraphStoreAdapter(Following):
-    """A LlamaIndex property graph behind the contract of `GraphStore`.
+def _over_neo4j(
+    store: Any,
+    *,
+    id_property: str | None = None,
+    name_property: str | None = None,
+    text_property: str | None = None,
+    label: str | None = None,
+    **options: Any,
+) -> GraphStore:
+    """Return a `Neo4jStore` on the driver of a `Neo4jPropertyGraphStore`."""
+    from graphret.stores.neo4j import FOREIGN, LLAMA_INDEX, Neo4jStore
 
-    What LlamaIndex's model has no place for (several labels, a name that is not the id, a name beside a text, weights,
-    and edges that differ in their rows alone) is kept as one JSON property, ``graphret``, of the node or relation.
-    Weights are doubles there, but `limit` compares them in single precision, and one of 3.4e38 or more is refused.
+    options = {"database": getattr(store, "_database", None), **options}
+    if any((id_property, name_property, text_property, label)):
+        options["layout"] = replace(
+            FOREIGN,
+            id=id_property or LLAMA_INDEX.id,
+            name=tuple(filter(None, (name_property, *FOREIGN.name))),
+            text=tuple(filter(None, (text_property, *FOREIGN.text))),
+            label=label,
+            hidden_labels=LLAMA_INDEX.hidden_labels,
+        )
+    return Neo4jStore.from_driver(store.client, **options)
 
-    A `PropertyGraphStore` answers only for all nodes or for given ones, so that `schema`, `count`, `nodes` and `edges`
-    read the whole graph, and conditions are applied to what was read. A `SimplePropertyGraphStore` is read and written
-    through its ``graph``: its own `delete` takes neighbours away too, and its `upsert_relations` changes nothing that
-    is there. Its chunks have ``MENTIONS`` edges to what was extracted from them, read from ``triplet_source_id``.
 
-    Parameters
-    ----------
-    store
-        The property graph. What it keeps of a property, and whether a relation that is there can be replaced, is up to
-        it: `upsert` reads again what it replaced, and raises a `StoreError` where that was not kept.
-    name_property, text_property
-        As `from_property_graph_store` has them.
-    """
+class PropertyGraphStoreAdapter:
+    """A LlamaIndex property graph behind the contract of `GraphStore`; see `from_property_graph_store`."""
+
+    restriction: Where | None = None
 
     def __init__(
         self, store: PropertyGraphStore, *, name_property: str | None = None, text_property: str | None = None
@@ -98,226 +110,204 @@ class PropertyGraphStoreAdapter(Following):
         self.store = store
         self.name_property = name_property
         self.text_property = text_property
-        self._source: Source = Simple(store) if isinstance(store, SimplePropertyGraphStore) else Methods(store)
-        self._where: Where | None = None
-        self._writing = threading.Lock()
-
-    # -- reading
 
     def schema(self) -> GraphSchema:
-        """Return the labels, relations and properties with their counts; the whole graph is read.
-
-        Of nodes with the same labels, and of edges of one relation, the properties of 2,000 are looked at.
-        """
-        nodes, edges = self._everything()
-        return schema_of([*nodes.values()], [*edges.values()])
+        """Return the labels, relations and properties with their counts; the whole graph is read."""
+        return self._graph().schema()
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
         wanted = require_ids(ids)
-        found = {node.id: node for node in self._nodes(self._source.nodes(list(dict.fromkeys(wanted))))}
-        return [found.get(node_id) for node_id in wanted]
+        return self._graph(list(dict.fromkeys(wanted)), edges=False).get(wanted)
 
-    def neighbors(
-        self,
-        ids: Sequence[str],
-        *,
-        relations: Collection[str] | None = None,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        direction: str = "both",
-        limit: int | None = None,
-    ) -> list[Edge]:
-        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+    def neighbors(self, ids: Sequence[str], **options: Any) -> list[Edge]:
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`, whose options it takes."""
         anchors = list(dict.fromkeys(require_ids(ids)))
-        options: dict[str, Any] = {
-            "relations": require_names("relations", relations),
-            "labels": require_names("labels", labels),
-            "where": Where.parse(where),
-            "direction": require_direction(direction),
-            "limit": require_limit(limit),
-        }
-        nodes, edges = self._graph(self._source.triplets(anchors)) if anchors else ({}, {})
-        around = MemoryStore.of(nodes.values(), edges.values())
-        return [edges[_identity(edge)] for edge in around.neighbors(anchors, **options)]
+        return self._graph(anchors).neighbors(anchors, **options)
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are; the whole graph is read."""
-        nodes, edges = self._everything()
-        return len(nodes), len(edges)
+        return self._graph().count()
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        wanted, condition = require_names("labels", labels), Where.parse(where)
-        found = [
-            node
-            for node in self._nodes(self._source.nodes(None))
-            if (wanted is None or not set(wanted).isdisjoint(node.labels))
-            and (condition is None or condition.matches(node))
-        ]
-        found.sort(key=lambda node: node.id)
-        return (found[i : i + BLOCK] for i in range(0, len(found), BLOCK))
+        return self._graph(edges=False).nodes(labels, where)
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""
-        wanted = require_names("relations", relations)
-        found = [edge for edge in self._everything()[1].values() if wanted is None or edge.relation in wanted]
-        found.sort(key=_identity)
-        return (found[i : i + BLOCK] for i in range(0, len(found), BLOCK))
+        return self._graph().edges(relations)
 
     def view(self, where: WhereLike) -> PropertyGraphStoreAdapter:
         """Return the store as far as nodes satisfy `where`; it cannot be written to."""
         other = copy(self)
-        other._where = both(self._where, Where.parse(where)) or Where("$and")
-        other._is_view = True
+        other.restriction = both(self.restriction, Where.parse(where)) or Where("$and")
         return other
 
-    @property
-    def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
-        return self._where
-
-    # -- writing
-
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity; see `GraphStore.upsert`.
-
-        All or none, as far as the property graph itself can: what is malformed is refused before anything is written.
+        """Add nodes and edges, or replace those of the same identity; what is malformed is refused before anything.
 
         Raises
         ------
         InvalidInput
             As in the contract.
         StoreError
-            On a view, and when the property graph kept the old node or relation in place of the new one.
+            On a view.
         """
         self._require_writable()
-        with self._writing:
-            fresh, links = list(nodes), list(edges)
-            ids = {node.id for node in fresh if isinstance(node.id, str)}
-            ends = {end for edge in links for end in (edge.source, edge.target)} - ids
-            present = [node for node in self.get(list(ends)) if node is not None] if ends else []
-            MemoryStore.of([*fresh, *present], links)  # refuses what is malformed
-            relations, replaced = self._relations(links)
-            known = self._source.nodes([node.id for node in fresh]) if fresh else []
-            made = _with_embeddings([encoded(node) for node in fresh], fresh, self._nodes(known), known)
-            with self._step(nodes=fresh, edges=links):
-                self._source.write(made, relations)
-            self._require_kept(fresh, [node_id for node_id, _ in known], links, replaced)
+        fresh, links = list(nodes), list(edges)
+        ends = {end for edge in links for end in (edge.source, edge.target) if isinstance(end, str)}
+        present = self.get(sorted(ends.difference(node.id for node in fresh if isinstance(node.id, str))))
+        MemoryStore.of([*fresh, *filter(None, present)], links)  # refuses what is malformed
+        made, relations = [_encoded(node) for node in fresh], self._relations(links)
+        if isinstance(self.store, SimplePropertyGraphStore):  # its own method changes no relation that is there
+            graph = self.store.graph
+            graph.nodes.update({node.id: node for node in made})
+            graph.relations.update({_key(one.source_id, one.label, one.target_id): one for one in relations})
+            graph.triplets.update((one.source_id, one.label, one.target_id) for one in relations)
+            return
+        if made:
+            self.store.upsert_nodes(made)
+        if relations:
+            self.store.upsert_relations(relations)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
-        with self._writing:
-            gone = list(dict.fromkeys(require_ids(ids)))
-            if gone:
-                with self._step(deletes=gone):
-                    self._source.delete(gone)
-
-    def attach(self, index: Any) -> None:
-        """Keep an index in step with this store; see `Following.attach`. Writes by others do not reach it.
-
-        Raises
-        ------
-        InvalidInput
-            As there.
-        StoreError
-            When the property graph is none in memory: a write of another cannot be undone where the index fails.
-        """
-        require_whole(self._is_view)
-        with self._source.restoring():
-            super().attach(index)
-
-    @contextmanager
-    def _step(self, **written: Any) -> Iterator[None]:
-        if not self._followers:
-            yield
-            return
-        with self.followed(**written) as stage, self._source.restoring():
-            yield
-            stage(self)
+        gone = set(require_ids(ids))
+        if isinstance(self.store, SimplePropertyGraphStore):  # its own method takes their neighbours away too
+            graph = self.store.graph
+            for cut in [one for one in graph.triplets if one[0] in gone or one[2] in gone]:
+                graph.relations.pop(_key(*cut), None)
+                graph.triplets.discard(cut)
+            for node_id in gone:
+                graph.nodes.pop(node_id, None)
+        elif gone:
+            self.store.delete(ids=sorted(gone))
 
     def _require_writable(self) -> None:
-        if self._where is not None:
+        if self.restriction is not None:
             raise StoreError("a view of a store cannot be written to; write to the store itself")
 
-    def _relations(self, edges: Sequence[Edge]) -> tuple[list[Relation], set[tuple[str, str, str]]]:
-        """Return the relations that hold new edges and those beside them, and the triples that are there already."""
-        if not edges:
-            return [], set()
-        fresh = {_identity(edge): edge for edge in edges}
-        triples = {_triple(edge) for edge in fresh.values()}
-        _, held = self._graph(self._source.triplets(list({source for source, _, _ in triples})))
-        beside = {identity: edge for identity, edge in held.items() if _triple(edge) in triples}
-        ordered = sorted({**beside, **fresh}.values(), key=_identity)
-        made = [encoded_edges(list(group)) for _, group in groupby(ordered, key=_triple)]
-        return made, {_triple(edge) for edge in beside.values()}
+    def _relations(self, edges: Sequence[Edge]) -> list[Relation]:
+        """Return the relations that hold edges, with those beside them that differ in their rows alone."""
+        around = self._graph([edge.source for edge in edges]).edges() if edges else ()
+        held = {_triple(edge): dict[tuple[Any, ...], Edge]() for edge in edges}
+        for edge in (*(edge for block in around for edge in block), *edges):
+            if _triple(edge) in held:
+                held[_triple(edge)][edge.properties.get("source_row"), edge.properties.get("target_row")] = edge
+        return [_relation(list(beside.values())) for beside in held.values()]
 
-    def _require_kept(
-        self, nodes: list[Node], known: list[str], edges: list[Edge], replaced: set[tuple[str, str, str]]
-    ) -> None:
-        """Read again what was replaced, since stores differ in what they make of an upsert."""
-        if not self._source.checked:
-            return
-        again = [node for node in nodes if node.id in set(known)]
-        for node, found in zip(again, self.get([node.id for node in again]), strict=True):
-            if found != node:
-                raise StoreError(f"node {node.id!r}: {type(self.store).__name__} did not replace it by the new one")
-        last = {_identity(edge): edge for edge in edges if _triple(edge) in replaced}
-        if last:
-            _, held = self._graph(self._source.triplets(list({edge.source for edge in last.values()})))
-            for identity, edge in last.items():
-                if held.get(identity) != edge:
-                    name = type(self.store).__name__
-                    raise StoreError(
-                        f"edge {edge.source!r} to {edge.target!r}: {name} did not replace it by the new one"
-                    )
+    def _graph(self, ids: list[str] | None = None, *, edges: bool = True) -> MemoryStore:
+        """Return the graph, or some nodes and what is one step around them, as far as it may be read."""
+        simple = isinstance(self.store, SimplePropertyGraphStore)
+        held, triplets = (self._simple if simple else self._any)(ids, edges)
+        nodes = {node_id: self._node(node) for node_id, node in held.items()}
+        found = [
+            edge
+            for source, relation, target in triplets
+            if source in nodes and target in nodes
+            for edge in _edges(relation, nodes[source].id, nodes[target].id)
+        ]
+        store = MemoryStore.of({node.id: node for node in nodes.values()}.values(), found)
+        return store if self.restriction is None else store.view(self.restriction)
 
-    # -- what the property graph holds, as graphret's
+    def _any(self, ids: list[str] | None, edges: bool) -> _Read:
+        listed = self.store.get() if ids is None else self.store.get(ids=ids) if ids else []
+        held = {node.id: node for node in listed}
+        found = self.store.get_triplets(ids=list(held) if ids is None else ids) if edges and held else []
+        for left, _, right in found:
+            held |= {left.id: left, right.id: right}
+        return held, [(left.id, relation, right.id) for left, relation, right in found]
 
-    def _everything(self) -> tuple[dict[str, Node], dict[tuple[Any, ...], Edge]]:
-        nodes = {node.id: node for node in self._nodes(self._source.nodes(None))}
-        _, edges = self._graph(self._source.triplets(None))
-        return nodes, {key: edge for key, edge in edges.items() if edge.source in nodes and edge.target in nodes}
+    def _simple(self, ids: list[str] | None, edges: bool) -> _Read:
+        """Read LlamaIndex's graph in memory, in which a property alone says from which chunk something was extracted.
 
-    def _nodes(self, found: Iterable[tuple[str, LabelledNode]]) -> list[Node]:
-        nodes = [decoded(node, node_id, name=self.name_property, text=self.text_property) for node_id, node in found]
-        return nodes if self._where is None else [node for node in nodes if self._where.matches(node)]
+        That is read as a ``MENTIONS`` edge, which its stores over databases have.
+        """
+        assert isinstance(self.store, SimplePropertyGraphStore)
+        graph = self.store.graph
+        held, wanted = graph.nodes, None if ids is None else set(ids)
+        found: dict[tuple[str, str, str], Relation | None] = {}
+        if edges:
+            found = {triple: graph.relations.get(_key(*triple)) for triple in graph.triplets}
+            said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in held.items()]
+            for one in graph.relations.values():
+                chunk, ends = one.properties.get(TRIPLET_SOURCE_KEY), (one.source_id, one.target_id)
+                said += [(chunk, end) for end in ends if chunk not in ends]
+            for chunk, end in said:
+                if isinstance(chunk, str) and chunk != end:
+                    found.setdefault((chunk, MENTIONS, end), None)
+        if wanted is not None:
+            found = {one: relation for one, relation in found.items() if one[0] in wanted or one[2] in wanted}
+            wanted.update(end for source, _, target in found for end in (source, target))
+        triplets = [
+            (source, relation or Relation(label=label, source_id=source, target_id=target), target)
+            for (source, label, target), relation in found.items()
+        ]
+        return {i: held[i] for i in (held if wanted is None else wanted) if i in held}, triplets
 
-    def _graph(self, found: Iterable[Found]) -> tuple[dict[str, Node], dict[tuple[Any, ...], Edge]]:
-        """Return the nodes and edges of triplets, by identity, as far as they may be read."""
-        nodes: dict[str, Node] = {}
-        edges: dict[tuple[Any, ...], Edge] = {}
-        seen: dict[str, Node | None] = {}
-
-        def one(node_id: str, node: LabelledNode) -> Node | None:
-            if node_id not in seen:
-                seen[node_id] = next(iter(self._nodes([(node_id, node)])), None)
-            return seen[node_id]
-
-        for (source_id, source), relation, (target_id, target) in found:
-            left, right = one(source_id, source), one(target_id, target)
-            if left is not None and right is not None:
-                nodes[left.id], nodes[right.id] = left, right
-                edges.update({_identity(edge): edge for edge in decoded_edges(relation, left.id, right.id)})
-        return nodes, edges
+    def _node(self, node: LabelledNode) -> Node:
+        """Return a node as graphret's: what `_encoded` was given, and any other as it stands."""
+        properties = _as_json(node.properties)
+        kept = _kept(properties)
+        if kept is not None:
+            return Node(kept["id"], tuple(kept["labels"]), kept["name"], kept["text"], properties)
+        made = from_labelled(node)
+        properties = _as_json(made.properties)
+        name, text = (str(properties.get(key or "") or "") for key in (self.name_property, self.text_property))
+        return replace(made, name=made.name or name, text=made.text or text, properties=properties)
 
 
-def _with_embeddings(
-    made: list[LabelledNode], nodes: list[Node], known: list[Node], held: list[Named]
-) -> list[LabelledNode]:
-    """Keep the embeddings of nodes whose name and text stay as they were."""
-    embeddings = {node_id: node.embedding for node_id, node in held}
-    same = {(node.id, node.name, node.text) for node in known}
-    for labelled, node in zip(made, nodes, strict=True):
-        if (node.id, node.name, node.text) in same:
-            labelled.embedding = embeddings.get(node.id)
+#: Nodes by what the property graph calls them, and the relations between them.
+_Read = tuple[dict[str, LabelledNode], list[tuple[str, Relation, str]]]
+
+
+def _encoded(node: Node) -> LabelledNode:
+    """Return a node in LlamaIndex's classes, with what they have no place for as one JSON property."""
+    made = to_labelled(node)
+    if isinstance(made, GraphNode):
+        kept = {"id": node.id, "labels": node.labels, "name": node.name, "text": node.text}
+        made.properties[KEPT] = json.dumps(kept, ensure_ascii=False)
     return made
 
 
+def _relation(edges: Sequence[Edge]) -> Relation:
+    """Return edges that differ in their rows alone as one relation, since LlamaIndex's stores hold one."""
+    first, *more = edges
+    properties = dict(first.properties)
+    if more or first.weight != 1.0:
+        kept = {"weight": first.weight, "more": [[edge.weight, dict(edge.properties)] for edge in more]}
+        properties[KEPT] = json.dumps(kept, ensure_ascii=False)
+    return Relation(label=first.relation, source_id=first.source, target_id=first.target, properties=properties)
+
+
+def _edges(relation: Relation, source: str, target: str) -> list[Edge]:
+    """Return what `_relation` was given, and any other relation as one edge."""
+    properties = _as_json(relation.properties)
+    kept = _kept(properties) or {"weight": getattr(relation, "weight", 1.0), "more": []}
+    pairs = [(kept["weight"], properties), *kept["more"]]
+    return [Edge(source, relation.label, target, weight, own) for weight, own in pairs]
+
+
+def _kept(properties: dict[str, Any]) -> dict[str, Any] | None:
+    """Take what `_encoded` or `_relation` kept out of the properties; `None` where they kept nothing."""
+    try:
+        kept = json.loads(properties[KEPT])
+        known = bool({"id", "weight"} & kept.keys())
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return kept if known and properties.pop(KEPT) else None
+
+
+def _as_json(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties as JSON values; what is none is read as its text."""
+    values: dict[str, Any] = json.loads(json.dumps(properties, default=str))
+    return values
+
+
 def _triple(edge: Edge) -> tuple[str, str, str]:
-    return edge.source, edge.target, edge.relation
+    return edge.source, edge.relation, edge.target
 
 
-def _identity(edge: Edge) -> tuple[Any, ...]:
-    return (*_triple(edge), *(edge.properties.get(row, -1) for row in _ROWS))
+def _key(source: str, label: str, target: str) -> str:
+    return f"{source}_{label}_{target}"  # as LabelledPropertyGraph makes it

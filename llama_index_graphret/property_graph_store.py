@@ -1,62 +1,125 @@
-"""A graphret store as a LlamaIndex property graph."""
+"""A graphret store as a LlamaIndex property graph, and the nodes and relations that it hands out."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.graph_stores.types import (
     TRIPLET_SOURCE_KEY,
+    ChunkNode,
     EntityNode,
     LabelledNode,
+    PropertyGraphStore,
     Relation,
     Triplet,
 )
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from graphret._contracts import fulfils, require_direct
-from graphret.corpus.items import checked_metadata
 from graphret.errors import InvalidInput, QueryRefused
+from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
-from graphret.search.dense import DenseIndex
-from graphret.stores.base import CypherStore, GraphStore, Rows, require_ids, require_names
-from graphret.stores.cutting import delete_edges, identity
-from graphret.stores.memory import MemoryStore
-from graphret.types import Edge, Node
+from graphret.search import DenseIndex
+from graphret.stores import CypherStore, GraphStore, MemoryStore
+from graphret.stores.cutting import delete_edges
+from graphret.types import Edge, Node, require_id
 from llama_index_graphret.filters import to_where
-from llama_index_graphret.labelled import MENTIONS, from_labelled, from_relation, to_labelled, to_relation
-from llama_index_graphret.node_vectors import NodeVectors
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.property_graph_awaited import ThreadedPropertyGraphStore
-from llama_index_graphret.property_graph_values import around, having, plain, require_local, shown
 
+#: The relation from a chunk to what was extracted from it, as LlamaIndex's stores over databases name it.
+MENTIONS = "MENTIONS"
+
+_INTERNAL = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id")
 _log = logging.getLogger(__name__)
 
 
-class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
+class GraphNode(EntityNode):
+    """An entity with an id of its own, all its labels and its text, which `EntityNode` has no place for.
+
+    Two films that are both called “King Kong” stay two: ``GraphNode(id_="m1", name="King Kong", label="Film")``.
+    """
+
+    id_: str = Field(description="The id of the node.")
+    text: str = Field(default="", description="What the node says.")
+    labels: tuple[str, ...] = Field(default=(), description="All labels, the primary one first; `label` alone if none.")
+
+    @property
+    def id(self) -> str:
+        """The id of the node."""
+        return self.id_
+
+
+class GraphRelation(Relation):
+    """A relation with the weight that graphret ranks by."""
+
+    weight: float = Field(default=1.0, description="The weight of the edge.")
+
+
+def to_labelled(node: Node, *, embedding: str = "") -> LabelledNode:
+    """Return a graphret node as LlamaIndex has it: an entity, a chunk, or a `GraphNode` where these lose something.
+
+    `embedding` is the property that holds the embedding, if there is one.
+    """
+    properties = dict(node.properties)
+    own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(embedding, None), "properties": properties}
+    if len(node.labels) <= 1 and node.text and not node.name:
+        return ChunkNode(id_=node.id, text=node.text, **own)
+    if len(node.labels) <= 1 and not node.text and node.id == EntityNode(name=node.name).id and "id" not in properties:
+        return EntityNode(name=node.name, **own)
+    return GraphNode(id_=node.id, name=node.name, text=node.text, labels=node.labels, **own)
+
+
+def from_labelled(node: LabelledNode, *, embedding: str = "") -> Node:
+    """Return a node of a property graph as graphret's; an `EntityNode` goes by its property ``id`` where it has one.
+
+    Raises
+    ------
+    InvalidInput
+        When the id is empty.
+    """
+    properties, node_id, name = dict(node.properties), node.id, getattr(node, "name", "")
+    if isinstance(node, EntityNode) and not isinstance(node, GraphNode) and isinstance(properties.get("id"), str):
+        node_id = properties.pop("id")
+    if embedding and node.embedding is not None:
+        properties[embedding] = [float(x) for x in node.embedding]
+    labels = node.labels if isinstance(node, GraphNode) and node.labels else (node.label,) if node.label else ()
+    what = f"{type(node).__name__} {str(node)[:40]!r}"
+    return Node(require_id(node_id, what), labels, name, getattr(node, "text", ""), properties)
+
+
+def _threaded(name: str) -> Any:
+    """Return a method that runs the one of this name in a thread; LlamaIndex's own block the event loop."""
+
+    def awaited(self: Any, *given: Any, **named: Any) -> Coroutine[Any, Any, Any]:
+        return asyncio.to_thread(getattr(self, name), *given, **named)
+
+    awaited.__name__, awaited.__doc__ = f"a{name}", f"Do what `{name}` does without blocking the event loop."
+    return awaited
+
+
+class GraphretPropertyGraphStore(PropertyGraphStore):
     """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
 
-    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode`, an entity with an id of
-    its own, where they would. An `EntityNode` goes in under the property ``id`` where it has one, and under its name
-    otherwise; a relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes
-    whole. Conditions are joined by *and*; an empty list of ids finds nothing, where LlamaIndex's own store in memory
-    would return everything.
+    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode` where they would. A
+    relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes whole. A chunk
+    is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's
+    retrievers do not see these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds
+    nothing, where LlamaIndex's own store in memory would return everything.
 
     Parameters
     ----------
     store
         Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
-    index
-        Answers ``vector_query`` in place of the nodes' own embeddings, over the same nodes; it is kept in step with
-        what is written here.
     embedding
-        The property in which a node's embedding is kept; without one embeddings are dropped.
-    mentions
-        Whether a chunk is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does;
-        LlamaIndex's retrievers do not see these edges, graphret's walk them.
+        The property in which a node's embedding is kept; without one embeddings are dropped. ``vector_query`` reads
+        them into this process when they are first asked for.
     checked
         Whether the guard (`graphret.cypher.run_checked`) must find nothing wrong with a structured query; either way it
         runs in a read transaction. Without it never let a model write Cypher.
@@ -66,33 +129,27 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     Raises
     ------
     InvalidInput
-        When `store` is no graphret store.
+        When `store` is no graphret store, or one whose calls are awaited.
     """
 
     def __init__(
         self,
         store: GraphStore,
         *,
-        index: DenseIndex | None = None,
         embedding: str = "embedding",
-        mentions: bool = True,
         checked: bool = True,
         timeout: float = 30.0,
         max_rows: int = 1000,
     ) -> None:
-        if not fulfils(store, GraphStore):
+        if not isinstance(store, GraphStore) or inspect.iscoroutinefunction(store.get):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
-        require_direct(store)
         self.store = store
-        self.index = index
         self.embedding = embedding
-        self.mentions = mentions
         self.checked = checked
-        self.timeout = timeout
-        self.max_rows = max_rows
+        self.limits: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows}
         self.supports_structured_queries = isinstance(store, CypherStore)
-        self.supports_vector_queries = index is not None or bool(embedding)
-        self._vectors = NodeVectors(store, embedding) if embedding else None
+        self.supports_vector_queries = bool(embedding)
+        self._vectors: DenseIndex | None = None
         self._schema: GraphSchema | None = None
 
     @property
@@ -104,7 +161,13 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
 
     def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
         """Return the nodes that have all of `properties` and one of `ids`; all nodes where neither is given."""
-        return [self._labelled(node) for node in self._nodes(properties, ids)]
+        if ids is None:
+            found = [node for block in self.store.nodes(where=properties or None) for node in block]
+        else:
+            condition = to_where(properties or None)
+            known = (node for node in self.store.get(list(dict.fromkeys(ids))) if node is not None)
+            found = [node for node in known if condition is None or condition.matches(node)]
+        return [to_labelled(node, embedding=self.embedding) for node in found]
 
     def get_triplets(
         self,
@@ -115,37 +178,20 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     ) -> list[Triplet]:
         """Return the triplets that satisfy everything given, none where nothing is.
 
-        Parameters
-        ----------
-        entity_names, ids
-            One of the ends has one of these names or ids.
-        relation_names
-            The relation is one of these.
-        properties
-            One of the ends, or the relation, has all of these; where only these are given, every edge is read.
+        One of the ends has one of the names or ids; one of the ends, or the relation, has all of the properties. Where
+        properties alone are given, every edge is read.
         """
         if entity_names is None and ids is None and not properties and relation_names is None:
             return []
         named = None if entity_names is None else {node.id for node in self._named(entity_names)}
-        given = None if ids is None else set(require_ids(ids))
-        anchors = next((found for found in (given, named) if found is not None), None)
-        if anchors is not None:
-            edges = self.store.neighbors(sorted(anchors), relations=relation_names)
+        anchors = [set(ends) for ends in (ids, named) if ends is not None]
+        if anchors:
+            edges = self.store.neighbors(sorted(anchors[0]), relations=relation_names)
         else:
             edges = [edge for block in self.store.edges(relations=relation_names) for edge in block]
-        for wanted in (named, given):
-            if wanted is not None:
-                edges = [edge for edge in edges if edge.source in wanted or edge.target in wanted]
-        ends = self._ends(edges)
-        if properties:
-            condition = having(properties)
-            edges = [
-                edge
-                for edge in edges
-                if all(edge.properties.get(key) == value for key, value in properties.items())
-                or any(end in ends and condition.matches(ends[end]) for end in (edge.source, edge.target))
-            ]
-        return self._triplets(edges, ends)
+        found = self._triplets(e for e in edges if all(e.source in ends or e.target in ends for ends in anchors))
+        asked = (properties or {}).items()
+        return [triplet for triplet in found if any(asked <= one.properties.items() for one in triplet)]
 
     def get_rel_map(
         self,
@@ -154,33 +200,33 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         limit: int = 30,
         ignore_rels: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the triplets within `depth` steps of nodes, in either direction.
+        """Return the triplets within `depth` steps of nodes, in either direction, at most `limit`.
 
         The nearest come first, and then those of the nodes that come first; those of one node by falling weight.
-
-        Parameters
-        ----------
-        limit
-            At most this many; ``ignore_rels`` do not count, nor does ``MENTIONS`` if the store makes these edges.
+        ``ignore_rels`` do not count, nor does ``MENTIONS``.
         """
-        ignored = set(ignore_rels or ()) | ({MENTIONS} if self.mentions else set())
+        ignored = {MENTIONS, *(ignore_rels or ())}
+        relations = [name for name in self.get_schema().relation_names if name not in ignored]
         frontier = list(dict.fromkeys(from_labelled(node).id for node in graph_nodes))
-        seen, found = set(frontier), dict[tuple[Any, ...], Edge]()
+        seen, found = set(frontier), list[Edge]()
         for _ in range(depth):
-            missing = limit - len(found)
-            if missing <= 0 or not frontier:
+            if not frontier or len(found) >= limit:
                 break
-            for edge in around(self.store, frontier, ignored, missing + len(found)):
-                found.setdefault(identity(edge), edge)
-            ends = dict.fromkeys(end for edge in found.values() for end in (edge.source, edge.target))
+            rank = {node_id: place for place, node_id in enumerate(frontier)}
+            edges = [
+                edge for edge in self.store.neighbors(frontier, relations=relations, limit=limit) if edge not in found
+            ]
+            edges.sort(key=lambda e: (min(rank.get(end, len(rank)) for end in (e.source, e.target)), -e.weight))
+            found += edges
+            ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
             frontier = [end for end in ends if end not in seen]
             seen.update(frontier)
-        edges = list(found.values())[: max(limit, 0)]
-        return self._triplets(edges, self._ends(edges))
+        return self._triplets(found[: max(limit, 0)])
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
         """Return the nodes that say something as LlamaIndex's text nodes."""
-        return [to_llama_node(self._bare(node)) for node in self._nodes(None, node_ids) if node.text]
+        found = (node for node in self.store.get(list(dict.fromkeys(node_ids))) if node is not None and node.text)
+        return [to_llama_node(_without(node, self.embedding)) for node in found]
 
     # -- writing
 
@@ -189,12 +235,9 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         fresh: dict[str, Node] = {}
         for one in nodes:
             node = from_labelled(one, embedding=self.embedding)
-            properties = checked_metadata(node.properties, f"node {node.id!r}", "properties", reserved=False)
-            fresh[node.id] = replace(node, properties=properties)
+            fresh[node.id] = node
         said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()]
         self.store.upsert(fresh.values(), self._mentions(said, fresh))
-        if self.index is not None and fresh:
-            self.index.upsert(map(self._bare, fresh.values()))
         self._changed()
 
     def upsert_relations(self, relations: list[Relation]) -> None:
@@ -206,17 +249,12 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
             When an end is not an id, and several nodes bear it as their name.
         """
         ends, fresh = self._resolved({end for r in relations for end in (r.source_id, r.target_id)})
-        edges = []
-        for relation in relations:
-            edge = from_relation(relation, ends[relation.source_id], ends[relation.target_id])
-            what = f"relation {edge.relation!r} of {edge.source!r} to {edge.target!r}"
-            edges.append(
-                replace(edge, properties=checked_metadata(edge.properties, what, "properties", reserved=False))
-            )
-        said = []
-        for edge in edges:
-            chunk = edge.properties.get(TRIPLET_SOURCE_KEY)
-            said += [(chunk, end) for end in (edge.source, edge.target) if chunk not in (edge.source, edge.target)]
+        edges, said = list[Edge](), list[tuple[Any, str]]()
+        for one in relations:
+            source, target = ends[one.source_id], ends[one.target_id]
+            edges.append(Edge(source, one.label, target, getattr(one, "weight", 1.0), dict(one.properties)))
+            chunk = one.properties.get(TRIPLET_SOURCE_KEY)
+            said += [(chunk, end) for end in (source, target) if chunk not in (source, target)]
         self.store.upsert(fresh, [*self._mentions(said), *edges])
         self._changed()
 
@@ -229,16 +267,13 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
     ) -> None:
         """Take away nodes by name, by id and by properties, and relations by name; unknown ones are ignored."""
         gone = {node.id for node in self._named(entity_names)} if entity_names else set()
-        gone.update(require_ids(ids or ()))
+        gone.update(ids or ())
         if properties:
-            gone.update(node.id for node in self._nodes(properties, None))
+            gone.update(node.id for block in self.store.nodes(where=properties) for node in block)
         if relation_names:
-            edges = (edge for block in self.store.edges(relations=relation_names) for edge in block)
-            delete_edges(self.store, edges)
+            delete_edges(self.store, [edge for block in self.store.edges(relations=relation_names) for edge in block])
         if gone:
             self.store.delete(sorted(gone))
-            if self.index is not None:
-                self.index.delete(gone)
         self._changed()
 
     # -- queries
@@ -258,10 +293,15 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        rows = self._run(query, param_map or {})
+        if self.checked:
+            from graphret.cypher import run_checked
+
+            rows = run_checked(self.store, query, param_map or {}, **self.limits)
+        else:
+            rows = self.store.query(query, param_map or {}, **self.limits)
         if rows.truncated:
-            _log.warning("structured_query: only the first %s rows were read", self.max_rows)
-        return [{name: plain(value, self.embedding) for name, value in row.items()} for row in rows.to_dicts()]
+            _log.warning("structured_query: only the first %s rows were read", len(rows))
+        return [{name: self._plain(value) for name, value in row.items()} for row in rows.to_dicts()]
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
         """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted.
@@ -271,21 +311,13 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         InvalidInput
             When the store keeps no embeddings, or the query brings none.
         """
-        k, where = query.similarity_top_k, to_where(query.filters)
         if query.query_embedding is None:
-            if self.index is None or query.query_str is None:
-                raise InvalidInput("query: vector_query needs the question's embedding")
-            found = self.index.search(query.query_str, k, where=where)
-        elif self.index is not None:
-            asked = query.query_str or ""
-            found = self.index.with_query(asked, query.query_embedding).search(asked, k, where=where)
-        elif self._vectors is not None:
-            found = self._vectors.search(query.query_embedding, k, where)
-        else:
-            raise InvalidInput("embedding: the store keeps none")
-        scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        nodes = [node for node in self.store.get(found.ids) if node is not None]
-        return [self._labelled(node) for node in nodes], [scores[node.id] for node in nodes]
+            raise InvalidInput("query: vector_query needs the question's embedding")
+        index, where = self._embeddings().with_query("", query.query_embedding), to_where(query.filters)
+        found = index.search("", query.similarity_top_k, where=where)
+        pairs = zip(self.store.get(found.ids), found.scores.tolist(), strict=True)
+        kept = [(to_labelled(node, embedding=self.embedding), score) for node, score in pairs if node is not None]
+        return [node for node, _ in kept], [score for _, score in kept]
 
     def get_schema(self, refresh: bool = False) -> GraphSchema:
         """Return the schema as graphret has it, read again when `refresh` is set or something was written here."""
@@ -295,64 +327,68 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
 
     def get_schema_str(self, refresh: bool = False) -> str:
         """Return the schema for a prompt, without the properties that LlamaIndex keeps of chunks and embeddings."""
-        return shown(self.get_schema(refresh=refresh), self.embedding).text()
+        schema, hidden = self.get_schema(refresh=refresh), {*_INTERNAL, self.embedding}
+        shown = {
+            label: {name: known for name, known in properties.items() if name not in hidden}
+            for label, properties in schema.properties.items()
+        }
+        return replace(schema, properties=shown).text()
+
+    aget = _threaded("get")
+    aget_triplets = _threaded("get_triplets")
+    aget_rel_map = _threaded("get_rel_map")
+    aget_llama_nodes = _threaded("get_llama_nodes")
+    aget_schema = _threaded("get_schema")
+    aget_schema_str = _threaded("get_schema_str")
+    aupsert_nodes = _threaded("upsert_nodes")
+    aupsert_relations = _threaded("upsert_relations")
+    adelete = _threaded("delete")
+    adelete_llama_nodes = _threaded("delete_llama_nodes")
+    astructured_query = _threaded("structured_query")
+    avector_query = _threaded("vector_query")
 
     # -- on disk
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Write a `MemoryStore` to the folder `persist_path`; any other store keeps its graph itself.
-
-        Raises
-        ------
-        InvalidInput
-            When `fs` is not this machine's.
-        """
-        require_local(fs)
+        """Write a `MemoryStore` to the folder `persist_path` of this machine; other stores keep their graph."""
+        if fs is not None and "file" not in fs.protocol:
+            raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)
 
     @classmethod
     def from_persist_path(cls, persist_path: str, fs: Any = None, **options: Any) -> GraphretPropertyGraphStore:
         """Open what `persist` wrote; `options` are those of the class."""
-        require_local(fs)
         return cls(MemoryStore.load(persist_path), **options)
 
     # -- inside
 
-    def _run(self, query: str, parameters: Mapping[str, Any]) -> Rows:
-        assert isinstance(self.store, CypherStore)
-        if not self.checked:
-            return self.store.query(query, parameters, timeout=self.timeout, max_rows=self.max_rows)
-        from graphret.cypher import run_checked
-
-        return run_checked(self.store, query, parameters, timeout=self.timeout, max_rows=self.max_rows)
-
     def _changed(self) -> None:
-        self._schema = None
+        self._schema = self._vectors = None
+
+    def _embeddings(self) -> DenseIndex:
+        """Return an index over the embeddings that nodes keep."""
         if self._vectors is not None:
-            self._vectors.forget()
-
-    def _labelled(self, node: Node) -> LabelledNode:
-        return to_labelled(node, embedding=self.embedding)
-
-    def _bare(self, node: Node) -> Node:
-        properties = {key: value for key, value in node.properties.items() if key != self.embedding}
-        return node if len(properties) == len(node.properties) else replace(node, properties=properties)
-
-    def _nodes(self, properties: Mapping[str, Any] | None, ids: Iterable[str] | None) -> list[Node]:
-        condition = having(properties) if properties else None
-        if ids is None:
-            return [node for block in self.store.nodes(where=condition) for node in block]
-        found = self.store.get(list(dict.fromkeys(require_ids(ids))))
-        return [node for node in found if node is not None and (condition is None or condition.matches(node))]
+            return self._vectors
+        if not self.embedding:
+            raise InvalidInput("embedding: the store keeps none")
+        found = {
+            node.id: node for block in self.store.nodes(where={self.embedding: {"$exists": True}}) for node in block
+        }
+        vectors = {node_id: node.properties[self.embedding] for node_id, node in found.items()}
+        width = len(next(iter(vectors.values()), ()))
+        if odd := next((node_id for node_id, vector in vectors.items() if len(vector) != width), None):
+            raise InvalidInput(f"node {odd!r}: its embedding has {len(vectors[odd])} numbers, others {width}")
+        table = NodeTable.of(_without(node, self.embedding) for node in found.values())
+        rows = np.asarray([vectors[node_id] for node_id in table.ids], dtype=np.float32).reshape(len(table), width)
+        self._vectors = DenseIndex.build(table, None, vectors=rows)
+        return self._vectors
 
     def _named(self, names: Collection[str]) -> list[Node]:
         """Return the nodes of names; one that has none goes by its id."""
-        require_names("entity_names", names)
         wanted = list(dict.fromkeys(names))
         by_id = [node for node in self.store.get(wanted) if node is not None and not node.name]
-        by_name = [node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block if node.name]
-        return [*by_name, *by_id]
+        return [*(node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block), *by_id]
 
     def _resolved(self, ends: Collection[str]) -> tuple[dict[str, str], list[Node]]:
         """Return for the ends of relations the ids of nodes, and the nodes that are to be made for those not there."""
@@ -361,34 +397,47 @@ class GraphretPropertyGraphStore(ThreadedPropertyGraphStore):
         absent = [end for end in wanted if end not in known]
         named: dict[str, list[str]] = {}
         for node in self._named(absent) if absent else ():
-            named.setdefault(EntityNode(name=node.name).id, []).append(node.id)
-            if node.name != EntityNode(name=node.name).id:
-                named.setdefault(node.name, []).append(node.id)
-        fresh = []
+            named.setdefault(node.name, []).append(node.id)
         for end in absent:
-            bearers = named.get(end, [])
+            bearers = named.get(end, [end])
             if len(bearers) > 1:
                 raise InvalidInput(f"relation end {end!r}: the name of {len(bearers)} nodes, give the id of one")
-            if not bearers:
-                fresh.append(from_labelled(EntityNode(name=end)))
-            known[end] = bearers[0] if bearers else end
-        return known, fresh
+            known[end] = bearers[0]
+        return known, [from_labelled(EntityNode(name=end)) for end in absent if end not in named]
 
     def _mentions(self, said: Iterable[tuple[Any, str]], fresh: Collection[str] = ()) -> list[Edge]:
         """Return the edges from chunks that are there to what they say."""
-        pairs = {(chunk, end) for chunk, end in said if self.mentions and isinstance(chunk, str) and chunk != end}
+        pairs = {(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end}
         absent = sorted({chunk for chunk, _ in pairs} - set(fresh))
-        there = {node.id for node in self.store.get(absent) if node is not None} if absent else set()
-        return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there or chunk in fresh]
+        there = {*fresh, *(node.id for node in self.store.get(absent) if node is not None)}
+        return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there]
 
-    def _ends(self, edges: Iterable[Edge]) -> dict[str, Node]:
-        ids = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target)))
-        return {node.id: node for node in self.store.get(ids) if node is not None} if ids else {}
+    def _triplets(self, edges: Iterable[Edge]) -> list[Triplet]:
+        listed = list(edges)
+        ends = list(dict.fromkeys(end for edge in listed for end in (edge.source, edge.target)))
+        found = (node for node in self.store.get(ends) if node is not None)
+        made = {node.id: to_labelled(node, embedding=self.embedding) for node in found}
+        return [(made[e.source], _relation(e), made[e.target]) for e in listed if e.source in made and e.target in made]
 
-    def _triplets(self, edges: Iterable[Edge], ends: Mapping[str, Node]) -> list[Triplet]:
-        made = {node_id: self._labelled(node) for node_id, node in ends.items()}
-        return [
-            (made[edge.source], to_relation(edge), made[edge.target])
-            for edge in edges
-            if edge.source in made and edge.target in made
-        ]
+    def _plain(self, value: Any) -> Any:
+        """Return a value of a Cypher query as JSON values, without the embeddings of nodes."""
+        if isinstance(value, Node):
+            own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
+            return {**_without(value, self.embedding).properties, **{key: item for key, item in own.items() if item}}
+        if isinstance(value, (list, tuple)):
+            return [self._plain(item) for item in value]
+        return value.to_dict() if isinstance(value, Edge) else value
+
+
+def _relation(edge: Edge) -> Relation:
+    properties = dict(edge.properties)
+    return GraphRelation(
+        label=edge.relation, source_id=edge.source, target_id=edge.target, properties=properties, weight=edge.weight
+    )
+
+
+def _without(node: Node, name: str) -> Node:
+    """Return a node without one of its properties."""
+    if name not in node.properties:
+        return node
+    return replace(node, properties={key: value for key, value in node.properties.items() if key != name})

@@ -14,10 +14,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import SkipValidation
 
-from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.rerank import CrossEncoderReranker
-from graphret.retriever import Reranker, require_on_failure
-from graphret.types import Evidence, Hit, Retrieval, Trace
+from graphret.retriever import Reranker, require_on_failure, rerank
+from graphret.types import Hit, Retrieval, Trace
 from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, mark, retrieval_of
 from llama_index_graphret.nodes import outline
 from llama_index_graphret.retriever import top_k
@@ -70,82 +70,48 @@ class GraphReranker(BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised pipelines."""
         return "GraphReranker"
 
     @dispatcher.span
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._begun(nodes, query_bundle)
-        with self._legacy_event(nodes, query) as event:
-            ranked = self._ranked(nodes, query, self._scores(query, nodes))
+        if nodes and query_bundle is None:
+            raise InvalidInput("query: GraphReranker needs the question, as query_bundle or query_str")
+        query, name = query_bundle.query_str if query_bundle else "", self.reranker.name
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n, model_name=name))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: name,
+            EventPayload.QUERY_STR: query,
+            EventPayload.TOP_K: self.top_n,
+        }
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            ranked = self._ranked(nodes, query)
             event.on_end(payload={EventPayload.NODES: ranked})
-        return self._ended(ranked)
+        dispatcher.event(ReRankEndEvent(nodes=ranked))
+        return ranked
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._begun(nodes, query_bundle)
-        with self._legacy_event(nodes, query) as event:
-            ranked = self._ranked(nodes, query, await asyncio.to_thread(self._scores, query, nodes))
-            event.on_end(payload={EventPayload.NODES: ranked})
-        return self._ended(ranked)
+        return await asyncio.to_thread(self._postprocess_nodes, nodes, query_bundle)
 
-    def _begun(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> str:
-        if nodes and bundle is None:
-            raise InvalidInput("query: GraphReranker needs the question, as query_bundle or query_str")
-        dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=self.top_n, model_name=self.reranker.name))
-        return bundle.query_str if bundle else ""
-
-    def _legacy_event(self, nodes: list[NodeWithScore], query: str) -> Any:
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: self.reranker.name,
-            EventPayload.QUERY_STR: query,
-            EventPayload.TOP_K: self.top_n,
-        }
-        return self.callback_manager.event(CBEventType.RERANKING, payload=payload)
-
-    def _ended(self, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
-        dispatcher.event(ReRankEndEvent(nodes=nodes))
-        return nodes
-
-    def _scores(self, query: str, nodes: Sequence[NodeWithScore]) -> list[float] | Exception:
-        hits = [Hit(outline(one.node), one.score or 0.0, tuple(evidence_of(one))) for one in nodes]
+    def _ranked(self, nodes: Sequence[NodeWithScore], query: str) -> list[NodeWithScore]:
+        retrieval, handed = retrieval_of(nodes), {one.node.node_id: one for one in reversed(nodes)}
+        hits = [Hit(outline(one.node), one.score or 0.0, tuple(evidence_of(one))) for one in handed.values()][::-1]
         try:
-            scores = [float(score) for score in self.reranker.scores(query, hits)] if hits else []
-            if len(scores) != len(hits) or any(score != score for score in scores):
-                raise ModelError(f"{self.reranker.name}: {len(hits)} scores are expected, not {scores!r:.200}")
+            hits = rerank(self.reranker, query, hits)
         except Exception as error:
-            return error
-        return scores
-
-    def _ranked(
-        self, nodes: Sequence[NodeWithScore], query: str, scores: list[float] | Exception
-    ) -> list[NodeWithScore]:
-        retrieval = retrieval_of(nodes)
-        if isinstance(scores, Exception):
-            if self.on_failure == "raise" or isinstance(scores, InvalidInput):
-                raise RetrievalFailed(f"{self.reranker.name} failed: {scores}") from scores
+            if self.on_failure == "raise" or isinstance(error, InvalidInput):
+                raise RetrievalFailed(f"{self.reranker.name} failed: {error}") from error
             trace = Trace(list(retrieval.trace.stages) if retrieval else [])
-            trace.note("fallback", failed=self.reranker.name, error=f"{type(scores).__name__}: {scores}")
-            told = Retrieval(query, self.top_n, list(retrieval.hits) if retrieval else [], trace=trace)
-            return [_kept(one, one.score, tuple(evidence_of(one)), told) for one in nodes[: self.top_n]]
-        order = sorted(range(len(nodes)), key=lambda i: (-scores[i], nodes[i].node.node_id))
-        return [
-            _kept(
-                nodes[i],
-                scores[i],
-                (*evidence_of(nodes[i]), Evidence("rank", rank=i + 1, retriever="before reranking")),
-                retrieval,
-            )
-            for i in order[: self.top_n]
-        ]
+            trace.note("fallback", failed=self.reranker.name, error=f"{type(error).__name__}: {error}")
+            retrieval = Retrieval(query, self.top_n, list(retrieval.hits) if retrieval else [], trace=trace)
+        return [_scored(handed[hit.id], hit, retrieval) for hit in hits[: self.top_n]]
 
 
-def _kept(
-    given: NodeWithScore, score: float | None, evidence: tuple[Evidence, ...], retrieval: Retrieval | None
-) -> NodeWithScore:
-    return SageNodeWithScore(node=mark(given.node, evidence), score=score, raw_score=score, retrieval=retrieval)
+def _scored(given: NodeWithScore, hit: Hit, retrieval: Retrieval | None) -> NodeWithScore:
+    node = mark(given.node, hit.evidence)
+    return SageNodeWithScore(node=node, score=hit.score, raw_score=hit.score, retrieval=retrieval)

@@ -2,95 +2,72 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from collections import deque
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks import CallbackManager
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph
-from graphret.errors import InvalidInput
-from graphret.expansion import Ranking
-from graphret.retriever import Retriever, require_on_failure
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.expansion import Expand, Ranking
+from graphret.retriever import Ask, Compute, Retriever, Steps, answered, require_on_failure
+from graphret.search import DenseIndex
 from graphret.search.index import require_k
-from graphret.types import Retrieval
-from llama_index_graphret.adapters import as_seeds, asked
-from llama_index_graphret.events import SageRetrievalEvent
-from llama_index_graphret.evidence import SageNodeWithScore
+from graphret.stores import MemoryStore
+from graphret.types import Retrieval, Trace
+from graphret.where import Where
+from llama_index_graphret.adapters import LlamaIndexEncoder, as_seeds
+from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.question import Question, ranking_of
 
 dispatcher = get_dispatcher(__name__)
 
 _RETRIEVALS_KEPT = 32
 
 
-def top_k(k: int | None, **named: int | None) -> int:
-    """Return how many nodes are wanted, by the name that LlamaIndex has for it or as `k`; 10 by default."""
-    [(name, value)] = named.items()
-    if k is not None and value is not None:
-        raise InvalidInput(f"k: it is another name of {name}; give one of the two")
-    given = value if k is None else k
-    return require_k(10 if given is None else given)
-
-
 class CoreRetriever(BaseRetriever):
-    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence, events and recent retrievals."""
+    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence, events and recent retrievals.
 
-    def __init__(
-        self,
-        similarity_top_k: int,
-        filters: FiltersLike,
-        *,
-        callback_manager: CallbackManager | None,
-        object_map: dict[str, Any] | None,
-        objects: list[IndexNode] | None,
-        verbose: bool,
-    ) -> None:
-        super().__init__(callback_manager, object_map, objects, verbose)
+    `options` are those of any LlamaIndex retriever: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+    """
+
+    _relevance = True  # whether the scores of nodes are their relevance, rather than what the method ranked by
+
+    def __init__(self, similarity_top_k: int, filters: FiltersLike, **options: Any) -> None:
+        super().__init__(**options)
         self.similarity_top_k = require_k(similarity_top_k)
         self.where = to_where(filters)
-        self._recent: OrderedDict[str, Retrieval] = OrderedDict()
-        self._lock = threading.Lock()
+        self._recent: deque[Retrieval] = deque(maxlen=_RETRIEVALS_KEPT)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
-        try:
-            retrieval = retriever.retrieve(query_bundle.query_str, self.similarity_top_k, self.where)
-        finally:
-            asked.reset(token)
-        return self._answer(retrieval)
+        retriever = self._retriever(query_bundle)
+        return self._answer(retriever.retrieve(query_bundle.query_str, self.similarity_top_k, self.where))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever, token = self._retriever(query_bundle), asked.set(query_bundle)
-        try:
-            retrieval = await retriever.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where)
-        finally:
-            asked.reset(token)
-        return self._answer(retrieval)
+        retriever = self._retriever(query_bundle)
+        return self._answer(await retriever.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where))
 
     def retrieval_of(self, query: QueryType) -> Retrieval | None:
         """Return the last retrieval for a question, with hits, evidence and trace; some recent ones are remembered."""
-        with self._lock:
-            return self._recent.get(query if isinstance(query, str) else query.query_str)
+        asked = query if isinstance(query, str) else query.query_str
+        return next((one for one in reversed(list(self._recent)) if one.query == asked), None)
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
         raise NotImplementedError
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
-        with self._lock:
-            self._recent[retrieval.query] = retrieval
-            self._recent.move_to_end(retrieval.query)
-            while len(self._recent) > _RETRIEVALS_KEPT:
-                self._recent.popitem(last=False)
+        self._recent.append(retrieval)
         dispatcher.event(SageRetrievalEvent.of(retrieval))
-        return [SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval) for hit in retrieval.hits]
+        hits = retrieval.hits if self._relevance else [replace(hit, relevance=None) for hit in retrieval.hits]
+        return [SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval) for hit in hits]
 
 
 class SageRetriever(CoreRetriever):
@@ -98,7 +75,8 @@ class SageRetriever(CoreRetriever):
 
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`, `QueryFusionRetriever`, a chat engine.
     A node's score is its relevance, 0 … 1 (see `graphret.types.Hit`); `evidence_of` says why it was returned.
-    ``aretrieve`` awaits the embedding model and the seed retriever.
+    ``aretrieve`` awaits the embedding model and the seed retriever. The embedding in a `QueryBundle` is used where the
+    graph's vectors are from a LlamaIndex model (`SageGraph.from_index`), or the graph has no encoder.
 
     Parameters
     ----------
@@ -113,13 +91,11 @@ class SageRetriever(CoreRetriever):
     filters
         What may be returned: `MetadataFilters`, or a graphret condition. The walk passes through the rest; to hide
         nodes altogether retrieve from ``graph.view(...)``.
-    use_query_embedding
-        Whether the embedding in a `QueryBundle` is used. By default only where the graph's vectors are from a
-        LlamaIndex model (`SageGraph.from_index`) or the graph has no encoder, since other retrievers of an engine leave
-        there the vectors of their own model.
     on_failure
         ``"fallback"``: if the seed retriever fails, the graph's own search finds the seeds; if the embedding model
         fails, words alone count; the trace says so. ``"raise"`` raises `RetrievalFailed`.
+    options
+        As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
 
     Raises
     ------
@@ -136,48 +112,120 @@ class SageRetriever(CoreRetriever):
         ranking: Ranking | str | None = None,
         seeds: BaseRetriever | Retriever | None = None,
         filters: FiltersLike = None,
-        use_query_embedding: bool | None = None,
         on_failure: str = "fallback",
-        callback_manager: CallbackManager | None = None,
-        object_map: dict[str, Any] | None = None,
-        objects: list[IndexNode] | None = None,
-        verbose: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            top_k(k, similarity_top_k=similarity_top_k),
-            filters,
-            callback_manager=callback_manager,
-            object_map=object_map,
-            objects=objects,
-            verbose=verbose,
-        )
-        if isinstance(graph, SageGraph):
-            self.ranking: Ranking | None = ranking_of(graph, ranking or "coverage")
-        elif not isinstance(graph, Retriever):
+        super().__init__(top_k(k, similarity_top_k=similarity_top_k), filters, **options)
+        if not isinstance(graph, (SageGraph, Retriever)):
             raise InvalidInput(f"graph: a SageGraph or a graphret Retriever is expected, not {type(graph).__name__}")
-        elif ranking is not None or seeds is not None:
+        if isinstance(graph, Retriever) and (ranking is not None or seeds is not None):
             raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
-        else:
-            self.ranking = None
+        as_seeds(seeds)  # refuses what is no retriever
         self.graph = graph
-        self.seeds = as_seeds(seeds)
-        self.use_query_embedding = use_query_embedding
+        self.seeds = seeds
+        self.ranking = ranking_of(graph, ranking or "coverage") if isinstance(graph, SageGraph) else None
         self.on_failure = require_on_failure(on_failure)
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
         if isinstance(self.graph, Retriever):
             return self.graph
         assert self.ranking is not None
-        return Question(
-            self.graph,
-            bundle,
-            seeds=self.seeds,
-            ranking=self.ranking,
-            use_query_embedding=self.use_query_embedding,
-            on_failure=self.on_failure,
-        )
+        seeds = as_seeds(self.seeds, bundle)
+        return Question(self.graph, bundle, self.ranking, seeds, self.on_failure)
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
     """Return a graphret retriever, or a graph, as a LlamaIndex retriever; `options` are those of `SageRetriever`."""
     return SageRetriever(retriever, **options)
+
+
+class Question(Retriever):
+    """One question as LlamaIndex puts it, to a graph: perhaps with an embedding, or with texts to be embedded instead.
+
+    Parameters
+    ----------
+    graph, bundle, ranking, seeds, on_failure
+        As `SageRetriever` has them.
+    instead
+        Who answers where the expansion fails; `None` raises.
+    """
+
+    name = "sage"
+
+    def __init__(
+        self,
+        graph: SageGraph,
+        bundle: QueryBundle,
+        ranking: Ranking,
+        seeds: Retriever | None,
+        on_failure: str,
+        instead: Retriever | None = None,
+    ) -> None:
+        self.graph = graph
+        self.bundle = bundle
+        self.ranking = ranking
+        self.seeds = seeds
+        self.on_failure = on_failure
+        self.instead = instead
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        state, trace = self.graph.state, Trace()
+        vector = yield from self._vector(state.index.dense, trace)
+        retriever: Retriever = self.graph.retriever(self.ranking, seeds=self.seeds, on_failure=self.on_failure)
+        if vector is not None:
+            index = state.index.with_query(query, vector)
+            store = MemoryStore(state.graph)
+            retriever = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
+        result = yield Ask(retriever, query, k, where)
+        if isinstance(result, Exception):
+            if self.instead is None:
+                raise result
+            answered(result, self, self.on_failure, trace)
+            result = yield Ask(self.instead, query, k, where)
+        retrieval: Retrieval = result
+        retrieval.trace.stages[:0] = trace.stages
+        return retrieval
+
+    def _vector(self, dense: DenseIndex | None, trace: Trace) -> Generator[Any, Any, Any]:
+        """Return the embedding that counts for the question; `None` where the graph is to embed it, or has none."""
+        if dense is None:
+            return None
+        encoder, given, texts = dense.encoder, self.bundle.embedding, self.bundle.custom_embedding_strs
+        alike = encoder is None or isinstance(encoder, LlamaIndexEncoder)  # else it may be of another model
+        if given is not None and alike and len(given) == dense.vectors.shape[1]:
+            return given
+        if encoder is None:
+            raise InvalidInput("query: the graph has no encoder, so the question's embedding must be given")
+        if not texts:
+            return None
+
+        def mean() -> Any:
+            try:
+                return np.mean(encoder.encode_queries(texts), axis=0)
+            except Exception as error:
+                return error
+
+        with trace.stage("embed", encoder=encoder.name, texts=len(texts)):
+            vector = yield Compute(mean)
+        if not isinstance(vector, Exception):
+            return vector
+        if self.on_failure == "raise":
+            raise RetrievalFailed(f"{encoder.name} failed: {vector}") from vector
+        trace.note("fallback", failed=encoder.name, error=f"{type(vector).__name__}: {vector}")
+        return None
+
+
+def top_k(k: int | None, **named: int | None) -> int:
+    """Return how many nodes are wanted, by the name that LlamaIndex has for it or as `k`; 10 by default."""
+    [(name, value)] = named.items()
+    if k is not None and value is not None:
+        raise InvalidInput(f"k: it is another name of {name}; give one of the two")
+    given = value if k is None else k
+    return require_k(10 if given is None else given)
+
+
+def ranking_of(graph: Any, ranking: Ranking | str) -> Ranking:
+    """Return a ranking by name; an `InvalidInput` says which there are, and refuses what is no graph."""
+    if not isinstance(graph, SageGraph):
+        raise InvalidInput(f"graph: a graphret SageGraph is expected, not {type(graph).__name__}")
+    return graph.retriever(ranking).ranking

@@ -21,13 +21,7 @@ CLIENTS = ["openai", "langchain", "langchain_streaming", "llama_index"]
 
 
 def chat_model(
-    client: str,
-    base_url: str,
-    *,
-    model: str = "gpt-4o",
-    retries: int = 1,
-    timeout: float = 5.0,
-    says_why_ended: bool = True,
+    client: str, base_url: str, *, model: str = "gpt-4o", retries: int = 1, timeout: float = 5.0
 ) -> ChatModel:
     """A `ChatModel` of one of the `CLIENTS`, which asks again `retries` times."""
     options: dict[str, Any] = {"retries": retries, "timeout": timeout}
@@ -35,8 +29,7 @@ def chat_model(
         return OpenAIChat(model, base_url, api_key="none", max_retries=retries, timeout=timeout)
     if client == "llama_index":
         return LlamaIndexChat(llama_index_openai(base_url, model, **options))
-    asked = langchain_openai(base_url, model, streaming=client == "langchain_streaming", **options)
-    return LangChainChat(asked, says_why_ended=says_why_ended)
+    return LangChainChat(langchain_openai(base_url, model, streaming=client == "langchain_streaming", **options))
 
 
 def langchain_openai(

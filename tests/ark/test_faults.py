@@ -106,11 +106,11 @@ def test_a_first_reply_that_is_cut_is_no_answer(client: str) -> None:
         assert str(raised.value) == f"ark failed: {step.details['error']}"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", ["openai", "langchain", "llama_index"])  # of a stream it means that it broke off
 def test_a_server_that_never_says_why_a_reply_ended_is_no_fault(client: str) -> None:
     turns = [replace(reply, finish_reason="") for reply in (LOOK, CHOOSE, END)]
     with OpenAIServer(playing(*turns)) as server:
-        model = chat_model(client, server.base_url, retries=0, says_why_ended=False)
+        model = chat_model(client, server.base_url, retries=0)
         found = ark_of(model, on_failure="raise").retrieve(QUESTION, 5)
     assert found.ids[:2] == ["Cast Away", "Big"]
     assert agent(found)["stop"] == "finished"

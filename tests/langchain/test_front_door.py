@@ -77,12 +77,6 @@ def test_documents_get_the_links_of_the_files(
         assert {k: v for k, v in document.metadata.items() if k != "graphret"} == given[document.page_content]
 
 
-def test_loaders_with_a_chunker_and_read_see_whole_files(documents: list[Document], tmp_path: Path) -> None:
-    files = mentions(graphret.SageGraph.build(graphret.read(tmp_path), encoder=None))
-    assert mentions(SageGraph.from_documents(documents, None, chunker="sentence")) == files
-    assert mentions(graphret.SageGraph.build(graphret.read(documents), encoder=None)) == files
-
-
 def documents_store(documents: list[Document]) -> InMemoryStore:
     store = InMemoryStore()
     store.mset([(f"id-{n}", document) for n, document in enumerate(documents)])
@@ -131,13 +125,6 @@ def test_a_store_that_lists_nothing_is_named() -> None:
     Silent.__abstractmethods__ = frozenset()
     with pytest.raises(InvalidInput, match="Silent does not list its documents"):
         graph.refresh_from_store(Silent())
-
-
-def test_what_users_call_their_metadata_stays_theirs() -> None:
-    given = Document("Text.", id="a", metadata={"chunk_id": 3, "chunk_index": 7, "section": "news", "source": "tweet"})
-    graph = SageGraph.from_documents([given], None)
-    (found,) = SageRetriever(graph, k=1).invoke("text", where={"chunk_index": 7, "section": "news"})
-    assert {k: v for k, v in found.metadata.items() if k != "graphret"} == given.metadata
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:

@@ -63,13 +63,3 @@ def test_evidence_outlives_what_langchain_writes(graph: SageGraph) -> None:
         for other in (again, Document.model_validate_json(found.model_dump_json()), found.model_copy(deep=True)):
             assert evidence_of(other) == evidence_of(found)
             assert other.metadata[KEY]["relevance"] == found.metadata[KEY]["relevance"]
-
-
-def test_the_relevance_is_the_core_s(graph: SageGraph) -> None:
-    hits = graph.retriever().retrieve(CITY, 3).hits
-    found = SageRetriever(graph, k=3).invoke(CITY)
-    assert [one.metadata[KEY]["relevance"] for one in found] == [hit.relevance for hit in hits]
-    stranger = Document("A stranger.", id="s")
-    near = SageExpansion(graph, k=3).compress_documents([stranger, *by_id("milwaukee")], CITY)
-    assert near[0].id == "s"
-    assert near[0].metadata[KEY]["relevance"] == near[1].metadata[KEY]["relevance"]

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graphret.corpus import Table, to_nodes
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 from langchain_graphret import KEY, SageGraph, evidence_of, from_document, to_document, to_hit
@@ -71,14 +69,6 @@ def test_a_hit_comes_back_from_its_document(node: Node, score: float, evidence: 
     assert document.metadata[KEY]["score"] == score
 
 
-@given(NODES, st.lists(EVIDENCE, max_size=3))
-def test_documents_survive_json_and_a_strict_checkpointer(node: Node, evidence: list[Evidence]) -> None:
-    document = to_document(Hit(node, 1.0, tuple(evidence)))
-    assert json.loads(json.dumps(document.metadata, allow_nan=False)) == document.metadata
-    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-    assert strict.loads_typed(strict.dumps_typed(document)) == document
-
-
 def test_what_has_a_name_alone_is_read_by_it() -> None:
     """Else a prompt says nothing of it, and retrievers that compare texts take all such nodes for one."""
     node = Node("m1", ("Movie",), "Near Dark")
@@ -101,29 +91,6 @@ def test_what_is_not_plain_json_becomes_so() -> None:
     json.dumps(document.metadata)
 
 
-def test_a_table_segment_keeps_its_cells_apart_from_the_users_metadata() -> None:
-    table = Table(["Team", "City"], [["Pilots", "Seattle"]], id="t", title="Teams", metadata={"year": 1969})
-    (node,) = to_nodes([table])
-    document = to_document(node)
-    assert document.metadata["year"] == 1969
-    assert "table_rows" not in document.metadata
-    assert document.metadata[KEY]["labels"] == ["Table"]
-    assert document.metadata[KEY]["properties"]["table_rows"] == [["Pilots", "Seattle"]]
-    assert from_document(document) == node
-
-
-def test_changing_a_document_does_not_change_the_node() -> None:
-    node = Node("a", properties={"tags": ["x"]})
-    to_document(node).metadata["tags"].append("y")
-    assert node.properties == {"tags": ["x"]}
-
-
-def test_a_document_without_an_id_gets_the_one_that_its_graph_gives_it() -> None:
-    document = Document("Emma is a novel.", metadata={"title": "Emma"})
-    graph = SageGraph.from_documents([document], None)
-    assert [node.id for node in graph.nodes] == [from_document(document).id]
-
-
 def test_metadata_that_is_not_json_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
         from_document(Document("x", id="a", metadata={"when": object()}))
@@ -136,10 +103,3 @@ def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
     for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
         with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
             read(document)
-
-
-def test_documents_that_were_retrieved_can_be_built_of_again() -> None:
-    first = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.", id="emma", metadata={"n": 1})], None)
-    (found,) = first.as_retriever().invoke("Emma")
-    (again,) = SageGraph.from_documents([found], None).as_retriever().invoke("Emma")
-    assert again == found

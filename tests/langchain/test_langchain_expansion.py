@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
-from corpora import QUESTION
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import DOCUMENTS, ListRetriever, by_id
-from pydantic import ValidationError
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from langchain_graphret import KEY, SageExpansion, SageGraph, evidence_of
@@ -43,14 +39,6 @@ def test_what_is_linked_to_a_document_comes_with_it(graph: SageGraph) -> None:
     assert (evidence.kind, evidence.source) == ("neighbor", "milwaukee")
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_k_is_the_total(graph: SageGraph, k: int) -> None:
-    expansion = SageExpansion(graph=graph, k=k)
-    assert len(expansion.compress_documents(by_id("milwaukee", "opera"), CITY)) == k
-    assert len(expansion.compress_documents(DOCUMENTS, CITY)) == k
-    assert len(SageExpansion(graph=graph).compress_documents(by_id("opera"), CITY, k=k)) == k
-
-
 def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
     given = by_id("milwaukee", "opera")
     given[0].metadata.update(score=0.7, tags={"mine"})  # not JSON, and the user's own business
@@ -75,13 +63,6 @@ def test_documents_of_a_vector_store_are_recognised_by_what_they_say() -> None:
     assert {d.metadata[KEY]["id"] for d in found} == {node.id for node in graph.nodes}
 
 
-def test_a_nodes_id_may_stand_in_the_metadata(graph: SageGraph) -> None:
-    given = [Document("An excerpt.", id="row-7", metadata={"doc_id": "milwaukee"})]
-    found = SageExpansion(graph=graph, k=2, id_key="doc_id").compress_documents(given, CITY)
-    assert set(ids(found)) == {"row-7", "county"}
-    assert next(d for d in found if d.id == "row-7").page_content == "An excerpt."
-
-
 def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
     stranger, other = Document("A stranger.", id="s"), Document("Another.", metadata={"when": {1}})
     expansion = SageExpansion(graph=graph, k=4)
@@ -95,11 +76,6 @@ def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGrap
     assert (evidence.kind, evidence.rank, evidence.properties) == ("seed", 1, {"known": False})
     scores = [document.metadata[KEY]["score"] for document in found]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_a_document_twice_is_once(graph: SageGraph) -> None:
-    found = SageExpansion(graph=graph, k=5).compress_documents(by_id("opera", "milwaukee", "opera"), CITY)
-    assert sorted(ids(found)) == sorted(ids(DOCUMENTS))
 
 
 def test_no_documents_are_expanded_to_none(graph: SageGraph) -> None:
@@ -127,19 +103,6 @@ def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
     assert set(ids(narrower)) == {"pilots", "opera"}
 
 
-def test_nothing_outside_a_view_is_added(graph: SageGraph) -> None:
-    found = SageExpansion(graph=graph.view({"tenant": "a"}), k=9).compress_documents(by_id("milwaukee"), CITY)
-    assert set(ids(found)) == {"milwaukee", "pilots", "opera"}
-    assert "county" not in json.dumps([document.metadata for document in found])
-
-
-@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
-def test_any_ranking_will_do(graph: SageGraph, ranking: str) -> None:
-    found = SageExpansion(graph=graph, k=2, ranking=ranking).compress_documents(by_id("milwaukee"), CITY)
-    assert "milwaukee" in ids(found)
-    assert len(found) == 2
-
-
 async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
     retriever = ListRetriever(documents=by_id("milwaukee"))
     expansion = SageExpansion(graph=graph, k=2)
@@ -162,23 +125,6 @@ async def test_a_runnables_k_and_where_can_be_given_at_a_call(graph: SageGraph) 
         expansion.invoke(given, top_k=3)
     with pytest.raises(InvalidInput, match="'top_k'"):
         await expansion.ainvoke(given, top_k=3)
-
-
-@pytest.mark.parametrize("wrong", [{"query": CITY}, {"documents": []}, [], CITY])
-def test_a_malformed_input_says_what_is_expected(graph: SageGraph, wrong: Any) -> None:
-    with pytest.raises(InvalidInput, match="'query' and 'documents'"):
-        SageExpansion(graph=graph).invoke(wrong)
-
-
-async def test_malformed_arguments_are_refused(graph: SageGraph) -> None:
-    expansion, given = SageExpansion(graph=graph), by_id("milwaukee")
-    with pytest.raises(InvalidInput, match="k"):
-        expansion.compress_documents(given, CITY, k=0)
-    with pytest.raises(InvalidInput, match="query"):
-        await expansion.acompress_documents(given, 7)  # type: ignore[arg-type]
-    for wrong in ({"k": 0}, {"ranking": "best"}, {"where": {"a": {"$near": 1}}}, {"on_failure": "x"}, {"n": 1}):
-        with pytest.raises(ValidationError):
-            SageExpansion(graph=graph, **wrong)
 
 
 class Broken:
@@ -263,11 +209,3 @@ async def test_callbacks_hear_of_the_expansion(graph: SageGraph) -> None:
         else:
             expansion.invoke(given, config)
         assert runs.seen == ["start SageExpansion", "graphret_trace", "end"]
-
-
-def test_threads_get_the_answers_of_one(graph: SageGraph) -> None:
-    expansion = SageExpansion(graph=graph, k=3)
-    inputs = [{"query": QUESTION, "documents": by_id(str(document.id))} for document in DOCUMENTS] * 8
-    expected = [expansion.invoke(one) for one in inputs]
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(expansion.invoke, inputs)) == expected

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
 from graphret.types import Node
@@ -54,11 +52,6 @@ def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
     assert where.matches(NODE) is expected
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
-def test_no_filter_is_no_condition(nothing: Any) -> None:
-    assert to_where(nothing) is None
-
-
 @pytest.mark.parametrize(
     ("condition", "named"),
     [
@@ -83,29 +76,3 @@ def test_no_filter_is_no_condition(nothing: Any) -> None:
 def test_what_cannot_be_read_is_refused_by_name(condition: Any, named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         to_where(condition)
-
-
-LEAF = st.builds(
-    lambda field, operator, value: {field: {operator: value}},
-    st.sampled_from(["year", "lang"]),
-    st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]),
-    st.integers(1998, 2000),
-)
-CONDITIONS = st.recursive(
-    LEAF,
-    lambda inner: st.one_of(
-        st.builds(lambda parts: {"$and": parts}, st.lists(inner, min_size=1, max_size=3)),
-        st.builds(lambda parts: {"$or": parts}, st.lists(inner, min_size=1, max_size=3)),
-        st.builds(lambda part: {"$not": part}, inner),
-    ),
-    max_leaves=6,
-)
-
-
-@given(CONDITIONS)
-def test_what_graphret_reads_by_itself_means_the_same(condition: dict[str, Any]) -> None:
-    where, own = to_where(condition), Where.parse(condition)
-    assert where is not None
-    assert own is not None
-    assert where.matches(NODE) == own.matches(NODE)
-    assert to_where(where.to_dict()) == where

@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 from langgraph_parts import INDEX, STORE, thread
 
-from graphret.llm import Message, OpenAIChat, Reply
+from graphret.llm import Message, OpenAIChat
 from graphret.testing.openai_server import OpenAIServer, Request, body, status
 from langchain_graphret import CoreChat, LangChainChat, create_ark_graph
 
@@ -87,18 +87,6 @@ def test_a_checkpoint_keeps_it() -> None:
     assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
 
 
-def test_what_says_no_more_is_not_kept_twice() -> None:
-    class Plain(Thinker):
-        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
-            blocks: list[Any] = [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "1", "name": "x"}]
-            call: Any = {"name": "x", "args": {}, "id": "1", "type": "tool_call"}
-            kwargs = {"refusal": None, "tool_calls": [1]}
-            message = AIMessage(blocks, tool_calls=[call], additional_kwargs=kwargs)
-            return ChatResult(generations=[ChatGeneration(message=message)])
-
-    assert LangChainChat(Plain()).chat([Message.user("?")]).native is None
-
-
 @pytest.mark.parametrize(
     "spoilt",
     [
@@ -145,16 +133,3 @@ def test_a_graphret_model_keeps_it_in_langchain_s_messages() -> None:
         assert model.invoke([HumanMessage("?"), first, answer]).tool_calls[0]["name"] == "select"
         graph = create_ark_graph(model, STORE, INDEX, n_agents=1)
         assert graph.invoke(ASK)["hits"][0]["id"] == "p1"
-
-
-def test_it_goes_to_the_model_that_said_it_alone() -> None:
-    heard: list[list[BaseMessage]] = []
-
-    class Hears(Thinker):
-        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
-            heard.append(messages)
-            return ChatResult(generations=[ChatGeneration(message=AIMessage("ok"))])
-
-    of = {name: Reply("hm", native={f"langchain:Hears:{name}": {"content": "said so"}}).message for name in ("a", "b")}
-    LangChainChat(Hears(), name="a").chat([Message.user("?"), of["a"], of["b"], Message.user("?")])
-    assert [message.content for message in heard[0]] == ["?", "said so", "hm", "?"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,13 +12,11 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
-import graphret
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.retriever import Retriever
 from graphret.types import Retrieval
@@ -58,15 +54,6 @@ class TestRetrieverSuiteWithEmbeddings(TestRetrieverSuite):
         return {"graph": SageGraph.from_documents(DOCUMENTS, embedding), "seeds": seeds, "ranking": "propagate"}
 
 
-class TestRetrieverSuiteOverRetriever(TestRetrieverSuite):
-    """The same over a graphret retriever that is no graph's."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        graph = SageGraph.from_documents(DOCUMENTS, None)
-        return {"retriever": graphret.Fuse([graphret.IndexRetriever(graph.index), graph.retriever()])}
-
-
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
@@ -81,21 +68,6 @@ def test_connected_evidence_is_returned_with_its_reason(graph: SageGraph) -> Non
     assert isinstance(block["score"], float)
     assert any(e.kind == "neighbor" and e.source == "milwaukee" for e in evidence_of(county))
     assert json.loads(json.dumps(county.metadata)) == county.metadata
-
-
-def test_documents_come_back_as_they_were_given(graph: SageGraph) -> None:
-    found = SageRetriever(graph=graph, k=len(DOCUMENTS)).invoke(QUESTION)
-    given = {document.id: document for document in DOCUMENTS}
-    assert len(found) == len(DOCUMENTS)
-    for document in found:
-        assert document.page_content == given[document.id].page_content
-        assert {key: value for key, value in document.metadata.items() if key != KEY} == given[document.id].metadata
-
-
-def test_scores_are_the_core_retrievers(graph: SageGraph) -> None:
-    retrieval = graph.retriever().retrieve(QUESTION, 4)
-    found = SageRetriever(graph=graph, k=4).invoke(QUESTION)
-    assert [(d.id, d.metadata[KEY]["score"]) for d in found] == [(hit.id, hit.score) for hit in retrieval]
 
 
 async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGraph) -> None:
@@ -126,14 +98,6 @@ async def test_unknown_arguments_of_a_call_are_refused_by_name(graph: SageGraph)
     assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.5, True])
-async def test_a_malformed_k_is_refused(graph: SageGraph, k: Any) -> None:
-    with pytest.raises(ValidationError, match="k"):
-        SageRetriever(graph=graph, k=k)
-    with pytest.raises(InvalidInput, match="k"):
-        await SageRetriever(graph=graph).ainvoke(QUESTION, k=k)
-
-
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     plain = graph.retriever()
     for wrong, named in (
@@ -148,28 +112,6 @@ def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     ):
         with pytest.raises(ValidationError, match=named):
             SageRetriever(**wrong)
-
-
-def test_the_graphs_later_changes_are_seen() -> None:
-    graph = SageGraph.from_documents(DOCUMENTS, None)
-    retriever = graph.as_retriever(k=3)
-    graph.add_documents([Document("The Seattle Pilots had a mascot.", id="mascot")])
-    assert "mascot" in ids(retriever.invoke("mascot of the Seattle Pilots"))
-    graph.remove(["mascot"])
-    assert "mascot" not in ids(retriever.invoke("mascot of the Seattle Pilots"))
-
-
-def test_a_view_shows_nothing_else(graph: SageGraph) -> None:
-    view = graph.view({"tenant": {"$between": ["a", "a"]}})
-    found = view.as_retriever(k=5).invoke(QUESTION)
-    assert set(ids(found)) == {"pilots", "milwaukee", "opera"}
-    assert "sicks" not in json.dumps([document.metadata for document in found])
-
-
-def test_parameters_can_be_configured_at_run_time(graph: SageGraph) -> None:
-    retriever = SageRetriever(graph=graph, k=5).configurable_fields(k=ConfigurableField(id="k"))
-    assert len(retriever.invoke(QUESTION, config={"configurable": {"k": 2}})) == 2
-    assert len(SageRetriever(graph=graph).bind(k=1).invoke(QUESTION)) == 1
 
 
 class Events(BaseCallbackHandler):
@@ -230,13 +172,6 @@ async def test_callbacks_hear_of_start_trace_and_end(graph: SageGraph, form: str
     assert events.seen[-1][2] == ids(found)
 
 
-def test_callbacks_hear_of_errors(graph: SageGraph) -> None:
-    events = Events()
-    with pytest.raises(InvalidInput):
-        SageRetriever(graph=graph).invoke(QUESTION, config={"callbacks": [events]}, k=0)
-    assert [kind for kind, _, _ in events.seen] == ["start", "error"]
-
-
 async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
     falling = SageRetriever(graph=graph, k=3, seeds=BrokenRetriever())
     assert ids(falling.invoke(QUESTION)) == ids(SageRetriever(graph=graph, k=3).invoke(QUESTION))
@@ -247,15 +182,6 @@ async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pyte
         raising.invoke(QUESTION)
     with pytest.raises(RetrievalFailed, match="the vector store is down"):
         await raising.ainvoke(QUESTION)
-
-
-async def test_seeds_are_awaited_and_their_order_counts(graph: SageGraph) -> None:
-    seeds = ListRetriever(documents=by_id("opera"))
-    retriever = SageRetriever(graph=graph, seeds=seeds, k=1, ranking="paper")
-    assert ids(await retriever.ainvoke(QUESTION)) == ["opera"]
-    assert seeds.asked == ["ainvoke"]
-    assert ids(retriever.invoke(QUESTION)) == ["opera"]
-    assert seeds.asked == ["ainvoke", "invoke"]
 
 
 class Held(Retriever):
@@ -278,14 +204,6 @@ class Held(Retriever):
         return Retrieval(query, k, [])
 
 
-async def test_the_loop_runs_on_while_a_retrieval_waits() -> None:
-    held = Held()
-    task = asyncio.create_task(SageRetriever(retriever=held).ainvoke(QUESTION))
-    await held.begun.wait()  # would never come back if the retrieval blocked the loop
-    held.go.set()
-    assert await task == []
-
-
 async def test_cancelling_a_call_cancels_the_retrieval() -> None:
     held = Held()
     task = asyncio.create_task(SageRetriever(retriever=held).ainvoke(QUESTION))
@@ -294,36 +212,3 @@ async def test_cancelling_a_call_cancels_the_retrieval() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert held.cancelled
-
-
-async def test_embedding_a_question_does_not_hold_the_loop(encoder: Any) -> None:
-    threads: set[int] = set()
-
-    class Watched(type(encoder)):  # type: ignore[misc]
-        def encode_queries(self, texts: list[str]) -> Any:
-            threads.add(threading.get_ident())
-            return super().encode_queries(texts)
-
-    graph = SageGraph.from_documents(DOCUMENTS, Watched())
-    threads.clear()
-    assert len(await graph.as_retriever(k=2).ainvoke(QUESTION)) == 2
-    assert threads
-    assert threading.get_ident() not in threads
-
-
-def test_threads_get_the_answers_of_one(graph: SageGraph) -> None:
-    retriever = SageRetriever(graph=graph, k=3)
-    questions = [document.page_content for document in DOCUMENTS] * 8
-    expected = [retriever.invoke(question) for question in questions]
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(retriever.invoke, questions)) == expected
-
-
-async def test_it_stands_in_a_chain(graph: SageGraph) -> None:
-    chain = {
-        "context": SageRetriever(graph=graph, k=2),
-        "question": RunnablePassthrough(),
-    } | RunnablePassthrough.assign(ids=lambda found: ids(found["context"]))
-    expected = ids(graph.as_retriever(k=2).invoke(QUESTION))
-    assert chain.invoke(QUESTION)["ids"] == expected
-    assert (await chain.ainvoke(QUESTION))["ids"] == expected

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from corpora import QUESTION
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
+from langchain_parts import DOCUMENTS, ListRetriever, by_id
 
-import graphret
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.search.encoder import as_encoder
-from langchain_graphret import EncoderEmbeddings, LangChainSeeds, SageGraph, SageRetriever, to_where
+from langchain_graphret import EncoderEmbeddings, LangChainSeeds, SageGraph, to_where
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +50,6 @@ async def test_a_langchain_retriever_is_a_graphret_retriever(graph: SageGraph) -
     assert seeds.retrieve(QUESTION, 5, {"year": {"$lt": 1900}}).ids == ["opera"]
 
 
-async def test_it_fuses_with_graphrets_own(graph: SageGraph) -> None:
-    fused = graphret.Fuse([LangChainSeeds(ListRetriever(documents=by_id("opera"))), graph.retriever()])
-    found = await SageRetriever(retriever=fused, k=5).ainvoke(QUESTION)
-    assert len(found) == 5
-    opera = next(document for document in found if document.id == "opera")
-    assert {"langchain", "sage"} <= {e.get("retriever") for e in opera.metadata["graphret"]["evidence"]}
-
-
 def test_a_vector_store_is_asked_for_as_many_as_are_needed() -> None:
     store = InMemoryVectorStore.from_documents(DOCUMENTS, WordEmbeddings())
     assert len(LangChainSeeds(store.as_retriever(search_kwargs={"k": 1})).retrieve("ballpark", 4)) == 4
@@ -90,26 +79,6 @@ async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
             LangChainSeeds(RunnableLambda(lambda query, found=wrong: found)).retrieve(QUESTION)
     with pytest.raises(InvalidInput, match="retriever"):
         LangChainSeeds(print)  # type: ignore[arg-type]
-
-
-async def test_failures_reach_the_combinators(graph: SageGraph) -> None:
-    broken = LangChainSeeds(BrokenRetriever())
-    with pytest.raises(ConnectionError):
-        broken.retrieve(QUESTION)
-    with pytest.raises(ConnectionError):
-        await broken.aretrieve(QUESTION)
-    stood_in = graphret.Fallback(broken, graph.retriever()).retrieve(QUESTION, 2)
-    assert len(stood_in) == 2
-    assert "the vector store is down" in stood_in.trace.fallbacks[0].details["error"]
-
-
-def test_langchain_embeddings_are_an_encoder() -> None:
-    encoder = as_encoder(WordEmbeddings())
-    assert encoder is not None
-    assert encoder.dimension == len(WordEmbeddings.words)
-    texts = ["a ballpark in the city", "opera"]
-    np.testing.assert_allclose(np.linalg.norm(encoder.encode_documents(texts), axis=1), 1, rtol=1e-5)
-    np.testing.assert_allclose(encoder.encode_queries(texts), encoder.encode_documents(texts), rtol=1e-5)
 
 
 async def test_langchain_embeddings_are_awaited() -> None:
@@ -148,30 +117,6 @@ def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
         EncoderEmbeddings(None)
 
 
-def test_a_graph_keeps_ids_titles_and_metadata(graph: SageGraph) -> None:
-    assert isinstance(graph, graphret.SageGraph)
-    assert [node.id for node in graph.nodes] == sorted(str(document.id) for document in DOCUMENTS)
-    node = graph.store.get(["sicks"])[0]
-    assert node is not None
-    assert (node.name, node.properties["year"]) == ("Sick's Stadium", 1938)
-
-
-def test_a_graph_with_embeddings_is_saved_and_opened(tmp_path: Path) -> None:
-    built = SageGraph.from_documents(DOCUMENTS, WordEmbeddings())
-    built.save(tmp_path / "graph")
-    opened = SageGraph.load(tmp_path / "graph", encoder=WordEmbeddings())
-    assert isinstance(opened, SageGraph)
-    assert opened.as_retriever(k=3).invoke(QUESTION) == built.as_retriever(k=3).invoke(QUESTION)
-
-
-def test_documents_with_the_same_text_are_kept_apart() -> None:
-    page = [Document("All rights reserved.", metadata={"page": page}) for page in range(3)]
-    graph = SageGraph.from_documents(page, None)
-    assert sorted(node.properties["page"] for node in graph.nodes) == [0, 1, 2]
-    again = SageGraph.from_documents(page, None)
-    assert [node.id for node in again.nodes] == [node.id for node in graph.nodes]
-
-
 def test_documents_can_be_added_and_cut() -> None:
     graph = SageGraph.from_documents(DOCUMENTS[:2], None, chunker="sentence")
     assert "sicks#0" in {node.id for node in graph.nodes}
@@ -186,28 +131,3 @@ def test_a_view_of_a_graph_is_one_too_and_cannot_be_changed(graph: SageGraph) ->
     with pytest.raises(InvalidInput, match="view"):
         view.add_documents([Document("x", id="x")])
     assert len(graph.view(to_where({}))) == len(graph)
-
-
-def test_what_a_loader_does_not_know_is_no_error() -> None:
-    unknown = dict.fromkeys(("title", "summary", "description", "entities", "page"))
-    (node,) = SageGraph.from_documents([Document("Emma is a novel.", id="emma", metadata=unknown)], None).nodes
-    assert (node.id, node.text) == ("emma", "Emma is a novel.")
-
-
-def test_malformed_documents_are_named() -> None:
-    for documents, named in (
-        ([], "empty"),
-        ([Document("x", id="a"), Document("y", id="a")], "'a'"),
-        ([Document("x", id="a", metadata={"when": object()})], "'a'.*when"),
-    ):
-        with pytest.raises(InvalidInput, match=named):
-            SageGraph.from_documents(documents, None)
-
-
-def test_embeddings_that_fail_say_so() -> None:
-    class Broken(DeterministicFakeEmbedding):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[float("nan")] * self.size for _ in texts]
-
-    with pytest.raises(graphret.GraphretError):
-        SageGraph.from_documents(DOCUMENTS, Broken(size=4))

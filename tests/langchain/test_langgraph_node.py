@@ -14,12 +14,12 @@ from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_parts import DOCUMENTS, ListRetriever, by_id
+from langchain_parts import DOCUMENTS
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 
-from langchain_graphret import KEY, SageExpansion, SageGraph, SageRetriever, evidence_of
+from langchain_graphret import SageGraph, SageRetriever, evidence_of
 
 CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
 
@@ -94,19 +94,6 @@ async def test_traces_are_streamed_while_a_graph_runs(graph: SageGraph) -> None:
     assert ends[0]["metadata"]["langgraph_node"] == "retrieve"
 
 
-async def test_the_expansion_is_a_node_by_itself(graph: SageGraph) -> None:
-    """Its input has the shape of a state, so only its output needs a name."""
-    builder = StateGraph(State)
-    retriever = ListRetriever(documents=by_id("milwaukee"))
-    builder.add_node("retrieve", lambda state: {"documents": retriever.invoke(state["query"])})
-    builder.add_node("expand", SageExpansion(graph=graph, k=2) | (lambda documents: {"documents": documents}))
-    builder.add_edge(START, "retrieve")
-    builder.add_edge("retrieve", "expand")
-    compiled = builder.compile()
-    for state in (compiled.invoke({"query": CITY}), await compiled.ainvoke({"query": CITY})):
-        assert {document.id for document in state["documents"]} == {"milwaukee", "county"}
-
-
 STRICT = """
 from typing import TypedDict
 from langchain_core.documents import Document
@@ -143,9 +130,3 @@ def test_evidence_survives_where_only_safe_types_may_be_read(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert "neighbor" in done.stdout
     assert "msgpack" not in done.stderr.lower()
-
-
-def test_the_metadata_is_what_the_docs_say(graph: SageGraph) -> None:
-    for document in SageRetriever(graph=graph, k=5).invoke(QUESTION):
-        assert set(document.metadata[KEY]) <= {"id", "score", "relevance", "name", "labels", "evidence", "properties"}
-        assert {"id", "score", "name", "labels", "evidence"} <= set(document.metadata[KEY])

@@ -1,22 +1,36 @@
-"""LlamaIndex language models as graphret's."""
+"""LlamaIndex language models as graphret's, and graphret's as LlamaIndex's."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock, ToolCallBlock
+from ark_support import films, index_of
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
+from llama_index.core.tools import FunctionTool
 
-from graphret.corpus import Document, adescribe, describe, to_nodes
-from graphret.corpus.llm_metadata import LLMMetadata
+from graphret.ark import ArkSettings
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, ChatModel, Message, Tool, ToolCall, Usage, ask_json
-from llama_index_graphret import LlamaIndexChat
+from graphret.llm import ChatError, Message, OpenAIChat, Reply, Tool, ToolCall, Usage, ask_json
+from graphret.testing.openai_server import OpenAIServer, Request, body, status
+from llama_index_graphret import ArkRetriever, CoreLLM, LlamaIndexChat, retrieval_of
 
 TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
+CALL = ToolCall("c1", "search", '{"query": "x"}')
+STORE = films()
 
 
 def scripted(*replies: Any) -> tuple[LlamaIndexChat, list[list[ChatMessage]], list[dict[str, Any]]]:
@@ -36,139 +50,210 @@ def scripted(*replies: Any) -> tuple[LlamaIndexChat, list[list[ChatMessage]], li
     return LlamaIndexChat(MockFunctionCallingLLM(response_generator=answer)), asked, options
 
 
-def test_it_is_a_chat_model() -> None:
-    chat = LlamaIndexChat(MockLLM())
-    assert isinstance(chat, ChatModel)
-    assert chat.name == "MockLLM"
-    assert chat.chat([Message.user("hello")]).text
-    assert asyncio.run(chat.achat([Message.user("hello")])).text == chat.chat([Message.user("hello")]).text
+async def said(chat: LlamaIndexChat, awaited: bool, messages: Sequence[Message], **options: Any) -> Reply:
+    return await chat.achat(messages, **options) if awaited else chat.chat(messages, **options)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_a_conversation_goes_over_whole(awaited: bool) -> None:
+async def test_a_conversation_goes_over_whole(awaited: bool) -> None:
     chat, asked, options = scripted("done")
-    call = ToolCall("c1", "search", '{"query": "x"}')
+    broken = ToolCall("c2", "search", "{")
     messages = [
         Message.system("be brief"),
         Message.user("find x"),
-        Message.assistant("looking", [call]),
-        Message.tool(call, "nothing"),
+        Message.assistant("looking", [CALL, broken]),
+        Message.tool(CALL, "nothing"),
+        Message.tool(broken, "no JSON"),
     ]
-    reply = asyncio.run(chat.achat(messages, max_tokens=7)) if awaited else chat.chat(messages, max_tokens=7)
+    reply = await said(chat, awaited, messages, max_tokens=7)
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("done", (), "stop")
     [got] = asked
-    assert [m.role for m in got] == [MessageRole.SYSTEM, MessageRole.USER, MessageRole.ASSISTANT, MessageRole.TOOL]
+    assert [m.role.value for m in got] == ["system", "user", "assistant", "tool", "tool"]
     assert got[2].blocks == [
         TextBlock(text="looking"),
         ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs='{"query": "x"}'),
+        ToolCallBlock(tool_call_id="c2", tool_name="search", tool_kwargs='{"malformed": "{"}'),
     ]
-    assert got[3].content == "nothing"
-    assert got[3].additional_kwargs["tool_call_id"] == "c1"
-    assert options[0]["max_tokens"] == 7
-    assert "temperature" not in options[0]
+    assert (got[3].content, got[3].additional_kwargs["tool_call_id"]) == ("nothing", "c1")
+    assert (options[0]["max_tokens"], "temperature" in options[0]) == (7, False)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-@pytest.mark.parametrize("arguments", ['{"query": "x"}', {"query": "x"}])
-def test_tools_are_offered_and_calls_come_back(awaited: bool, arguments: Any) -> None:
+@pytest.mark.parametrize("arguments", ['{"query": "x"}', {"query": "x"}, '{"query": '])
+async def test_tools_are_offered_and_calls_come_back(awaited: bool, arguments: Any) -> None:
     block = ToolCallBlock(tool_call_id="c9", tool_name="search", tool_kwargs=arguments)
     chat, _, options = scripted(ChatMessage(role="assistant", blocks=[block]))
-    messages = [Message.user("find x")]
-    reply = asyncio.run(chat.achat(messages, tools=[TOOL])) if awaited else chat.chat(messages, tools=[TOOL])
+    reply = await said(chat, awaited, [Message.user("find x")], tools=[TOOL])
     [call] = reply.tool_calls
-    assert (call.id, call.name, call.parsed, reply.finish_reason) == ("c9", "search", {"query": "x"}, "tool_calls")
+    parsed = None if arguments == '{"query": ' else {"query": "x"}
+    assert (call.id, call.name, call.parsed, reply.finish_reason) == ("c9", "search", parsed, "tool_calls")
     [offered] = options[0]["tools"]
-    assert offered.metadata.to_openai_tool()["function"] == {
-        "name": "search",
-        "description": "Find nodes.",
-        "parameters": dict(TOOL.parameters),
-    }
+    function = {"name": "search", "description": "Find nodes.", "parameters": dict(TOOL.parameters)}
+    assert offered.metadata.to_openai_tool()["function"] == function
 
 
-def test_broken_arguments_are_handed_on_as_they_are() -> None:
-    block = ToolCallBlock(tool_call_id="c9", tool_name="search", tool_kwargs='{"query": ')
-    chat, _, _ = scripted(ChatMessage(role="assistant", blocks=[block]))
-    [call] = chat.chat([Message.user("x")], tools=[TOOL]).tool_calls
-    assert call.parsed is None
-    assert call.error
+class Spending(MockLLM):
+    """Says what it spent and why it stopped, or never answers where it is awaited."""
 
-
-def test_calls_in_the_older_form_are_read() -> None:
-    raw = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "x"}'}}
-    message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [raw]})
-    chat, _, _ = scripted(message)
-    assert chat.chat([Message.user("x")], tools=[TOOL]).tool_calls == (ToolCall("c1", "search", '{"query": "x"}'),)
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_failing_model_is_a_chat_error(awaited: bool) -> None:
-    chat, _, _ = scripted(ConnectionError("away"))
-    with pytest.raises(ChatError, match="away"):
-        asyncio.run(chat.achat([Message.user("x")])) if awaited else chat.chat([Message.user("x")])
-
-
-def test_a_model_that_calls_no_tools_says_so() -> None:
-    with pytest.raises(ChatError, match="calls no tools"):
-        LlamaIndexChat(MockLLM()).chat([Message.user("x")], tools=[TOOL])
-    with pytest.raises(InvalidInput, match="LLM"):
-        LlamaIndexChat("gpt")  # type: ignore[arg-type]
-
-
-class Slow(MockLLM):
-    """Never answers when awaited."""
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        spent = dict(zip(str(messages[0].content).split(), (3, 4), strict=True))
+        raw = {"usage": spent, "choices": [{"finish_reason": "length"}]}
+        return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=raw)
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         await asyncio.Event().wait()
         raise AssertionError
 
 
-def test_waiting_ends_at_the_time_limit() -> None:
-    with pytest.raises(ChatError) as failed:
-        asyncio.run(LlamaIndexChat(Slow()).achat([Message.user("x")], timeout=0.01))
-    assert failed.value.reason == "timeout"
-
-
-@pytest.mark.parametrize(
-    "usage", [{"prompt_tokens": 3, "completion_tokens": 4}, {"input_tokens": 3, "output_tokens": 4}]
-)
-def test_what_was_spent_and_why_it_stopped_are_read(usage: dict[str, int]) -> None:
-    class Spending(MockLLM):
-        """Says what it spent."""
-
-        def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-            raw = {"usage": usage, "choices": [{"finish_reason": "length"}]}
-            return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=raw)
-
-    reply = LlamaIndexChat(Spending()).chat([])
+@pytest.mark.parametrize("names", ["prompt_tokens completion_tokens", "input_tokens output_tokens"])
+def test_what_was_spent_and_why_it_stopped_are_read(names: str) -> None:
+    reply = LlamaIndexChat(Spending()).chat([Message.user(names)])
     assert (reply.usage, reply.finish_reason) == (Usage(3, 4), "length")
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"), [("stop", "tool_calls"), ("tool_calls", "tool_calls"), ("length", "length")]
-)
-def test_calls_may_be_cut_off_too(said: str, reason: str) -> None:
-    class Calling(MockLLM):
-        """Calls a tool."""
-
-        def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-            call = ToolCallBlock(tool_call_id="1", tool_name="search", tool_kwargs={})
-            raw = {"choices": [{"finish_reason": said}]}
-            return ChatResponse(message=ChatMessage(role="assistant", blocks=[call]), raw=raw)
-
-    assert LlamaIndexChat(Calling()).chat([]).finish_reason == reason
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_failures_are_chat_errors(awaited: bool) -> None:
+    with pytest.raises(ChatError, match="away"):
+        await said(scripted(ConnectionError("away"))[0], awaited, [Message.user("x")])
+    with pytest.raises(ChatError, match="calls no tools"):
+        await said(LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL])
+    with pytest.raises(ChatError) as failed:
+        await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
+    assert failed.value.reason == "timeout"
+    with pytest.raises(InvalidInput, match="LLM"):
+        LlamaIndexChat("gpt")  # type: ignore[arg-type]
 
 
 def test_json_can_be_asked_for_and_is_repaired() -> None:
-    chat, asked, _ = scripted("no JSON", '{"n": 3}')
-    answer = ask_json(chat, [Message.user("count")], dict[str, int])
+    answer = ask_json(scripted("no JSON", '{"n": 3}')[0], [Message.user("count")], dict[str, int])
     assert (answer.value, answer.attempts) == ({"n": 3}, 2)
-    assert len(asked) == 2
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_it_writes_metadata(awaited: bool) -> None:
-    nodes = to_nodes([Document("Bonn lies on the Rhine.", id="d", title="Bonn")], metadata=None)
-    chat = LlamaIndexChat(MockLLM())  # answers with its prompt, which is no metadata: the rules stand in
-    extractor = LLMMetadata(chat)
-    [node] = asyncio.run(adescribe(nodes, extractor)) if awaited else describe(nodes, extractor)
-    assert node.properties["topic"]
+# -- reasoning, handed back as it came
+
+STEPS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+
+
+def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+    """Refuse a conversation in which a turn of its own lost its signature, as Anthropic's models do."""
+    turns = [message for message in messages if message.role == MessageRole.ASSISTANT]
+    for turn, message in enumerate(turns):
+        first = message.blocks[0]
+        if not isinstance(first, ThinkingBlock) or first.additional_information.get("signature") != f"s{turn}":
+            raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+    n, (name, arguments) = len(turns), STEPS[len(turns)]
+    thought = ThinkingBlock(content="hm", additional_information={"signature": f"s{n}"})
+    call = ToolCallBlock(tool_call_id=f"c{n}", tool_name=name, tool_kwargs=arguments)
+    return ChatMessage(role="assistant", blocks=[thought, call])
+
+
+def reasons(request: Request) -> Any:
+    """Refuse one that lost its reasoning, as DeepSeek's endpoint does."""
+    turns = [message for message in request.messages if message["role"] == "assistant"]
+    if any(message.get("reasoning_content") != f"thought {turn}" for turn, message in enumerate(turns)):
+        return status(400, "The reasoning_content in the thinking mode must be passed back")
+    n, (name, arguments) = len(turns), STEPS[len(turns)]
+    call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    message = {"role": "assistant", "content": "", "reasoning_content": f"thought {n}", "tool_calls": [call]}
+    choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
+    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}))
+
+
+async def test_agents_of_thinking_models_come_to_their_ends() -> None:
+    with OpenAIServer(reasons) as server:
+        served = CoreLLM(OpenAIChat("m", server.base_url, max_retries=0))
+        for model in (MockFunctionCallingLLM(response_generator=thinks), served):
+            retriever = ArkRetriever(model, STORE, index_of(STORE), settings=ArkSettings(n_agents=1))
+            for nodes in (retriever.retrieve("films by Bob Bell"), await retriever.aretrieve("films by Bob Bell")):
+                assert nodes[0].node.node_id == "p1"
+                retrieval = retrieval_of(nodes)
+                assert retrieval is not None
+                [summary] = [stage for stage in retrieval.trace.stages if stage.name == "explore"]
+                assert summary.details["stopped"] == {"finished": 1}
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [ToolCallBlock(tool_call_id="c", tool_name="x", tool_kwargs={})],
+        [ThinkingBlock(content="hm"), ToolCallBlock(tool_call_id=None, tool_name="x", tool_kwargs={})],
+        [ThinkingBlock(additional_information={"signature": b"\xff"})],
+    ],
+)
+def test_what_says_no_more_or_cannot_be_handed_back_is_not_kept(blocks: Any) -> None:
+    assert scripted(ChatMessage(role="assistant", blocks=blocks))[0].chat([Message.user("?")]).native is None
+
+
+# -- graphret's chat models as LLMs
+
+
+class Told:
+    """A chat model that gives one reply, and remembers what it was told."""
+
+    name = "told"
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.messages: list[Message] = []
+        self.options: dict[str, Any] = {}
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        self.messages, self.options = list(messages), options
+        return self.reply
+
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        return self.chat(messages, **options)
+
+
+async def last(answer: Any) -> Any:
+    """What comes back of any of the eight ways to ask an LLM."""
+    answer = await answer if inspect.iscoroutine(answer) else answer
+    if hasattr(answer, "__aiter__"):
+        return [piece async for piece in answer][-1]
+    return list(answer)[-1] if hasattr(answer, "__next__") else answer
+
+
+@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
+async def test_an_llm_hands_over_the_conversation_and_the_reply(way: str) -> None:
+    model = Told(Reply("looking", (ToolCall("c2", "search", '{"query": "y"}'),), Usage(3, 4)))
+    block = ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs={"query": "x"})
+    messages = [
+        ChatMessage("be brief", role="system"),
+        ChatMessage("find x", role="user"),
+        ChatMessage(role="assistant", blocks=[TextBlock(text="well"), block]),
+        ChatMessage("nothing", role="tool", additional_kwargs={"tool_call_id": "c1"}),
+    ]
+    answer = await last(getattr(CoreLLM(model), way)(messages, temperature=0.5, tool_choice="search"))
+    assert model.messages == [
+        Message.system("be brief"),
+        Message.user("find x"),
+        Message.assistant("well", [CALL]),
+        Message.tool(CALL, "nothing"),
+    ]
+    assert model.options == {"tools": None, "temperature": 0.5}
+    assert (answer.message.role, answer.message.content, answer.delta) == ("assistant", "looking", "looking")
+    assert [b.tool_kwargs for b in answer.message.blocks if isinstance(b, ToolCallBlock)] == ['{"query": "y"}']
+
+
+@pytest.mark.parametrize("way", ["complete", "acomplete", "stream_complete", "astream_complete"])
+async def test_an_llm_completes_prompts(way: str) -> None:
+    model = Told(Reply("hello"))
+    assert (await last(getattr(CoreLLM(model), way)("hi"))).text == "hello"
+    assert model.messages == [Message.user("hi")]
+
+
+def test_an_llm_offers_tools_and_gives_out_calls() -> None:
+    model = Told(Reply("", (CALL, ToolCall("c2", "search", "{"))))
+    llm, offered = CoreLLM(model), [FunctionTool.from_defaults(lambda query: query, name="search", description="d")]
+    many = llm.chat_with_tools(offered, user_msg="find x", allow_parallel_tool_calls=True)
+    assert [tool.name for tool in model.options["tools"]] == ["search"]
+    found = [(one.tool_id, one.tool_kwargs) for one in llm.get_tool_calls_from_response(many)]
+    assert found == [("c1", {"query": "x"}), ("c2", {"malformed": "{"})]
+    assert len(llm.get_tool_calls_from_response(llm.chat_with_tools(offered, user_msg="find x"))) == 1
+    none = CoreLLM(Told(Reply("no"))).chat_with_tools(offered, user_msg="find x")
+    with pytest.raises(ValueError, match="called no tool"):
+        llm.get_tool_calls_from_response(none)
+    with pytest.raises(InvalidInput, match="image"):
+        llm.chat([ChatMessage(role="user", blocks=[ImageBlock(url="http://localhost/x.png")])])
+    with pytest.raises(InvalidInput, match="ChatModel"):
+        CoreLLM("gpt")  # type: ignore[arg-type]

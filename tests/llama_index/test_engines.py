@@ -6,18 +6,14 @@ import asyncio
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever, RouterRetriever
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import MetadataMode, NodeWithScore
-from llama_index.core.selectors import EmbeddingSingleSelector
-from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from llama_support import FixedRetriever, Recording, World
 
 from llama_index_graphret import (
@@ -56,20 +52,6 @@ def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str)
     assert '"extracted"' not in str(response)
 
 
-async def test_a_query_engine_may_be_awaited(sage: SageRetriever, question: str) -> None:
-    response = await RetrieverQueryEngine.from_args(sage).aquery(question)
-    assert ids(response.source_nodes) == ids(sage.retrieve(question))
-    assert all(evidence_of(one) for one in response.source_nodes)
-
-
-def test_a_query_engine_may_stream(sage: SageRetriever, question: str) -> None:
-    response = RetrieverQueryEngine.from_args(sage, streaming=True).query(question)
-    assert isinstance(response, StreamingResponse)
-    text = "".join(response.response_gen)
-    assert question in text
-    assert all(evidence_of(one) for one in response.source_nodes)
-
-
 async def test_a_query_engine_may_stream_when_awaited(sage: SageRetriever, question: str) -> None:
     response = await RetrieverQueryEngine.from_args(sage, streaming=True).aquery(question)
     assert isinstance(response, AsyncStreamingResponse)
@@ -86,35 +68,6 @@ def test_an_existing_query_engine_gains_evidence_by_one_argument(world: World, q
     assert len(response.source_nodes) == 8
     assert set(ids(world.index.as_retriever(similarity_top_k=3).retrieve(question))) <= set(ids(response.source_nodes))
     assert any(e.kind == "neighbor" for one in response.source_nodes for e in evidence_of(one))
-
-
-def test_a_router_chooses_it(world: World, sage: SageRetriever, question: str) -> None:
-    flat = world.index.as_query_engine(similarity_top_k=1)
-    linked = RetrieverQueryEngine.from_args(sage)
-    tools = [
-        QueryEngineTool.from_defaults(flat, description="weather and cooking"),
-        QueryEngineTool.from_defaults(linked, description=question),
-    ]
-    selector = EmbeddingSingleSelector.from_defaults(embed_model=world.embedding)
-    response = RouterQueryEngine(selector, tools, llm=Settings.llm).query(question)
-    assert ids(response.source_nodes) == ids(sage.retrieve(question))
-    assert all(evidence_of(one) for one in response.source_nodes)
-
-
-def test_a_router_of_retrievers_chooses_it(world: World, sage: SageRetriever, question: str) -> None:
-    tools = [
-        RetrieverTool.from_defaults(world.index.as_retriever(), description="weather and cooking"),
-        RetrieverTool.from_defaults(sage, description=question),
-    ]
-    router = RouterRetriever(
-        EmbeddingSingleSelector.from_defaults(embed_model=world.embedding), tools, llm=Settings.llm
-    )
-    assert all(evidence_of(one) for one in router.retrieve(question))
-
-
-def test_a_chat_engine_reads_it(sage: SageRetriever, question: str) -> None:
-    engine = ContextChatEngine.from_defaults(sage, memory=ChatMemoryBuffer.from_defaults(), llm=Settings.llm)
-    assert ids(engine.chat(question).source_nodes) == ids(sage.retrieve(question))
 
 
 # -- fusion by LlamaIndex: a node with evidence is not taken for another node
@@ -147,17 +100,6 @@ def test_query_fusion_scores_nodes_as_if_they_were_raw(
         return {one.node.node_id: one.score for one in nodes}
 
     assert fused(sage) == fused(raw)
-
-
-def test_reciprocal_ranks_add_up_over_both_lists(world: World, sage: SageRetriever, question: str) -> None:
-    vector = world.index.as_retriever(similarity_top_k=35)
-    fusion = QueryFusionRetriever(
-        [vector, sage], num_queries=1, mode=FUSION_MODES.RECIPROCAL_RANK, similarity_top_k=40, llm=Settings.llm
-    )
-    ranks = [{node_id: rank for rank, node_id in enumerate(ids(r.retrieve(question)))} for r in (vector, sage)]
-    for one in fusion.retrieve(question):
-        expected = sum(1 / (60 + rank[one.node.node_id]) for rank in ranks if one.node.node_id in rank)
-        assert one.score == pytest.approx(expected)
 
 
 # -- instrumentation
@@ -202,14 +144,6 @@ def test_postprocessors_tell_what_they_did(world: World, question: str, awaited:
     assert {f"SageExpansion.{kind}", f"GraphReranker.{kind}"} <= recording.span_names
 
 
-def test_events_can_be_written_as_json(world: World, sage: SageRetriever, question: str) -> None:
-    with Recording() as recording:
-        SageExpansion(world.graph).postprocess_nodes(sage.retrieve(question), query_str=question)
-    for kind in (SageRetrievalEvent, ExpansionStartEvent, ExpansionEndEvent):
-        [event] = recording.events.of(kind)
-        assert kind.__name__ in event.model_dump_json() or event.model_dump()["class_name"] == kind.__name__
-
-
 def test_legacy_callbacks_hear_of_retrieval_and_reranking(world: World, question: str) -> None:
     handler = LlamaDebugHandler(print_trace_on_end=False)
     manager = CallbackManager([handler])
@@ -224,17 +158,3 @@ def test_legacy_callbacks_hear_of_retrieval_and_reranking(world: World, question
     ).query(question)
     assert handler.get_event_pairs(CBEventType.RETRIEVE)
     assert handler.get_event_pairs(CBEventType.RERANKING)
-
-
-def test_a_cancelled_query_ends(world: World) -> None:
-    async def ask() -> FixedRetriever:
-        seeds = FixedRetriever([], wait=True)
-        engine = RetrieverQueryEngine.from_args(SageRetriever(world.graph, seeds=seeds))
-        task = asyncio.create_task(engine.aquery("stadium"))
-        await seeds.asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return seeds
-
-    assert asyncio.run(ask()).cancelled

@@ -15,7 +15,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import FixedRetriever, World
 from workflows.context import JsonSerializer
 
-from graphret import BM25Index, Document, MemoryStore, Table
+from graphret import Document, Table
 from graphret.errors import InvalidInput
 from llama_index_graphret import (
     ArkRetriever,
@@ -176,9 +176,3 @@ def test_k_is_another_name(graph: SageGraph, make: Callable[..., Any], own: str)
     for wrong, named in (({"k": 3, own: 3}, own), ({"k": 0}, "k")):
         with pytest.raises(InvalidInput, match=named):
             make(graph, **wrong)
-
-
-def test_ark_takes_the_model_first() -> None:
-    store = MemoryStore.of([])
-    with pytest.raises(InvalidInput, match="store: a GraphStore is expected"):
-        ArkRetriever(store, BM25Index.build([]), ScriptedExplorer())  # type: ignore[arg-type]

@@ -43,18 +43,6 @@ def test_the_total_is_returned_and_what_was_handed_in_is_the_same(
     assert [(n.node.hash, n.node.get_content(metadata_mode=MetadataMode.LLM), n.score) for n in handed] == before
 
 
-def test_neighbours_say_what_brought_them(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    found = SageExpansion(world.graph, top_n=10, ranking=Paper()).postprocess_nodes(handed, query_str=question)
-    brought = [e for one in found for e in evidence_of(one) if e.kind == "neighbor"]
-    assert brought
-    assert {e.source for e in brought} <= set(ids(handed))
-    assert ids(found)[: len(handed)] == ids(handed)
-
-
-def test_fewer_than_were_handed_in_may_be_asked_for(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    assert len(SageExpansion(world.graph, top_n=2).postprocess_nodes(handed, query_str=question)) == 2
-
-
 def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str, handed: list[NodeWithScore]) -> None:
     first, last = (NodeWithScore(node=TextNode(id_=i, text=i), score=s) for i, s in (("new-1", 9.0), ("new-2", 0.0)))
     given = [first, *handed, last]
@@ -64,18 +52,6 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
     assert [e.kind for e in evidence_of(found[5])] == ["seed"]
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
-
-
-def test_metadata_that_graphret_cannot_hold_pass_through(world: World, question: str) -> None:
-    odd = NodeWithScore(node=TextNode(id_="odd", text="x", metadata={"object": object()}), score=1.0)
-    found = SageExpansion(world.graph, top_n=3).postprocess_nodes([odd], query_str=question)
-    assert found[0].node.metadata == odd.node.metadata
-
-
-def test_nodes_without_scores_are_expanded(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    bare = [NodeWithScore(node=one.node) for one in handed]
-    found = SageExpansion(world.graph, ranking=Paper()).postprocess_nodes(bare, query_str=question)
-    assert ids(found)[:4] == ids(handed)
 
 
 def test_filters_hold_for_what_is_returned(world: World, question: str, handed: list[NodeWithScore]) -> None:

@@ -11,7 +11,6 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from graphret import Where
 from graphret.errors import InvalidInput
 from graphret.types import Node
 from llama_index_graphret import from_llama_node, to_filters, to_where
@@ -73,22 +72,6 @@ def test_filters_match_as_they_do_in_llama_index(
     assert where.matches(Node("x", properties=given_properties)) is expected
 
 
-def test_filters_nest() -> None:
-    year = MetadataFilter(key="year", value=1990, operator=FilterOperator.GTE)
-    inner = MetadataFilters(
-        filters=[MetadataFilter(key="lang", value="en"), MetadataFilter(key="lang", value="de")],
-        condition=FilterCondition.OR,
-    )
-    where = to_where(MetadataFilters(filters=[year, inner]))
-    assert where == Where.parse({"year": {"$gte": 1990}, "$or": [{"lang": "en"}, {"lang": "de"}]})
-
-
-def test_no_filters_are_no_condition() -> None:
-    assert to_where(None) is None
-    assert to_where(MetadataFilters(filters=[])) is None
-    assert to_where({"year": 3}) == Where.parse({"year": 3})
-
-
 def test_an_operator_without_counterpart_is_refused_by_name() -> None:
     one = MetadataFilter(key="title", value="x", operator=FilterOperator.TEXT_MATCH_INSENSITIVE)
     with pytest.raises(InvalidInput, match=r"text_match_insensitive.*title"):
@@ -107,15 +90,6 @@ def test_an_operator_without_counterpart_is_refused_by_name() -> None:
 def test_a_value_that_does_not_fit_is_refused_by_name(operator: FilterOperator, value: Any) -> None:
     with pytest.raises(InvalidInput, match=rf"{operator.value}.*'k'"):
         to_where(MetadataFilter(key="k", value=value, operator=operator))
-
-
-def test_every_operator_is_either_translated_or_refused() -> None:
-    for operator in FilterOperator:
-        value: Any = ["a"] if operator in (*LISTS, FilterOperator.ANY, FilterOperator.ALL) else "a"
-        try:
-            assert to_where(MetadataFilter(key="k", value=value, operator=operator)) is not None
-        except InvalidInput:
-            assert operator is FilterOperator.TEXT_MATCH_INSENSITIVE
 
 
 @given(st.lists(leaves(), min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
@@ -147,8 +121,3 @@ def test_a_key_is_one_of_the_metadata_whatever_it_is_called(key: str) -> None:
     assert to_filters(where) == filters
     bare = from_llama_node(TextNode(id_="mine", text="mine"))
     assert not where.matches(bare)
-
-
-def test_a_field_of_the_node_is_no_filter() -> None:
-    with pytest.raises(InvalidInput, match="'label' is a field of the node"):
-        to_filters({"label": "Table"})

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Document, Settings, StorageContext, VectorStoreIndex, load_index_from_storage
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from llama_support import HashEmbedding, World
 from tests_support import HashingEncoder, edges_of
 
-from graphret import Node
 from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput
 from llama_index_graphret import EncoderEmbedding, LlamaIndexEncoder, SageGraph, SageRetriever
@@ -26,14 +24,6 @@ def parts(*texts: str) -> list[BaseNode]:
         TextNode(id_=f"n{i}", text=text, relationships={NodeRelationship.SOURCE: source})
         for i, text in enumerate(texts)
     ]
-
-
-def test_an_index_that_llama_index_splits_by_itself() -> None:
-    text = "Dawn is a film of 1999. Ann Ames directed it. " * 200
-    index = VectorStoreIndex.from_documents([Document(text=text, id_="long")], embed_model=HashEmbedding())
-    assert (
-        len(SageGraph.from_index(index)) == len(SentenceSplitter().get_nodes_from_documents([Document(text=text)])) > 1
-    )
 
 
 def test_nothing_is_embedded_again(world: World) -> None:
@@ -59,16 +49,6 @@ def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
     other = HashEmbedding()
     SageGraph.from_index(index, embed_model=other).as_retriever().retrieve("a stadium")
     assert other._queries == ["a stadium"]
-
-
-def test_metadata_are_embedded_when_asked_for(world: World) -> None:
-    embedding = HashEmbedding()
-    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
-    embedding._texts.clear()
-    plain, rich = SageGraph.from_index(index), SageGraph.from_index(index, embed_metadata=True)
-    assert embedding._texts
-    assert len(rich.edges) > len(plain.edges)
-    assert {"IS_SIMILAR"} <= {edge.relation for edge in plain.edges.edges(plain.nodes.ids)}
 
 
 def test_an_index_from_disk_gives_the_same_graph(world: World, tmp_path: Any) -> None:
@@ -108,16 +88,6 @@ class TextStore(BasePydanticVectorStore):
         return [node for node in self.kept if node_ids is None or node.node_id in node_ids]
 
 
-def test_nodes_of_a_store_with_text_are_listed(world: World) -> None:
-    store, embedding = TextStore(kept=[]), HashEmbedding()
-    storage = StorageContext.from_defaults(vector_store=store)
-    VectorStoreIndex(list(world.nodes), storage_context=storage, embed_model=embedding)
-    embedding._texts.clear()
-    graph = SageGraph.from_index(VectorStoreIndex.from_vector_store(store, embed_model=embedding))
-    assert sorted(graph.nodes.ids) == sorted(node.node_id for node in world.nodes)
-    assert embedding._texts == []
-
-
 def test_a_store_that_lists_no_nodes_is_a_clear_error(world: World) -> None:
     store = TextStore(kept=[], lists=False)
     with pytest.raises(InvalidInput, match=r"TextStore.*from_nodes"):
@@ -139,45 +109,9 @@ def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
     assert graph.index.dense.vectors.shape == (2, 48)
 
 
-def test_contents_alone_are_embedded_where_metadata_are_not_to_be() -> None:
-    embedding, nodes = HashEmbedding(), parts("one", "two", "three")
-    nodes[0].metadata["title"] = "A title"
-    SageGraph.from_nodes(nodes, embed_model=embedding, embed_metadata=False)
-    assert embedding._texts == [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
-
-
-def test_embeddings_are_the_settings_model_s_by_default() -> None:
-    embedding = HashEmbedding()
-    nodes = [
-        node.model_copy(update={"embedding": embedding._vector(node.get_content())}) for node in parts("a b", "c d")
-    ]
-    before = Settings._embed_model
-    Settings.embed_model = embedding
-    try:
-        graph = SageGraph.from_nodes(nodes)
-    finally:
-        Settings._embed_model = before
-    assert isinstance(graph.encoder, LlamaIndexEncoder)
-    assert graph.encoder.embed_model is embedding
-
-
 def test_embeddings_of_two_widths_are_refused_by_name() -> None:
     nodes = parts("a", "b")
     nodes[0].embedding, nodes[1].embedding = [1.0, 0.0], [1.0, 0.0, 0.0]
-    with pytest.raises(InvalidInput, match="'n1'"):
-        SageGraph.from_nodes(nodes, encoder=None)
-
-
-def test_an_embedding_that_is_no_number_is_refused() -> None:
-    nodes = parts("a", "b")
-    nodes[0].embedding, nodes[1].embedding = [1.0, 0.0], [1.0, float("nan")]
-    with pytest.raises(InvalidInput, match="embedding"):
-        SageGraph.from_nodes(nodes, encoder=None)
-
-
-def test_a_missing_embedding_and_no_encoder_are_refused_by_name() -> None:
-    nodes = parts("a", "b")
-    nodes[0].embedding = [1.0, 0.0]
     with pytest.raises(InvalidInput, match="'n1'"):
         SageGraph.from_nodes(nodes, encoder=None)
 
@@ -195,16 +129,6 @@ def test_malformed_nodes_are_refused() -> None:
         SageGraph.from_nodes([*parts("a"), "b"])  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match=r"'n0'.*twice"):
         SageGraph.from_nodes([*parts("a"), *parts("a")], encoder=None)
-
-
-def test_graphret_s_own_ways_are_there(tmp_path: Any) -> None:
-    graph = SageGraph.from_nodes([Node("a", text="stadium"), Node("b", text="opera")], encoder=None)
-    assert isinstance(graph, SageGraph)
-    assert graph.as_retriever(similarity_top_k=1).retrieve("opera")[0].node.node_id == "b"
-    graph.save(tmp_path / "g")
-    loaded = SageGraph.load(tmp_path / "g")
-    assert isinstance(loaded, SageGraph)
-    assert list(loaded.nodes) == list(graph.nodes)
 
 
 def test_a_saved_graph_opens_with_the_same_model(world: World, tmp_path: Any) -> None:
@@ -230,30 +154,6 @@ def test_adding_nodes_leaves_what_a_rebuild_would(world: World) -> None:
     found = grown.as_retriever(similarity_top_k=1).retrieve("opera")[0]
     assert found.node.hash == nodes[1].hash
     assert found.node.hash == nodes[1].hash
-
-
-def test_a_node_takes_the_place_of_the_one_that_had_its_id() -> None:
-    nodes = parts("one", "two", "three")
-    graph = SageGraph.from_nodes(nodes, encoder=None)
-    before = edges_of(graph)
-    changed = nodes[1].model_copy(update={"text": "a zyzzyva"})
-    graph.add_nodes([changed])
-    assert len(graph) == 3
-    assert edges_of(graph) == before
-    assert graph.as_retriever(similarity_top_k=1).retrieve("zyzzyva")[0].node.hash == changed.hash
-
-
-def test_malformed_nodes_leave_the_graph_as_it_was() -> None:
-    graph = SageGraph.from_nodes(parts("one", "two"), encoder=None)
-    with pytest.raises(InvalidInput, match=r"metadata\.when"):
-        graph.add_nodes([TextNode(id_="ok", text="x"), TextNode(id_="bad", text="x", metadata={"when": object()})])
-    assert list(graph.nodes.ids) == ["n0", "n1"]
-
-
-def test_a_document_can_be_removed_whole(world: World) -> None:
-    graph = SageGraph.from_nodes([*parts("one", "two"), TextNode(id_="x", text="alone")], encoder=None)
-    assert graph.remove(["doc"]) == ["n0", "n1"]
-    assert list(graph.nodes.ids) == ["x"]
 
 
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:

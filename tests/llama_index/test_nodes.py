@@ -24,7 +24,6 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_
 from graphret import Document, Record, Table
 from graphret.corpus import to_nodes
 from graphret.errors import InvalidInput
-from graphret.nodes import NodeTable
 from graphret.types import Node
 from llama_index_graphret import from_llama_node, to_llama_document, to_llama_node
 from llama_index_graphret.nodes import item_of
@@ -77,12 +76,6 @@ def test_a_text_node_comes_back_as_it_was(node: TextNode) -> None:
     same(to_llama_node(from_llama_node(node)), node)
 
 
-@given(text_nodes)
-def test_a_text_node_survives_the_graph_s_columns(node: TextNode) -> None:
-    table = NodeTable.of([from_llama_node(node)])
-    same(to_llama_node(table[0]), node)
-
-
 @pytest.mark.parametrize(
     "node",
     [
@@ -96,7 +89,6 @@ def test_a_text_node_survives_the_graph_s_columns(node: TextNode) -> None:
             text_resource=MediaResource(text="t"),
             image_resource=MediaResource(url="http://example.org/c.png"),
         ),
-        MediaNode(id_="blob", image_resource=MediaResource(data=b"\x89PNG\r\n\x1a\n")),
     ],
     ids=lambda node: f"{type(node).__name__}-{node.node_id}",
 )
@@ -135,12 +127,6 @@ def test_what_graphret_made_is_in_no_text_of_a_node() -> None:
         assert made.get_content(metadata_mode=mode) == f"title: Bonn\nyear: 1949\n\n{document.text}"
     assert made.ref_doc_id == "d"
     assert (made.start_char_idx, made.end_char_idx) == (0, len(document.text))
-
-
-def test_metadata_become_properties_for_filters_and_a_title_the_name() -> None:
-    node = from_llama_node(TextNode(text="x", id_="a", metadata={"title": "Bonn", "year": 1949}))
-    assert node.name == "Bonn"
-    assert node.properties["year"] == 1949
 
 
 def test_metadata_that_are_no_json_are_refused_by_name() -> None:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core import PropertyGraphIndex
 from llama_index.core.graph_stores import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, Relation
+from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import ImplicitPathExtractor
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from graphret import Expand
-from graphret.errors import InvalidInput, StoreError
-from graphret.graphs import relation_counts
-from graphret.search import BM25Index, NodeText
+from graphret.errors import InvalidInput
+from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
-from graphret.testing.graphs import EDGES, NODES, random_graph
+from graphret.testing.graphs import random_graph
 from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.testing.stores import GraphStoreSuite
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,
-    PropertyGraphStoreAdapter,
     as_llama_index_retriever,
     evidence_of,
     from_property_graph_store,
 )
+from llama_index_graphret.property_graph import PropertyGraphStoreAdapter
 
 
 class TestSimplePropertyGraphStore(GraphStoreSuite):
@@ -119,100 +117,16 @@ def test_deleting_takes_no_neighbours_as_llama_indexs_own_would(simple: SimplePr
     assert simple.get_triplets(ids=["c1"]) == []
 
 
-def test_what_llama_indexs_own_deleting_left_does_no_harm(simple: SimplePropertyGraphStore) -> None:
-    simple.delete(ids=["The  Engine "])  # takes its neighbour away too, and leaves the triplet of the third
-    with pytest.raises(KeyError):
-        simple.get_triplets(ids=["c1"])
-    store = from_property_graph_store(simple)
-    assert [node.id for node in all_nodes(store)] == ["c1"]
-    assert store.count() == (1, 0)
-    assert store.neighbors(["c1"]) == []
-
-
-def test_embeddings_stay_while_name_and_text_do(simple: SimplePropertyGraphStore) -> None:
-    store = from_property_graph_store(simple)
-    (engine,) = store.get(["The  Engine "])
-    assert engine is not None
-    store.upsert([Node(engine.id, engine.labels, engine.name, "", {"built": False})])
-    assert simple.get(ids=[engine.id])[0].embedding == [1.0, 0.0]
-    store.upsert([Node(engine.id, engine.labels, "Another")])
-    assert simple.get(ids=[engine.id])[0].embedding is None
-
-
 def test_what_is_written_outlives_llama_indexs_own_persistence(tmp_path: Path) -> None:
     simple = SimplePropertyGraphStore()
     nodes, edges = random_graph(1)
-    nodes.append(Node("odd", ("A", "B"), "name", "text", {"graphret": "mine", "id": "x"}))
-    edges.append(Edge("odd", "R", "odd", 0.1, {"graphret": "mine"}))
+    nodes.append(Node("odd", ("A", "B"), "name", "text", {"id": "x"}))
+    edges.append(Edge("odd", "R", "odd", 0.5, {"since": 1}))
     from_property_graph_store(simple).upsert(nodes, edges)
     simple.persist(str(tmp_path / "graph.json"))
     again = from_property_graph_store(SimplePropertyGraphStore.from_persist_path(str(tmp_path / "graph.json")))
     assert all_nodes(again) == sorted(nodes, key=lambda node: node.id)
     assert all_edges(again) == sorted(edges, key=edge_key)
-
-
-def test_two_edges_that_llama_index_takes_for_one_are_refused() -> None:
-    store = from_property_graph_store(SimplePropertyGraphStore())
-    store.upsert([Node("a"), Node("a_b"), Node("b_c"), Node("c")], [Edge("a", "b", "c")])
-    with pytest.raises(InvalidInput, match="cannot tell"):
-        store.upsert([Node("new")], [Edge("a_b", "x", "c"), Edge("a", "b_x", "c")])
-    assert store.count() == (4, 1)
-
-
-class Merging(GraphretPropertyGraphStore):
-    """Merges properties into those that are there, as the stores over databases do."""
-
-    def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
-        held = {node.id: node.properties for node in self.get(ids=[node.id for node in nodes])}
-        for node in nodes:
-            node.properties = {**held.get(node.id, {}), **node.properties}
-        super().upsert_nodes(nodes)
-
-    def upsert_relations(self, relations: list[Relation]) -> None:
-        held = self.get_triplets(ids=[relation.source_id for relation in relations])
-        known = {(left.id, relation.label, right.id) for left, relation, right in held}
-        super().upsert_relations([r for r in relations if (r.source_id, r.label, r.target_id) not in known])
-
-
-def test_a_property_graph_that_does_not_replace_is_found_out() -> None:
-    store = PropertyGraphStoreAdapter(Merging(MemoryStore()))
-    store.upsert(NODES, EDGES)
-    store.upsert(NODES, EDGES)
-    with pytest.raises(StoreError, match=r"ada.*Merging did not replace"):
-        store.upsert([Node("ada", ("Person", "Author"), "Ada Lovelace", "", {"died": 1852})])
-    with pytest.raises(StoreError, match=r"babbage.*engine.*Merging did not replace"):
-        store.upsert(edges=[Edge("babbage", "DESIGNED", "engine", 3.0)])
-
-
-def test_an_index_is_kept_in_step_or_nothing_is_written(simple: SimplePropertyGraphStore) -> None:
-    store = from_property_graph_store(simple)
-    assert isinstance(store, PropertyGraphStoreAdapter)
-    index = BM25Index.of_store(store, text=NodeText.documents(neighbors=2))
-    store.attach(index)
-    store.upsert([Node("m", ("Ship",), "Beagle")], [Edge("m", "CARRIED", "Ada Lovelace")])
-    assert index.search("Beagle", 2).ids == ["m", "Ada Lovelace"]  # the latter names its neighbour
-    store.delete(["m"])
-    assert float(index.search("Beagle", 1).scores[0]) == 0
-
-    class Broken:
-        def upsert(self, nodes: Any) -> None:
-            raise ConnectionError("the encoder is down")
-
-        def delete(self, ids: Any) -> None:
-            raise ConnectionError("the encoder is down")
-
-    before = simple.graph.model_copy(deep=True)
-    store.attach(Broken())
-    with pytest.raises(ConnectionError):
-        store.upsert([Node("x"), Node("c1", text="changed")], [Edge("x", "R", "c1")])
-    with pytest.raises(ConnectionError):
-        store.delete(["c1"])
-    assert simple.graph == before
-    assert "x" not in index.table
-    with pytest.raises(StoreError, match="undo"):
-        PropertyGraphStoreAdapter(GraphretPropertyGraphStore(MemoryStore())).attach(index)
-    with pytest.raises(InvalidInput, match="view"):
-        store.view({"label": "Ship"}).attach(index)  # type: ignore[attr-defined]
 
 
 def test_a_graphret_store_comes_back_as_it_is() -> None:
@@ -260,14 +174,3 @@ def test_a_property_graph_index_is_pointed_at_in_three_lines() -> None:
     assert {one.text for one in found} == set(texts)
     assert {one.node_id: one.node.hash for one in found} == hashes
     assert {e.relation for one in found for e in evidence_of(one) if e.kind == "neighbor"} == {"NEXT"}
-
-
-def test_an_edge_between_nodes_of_several_labels_is_one_of_its_relation() -> None:
-    store = from_property_graph_store(SimplePropertyGraphStore())
-    store.upsert(
-        [Node("a", ("Actor", "Director"), "A"), Node("b", ("Film", "Work"), "B"), Node("c", (), "C")],
-        [Edge("a", "MADE", "b"), Edge("c", "MADE", "b"), Edge("b", "CITES", "b")],
-    )
-    assert sum(store.schema().relations.values()) == 4 + 2 + 4
-    assert relation_counts(store) == {"CITES": 1, "MADE": 2}
-    assert relation_counts(store.view({"label": {"$ne": "Actor"}})) == {"CITES": 1, "MADE": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,8 @@ from llama_support import HashEmbedding
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.expansion import Expand
-from graphret.retriever import IndexRetriever
-from graphret.search import BM25Index, DenseIndex
-from graphret.stores import MemoryStore
+from graphret.search import BM25Index
+from graphret.stores import LadybugStore, MemoryStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.types import Edge, Node
 from llama_index_graphret import (
@@ -83,7 +81,6 @@ def test_every_node_and_edge_goes_out_and_in_again_unchanged() -> None:
         Node("chunk", ("text_chunk",), "", "what it says", {"page": 3}),
         Node("Same", ("entity",), "Same", "", {"a": [1, 2]}),
         Node("no label", ()),
-        Node('say "so"', ("entity",), 'say "so"'),
         Node("own id", ("entity",), "own id", "", {"id": "another"}),
     ]
     pg = GraphretPropertyGraphStore(MemoryStore.of(nodes, [*EDGES, *MADE]))
@@ -103,73 +100,29 @@ def test_two_films_of_one_name_stay_two_when_ids_are_given() -> None:
         [
             EntityNode(name="King Kong", label="Film", properties={"id": "m1", "year": 1933}),
             EntityNode(name="King Kong", label="Film", properties={"id": "m2", "year": 2005}),
-            GraphNode(id_="m3", name="King Kong", label="Film"),
-            EntityNode(name="Peter Jackson", label="Person"),
+            GraphNode(id_="p1", name="Peter Jackson", label="Person"),
         ]
     )
-    assert pg.store.count() == (4, 0)
     assert pg.store.get(["m1"]) == [Node("m1", ("Film",), "King Kong", "", {"year": 1933})]
-    pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="m2", label="DIRECTED")])
-    assert triples(pg.get_triplets(entity_names=["King Kong"])) == [("Peter Jackson", "DIRECTED", "m2")]
-    with pytest.raises(InvalidInput, match=r"King Kong.*3 nodes"):
-        pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="King Kong", label="SAW")])
-    assert pg.store.count() == (4, 1)
-    names = {node.name for node in pg.get() if isinstance(node, EntityNode)}
-    assert names == {"King Kong", "Peter Jackson"}
-
-
-def test_a_relation_may_name_its_ends() -> None:
-    pg = GraphretPropertyGraphStore(MemoryStore.of(KONGS, MADE))
-    pg.upsert_relations([Relation(source_id="Peter Jackson", target_id="New Zealand", label="FROM")])
-    assert pg.store.get(["New Zealand"]) == [Node("New Zealand", ("entity",), "New Zealand")]
-    assert triples(pg.get_triplets(relation_names=["FROM"])) == [("p1", "FROM", "New Zealand")]
-
-
-def test_of_several_nodes_with_one_id_the_last_counts() -> None:
-    pg = GraphretPropertyGraphStore(MemoryStore())
-    pg.upsert_nodes([EntityNode(name="a", properties={"n": 1}), EntityNode(name="a", properties={"n": 2})])
-    assert [node.properties for node in pg.get()] == [{"n": 2}]
-
-
-def test_properties_that_are_not_json_are_refused_by_name() -> None:
-    pg = GraphretPropertyGraphStore(MemoryStore())
+    ends = {"source_id": "Peter Jackson", "target_id": "m2"}  # a relation may name its ends
+    pg.upsert_relations([Relation(label="DIRECTED", **ends), Relation(label="FROM", **ends | {"target_id": "NZ"})])
+    assert triples(pg.get_triplets(entity_names=["King Kong"])) == [("p1", "DIRECTED", "m2")]
+    assert pg.store.get(["NZ"]) == [Node("NZ", ("entity",), "NZ")]
+    with pytest.raises(InvalidInput, match=r"King Kong.*2 nodes"):
+        pg.upsert_relations([Relation(source_id="p1", target_id="King Kong", label="SAW")])
+    wrong = {"when": object()}
     with pytest.raises(InvalidInput, match=r"'a'.*when"):
-        pg.upsert_nodes([EntityNode(name="b"), EntityNode(name="a", properties={"when": object()})])
-    with pytest.raises(InvalidInput, match=r"'R'.*when"):
-        pg.upsert_relations([Relation(source_id="a", target_id="b", label="R", properties={"when": object()})])
-    assert pg.store.count() == (0, 0)
+        pg.upsert_nodes([EntityNode(name="b"), EntityNode(name="a", properties=wrong)])
+    with pytest.raises(InvalidInput, match=r"'p1' to 'm1'.*when"):
+        pg.upsert_relations([Relation(source_id="p1", target_id="m1", label="R", properties=wrong)])
+    assert pg.store.count() == (4, 2)
 
 
-@pytest.mark.parametrize(
-    "node",
-    [*KONGS, *NODES, Node("e", ("Film",), "Kong", "", {"embedding": [0.5, 1.0]}), Node("b", ("Film",), "", "", {})],
-    ids=lambda node: node.id,
-)
+@pytest.mark.parametrize("node", [*KONGS, *NODES, Node("b", ("Film",), "", "", {})], ids=lambda node: node.id)
 def test_entities_are_text_nodes_that_say_their_name(node: Node) -> None:
     made = to_llama_node(node)
     assert made.get_content() == (node.text or node.name)
-    assert "embedding" not in made.metadata
-    assert made.embedding == node.properties.get("embedding")
     assert from_llama_node(made) == node
-
-
-def test_chunks_are_joined_to_what_they_say_unless_told_not_to() -> None:
-    for mentions in (True, False):
-        pg = GraphretPropertyGraphStore(MemoryStore(), mentions=mentions)
-        pg.upsert_nodes(
-            [
-                ChunkNode(text="Ada met Charles.", id_="c1"),
-                EntityNode(name="Ada", properties={"triplet_source_id": "c1"}),
-                EntityNode(name="Charles", properties={"triplet_source_id": "gone"}),
-            ]
-        )
-        relation = Relation(label="MET", source_id="Ada", target_id="Charles", properties={"triplet_source_id": "c1"})
-        assert pg.store.count() == (3, int(mentions))
-        pg.upsert_relations([relation])
-        found = [(e.source, e.relation, e.target) for block in pg.store.edges() for e in block]
-        said = [("c1", "MENTIONS", "Ada"), ("c1", "MENTIONS", "Charles")] if mentions else []
-        assert found == [("Ada", "MET", "Charles"), *said]
-        assert triples(pg.get_rel_map(pg.get(ids=["Ada"]))) == [("Ada", "MET", "Charles")]
 
 
 # -- reading
@@ -187,7 +140,7 @@ def test_get_joins_conditions_and_takes_no_ids_for_none(pg: GraphretPropertyGrap
 
 def test_triplets_by_name_relation_property_and_id(pg: GraphretPropertyGraphStore) -> None:
     wrote, knew = ("ada", "WROTE", "notes"), ("ada", "KNEW", "babbage")
-    assert pg.get_triplets() == []
+    assert pg.get_triplets() == pg.get_triplets(ids=[]) == []
     assert triples(pg.get_triplets(ids=["ada"])) == [knew, wrote]
     assert triples(pg.get_triplets(entity_names=["Ada Lovelace"])) == [knew, wrote]
     assert triples(pg.get_triplets(relation_names=["WROTE"])) == [wrote]
@@ -195,7 +148,6 @@ def test_triplets_by_name_relation_property_and_id(pg: GraphretPropertyGraphStor
     assert triples(pg.get_triplets(properties={"year": 1843})) == [wrote]
     assert triples(pg.get_triplets(properties={"born": 1791}, relation_names=["KNEW", "WROTE"])) == [knew]
     assert triples(pg.get_triplets(entity_names=["Charles Babbage"], ids=["ada"])) == [knew]
-    assert pg.get_triplets(ids=[]) == []
     (_, relation, _), *_ = pg.get_triplets(relation_names=["DESIGNED"])
     assert isinstance(relation, GraphRelation)
     assert relation.weight == 2.0
@@ -209,18 +161,7 @@ def test_a_rel_map_goes_both_ways_nearest_first_within_its_limit(pg: GraphretPro
     assert len(pg.get_rel_map([engine], depth=2)) == 4
     assert triples(pg.get_rel_map([engine], depth=3, limit=1)) == near[:1]
     assert triples(pg.get_rel_map([engine], depth=1, ignore_rels=["DESIGNED"])) == near[1:]
-    assert pg.get_rel_map([], depth=2) == []
-    assert pg.get_rel_map([engine], depth=0) == []
-    assert pg.get_rel_map([engine], limit=0) == []
-
-
-def test_ignored_relations_take_no_places_at_a_hub() -> None:
-    many = [Node(f"n{i:03}") for i in range(200)]
-    heavy = [Edge("hub", "SOURCE", node.id, 5.0) for node in many]
-    light = [Edge(many[i].id, "KNOWS", "hub", 1.0) for i in range(9)]
-    pg = GraphretPropertyGraphStore(MemoryStore.of([Node("hub"), *many], [*heavy, *light]))
-    found = pg.get_rel_map(pg.get(ids=["hub"]), depth=1, limit=5, ignore_rels=["SOURCE"])
-    assert triples(found) == [(f"n{i:03}", "KNOWS", "hub") for i in range(5)]
+    assert pg.get_rel_map([], depth=2) == pg.get_rel_map([engine], depth=0) == pg.get_rel_map([engine], limit=0) == []
 
 
 def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> None:
@@ -229,68 +170,39 @@ def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> Non
     assert pg.store.count() == (4, 4)
     pg.delete(relation_names=["WROTE", "NOTHING"])
     assert pg.store.count() == (4, 3)
-    assert pg.get_triplets(relation_names=["WROTE"]) == []
     pg.delete(entity_names=["Ada Lovelace"])
-    assert triples(pg.get_triplets(ids=["babbage", "notes"])) == [
-        ("babbage", "DESIGNED", "engine"),
-        ("notes", "ABOUT", "engine"),
-    ]
+    assert triples(pg.get_triplets(ids=["notes"])) == [("notes", "ABOUT", "engine")]
     pg.delete(ids=["notes", "nobody"], properties={"born": 1791})
     assert ids(pg.get()) == ["engine"]
 
 
-def test_the_schema_follows_what_is_written(pg: GraphretPropertyGraphStore) -> None:
-    assert ("Person", "KNEW", "Person") in pg.get_schema().relations
-    assert "Ship" not in pg.get_schema_str()
-    pg.upsert_nodes([EntityNode(name="Beagle", label="Ship")])
-    assert "Ship" in pg.get_schema_str()
-
-
-def test_a_store_without_cypher_says_so(pg: GraphretPropertyGraphStore) -> None:
+def test_a_store_without_cypher_and_a_view_say_so(pg: GraphretPropertyGraphStore) -> None:
     assert not pg.supports_structured_queries
     with pytest.raises(QueryRefused, match="MemoryStore"):
         pg.structured_query("MATCH (n) RETURN n")
-
-
-def test_a_view_shows_its_part_and_takes_nothing(pg: GraphretPropertyGraphStore) -> None:
     part = GraphretPropertyGraphStore(pg.store.view({"label": "Person"}))
-    assert ids(part.get()) == ["ada", "babbage"]
     assert triples(part.get_rel_map(part.get(), depth=3)) == [("ada", "KNEW", "babbage")]
     with pytest.raises(StoreError):
         part.upsert_nodes([EntityNode(name="x")])
 
 
-def test_it_is_kept_on_disk(pg: GraphretPropertyGraphStore, tmp_path: Path) -> None:
-    pg.upsert_nodes([EntityNode(name="Beagle", label="Ship", embedding=[1.0, 0.0])])
-    pg.persist(str(tmp_path / "graph"))
-    again = GraphretPropertyGraphStore.from_persist_path(str(tmp_path / "graph"))
-    assert again.get() == pg.get()
-    assert again.vector_query(VectorStoreQuery([1.0, 0.0], similarity_top_k=2))[1] == [1.0]
-
-
-# -- embeddings
-
-
-def test_vector_queries_over_the_embeddings_of_nodes() -> None:
+def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:
     pg = GraphretPropertyGraphStore(MemoryStore())
-    rows = np.eye(4, dtype=np.float32)
-    pg.upsert_nodes(
-        [
-            EntityNode(name=f"n{i}", embedding=rows[i].tolist(), properties={"even": i % 2 == 0, "n": i})
-            for i in range(4)
-        ]
-    )
+    rows = np.eye(4, dtype=np.float32).tolist()
+    pg.upsert_nodes([EntityNode(name=f"n{i}", embedding=rows[i], properties={"n": i}) for i in range(4)])
     pg.upsert_nodes([EntityNode(name="none")])
     query = VectorStoreQuery(query_embedding=[0.1, 0.9, 0.5, 0.0], similarity_top_k=3)
     nodes, scores = pg.vector_query(query)
     assert ids(nodes) == ["n1", "n2", "n0"]
     assert scores == pytest.approx(np.asarray([0.9, 0.5, 0.1]) / np.sqrt(0.81 + 0.25 + 0.01))
-    assert nodes[0].embedding == rows[1].tolist()
-    assert "embedding" not in nodes[0].properties
+    assert (nodes[0].embedding, nodes[0].properties) == (rows[1], {"n": 1})
     query.filters = MetadataFilters(filters=[MetadataFilter(key="n", value=2, operator=FilterOperator.GTE)])
     assert ids(pg.vector_query(query)[0]) == ["n2", "n3"]
     pg.delete(ids=["n2"])
-    assert ids(pg.vector_query(query)[0]) == ["n3"]
+    pg.persist(str(tmp_path / "graph"))
+    again = GraphretPropertyGraphStore.from_persist_path(str(tmp_path / "graph"))
+    assert again.get() == pg.get()
+    assert ids(again.vector_query(query)[0]) == ids(pg.vector_query(query)[0]) == ["n3"]
     pg.upsert_nodes([EntityNode(name="n3", properties={"n": 3})])
     assert pg.vector_query(query) == ([], [])
     with pytest.raises(InvalidInput, match="embedding"):
@@ -300,18 +212,18 @@ def test_vector_queries_over_the_embeddings_of_nodes() -> None:
         pg.vector_query(query)
 
 
-def test_an_index_answers_vector_queries_and_is_kept_in_step() -> None:
-    embedding = HashEmbedding()
-    index = DenseIndex.build(KONGS, embedding)
-    pg = GraphretPropertyGraphStore(MemoryStore.of(KONGS, MADE), index=index)
-    query = VectorStoreQuery(query_str="giant ape in New York", similarity_top_k=1)
-    assert ids(pg.vector_query(query)[0]) == ["m1"]
-    given = VectorStoreQuery(embedding.get_query_embedding("giant ape in New York"), similarity_top_k=1)
-    assert ids(pg.vector_query(given)[0]) == ["m1"]
-    pg.upsert_nodes([GraphNode(id_="m9", name="Ape", text="giant ape in New York", label="Film")])
-    assert ids(pg.vector_query(given)[0]) == ["m9"]
-    pg.delete(ids=["m9"])
-    assert ids(pg.vector_query(given)[0]) == ["m1"]
+def test_an_embedded_database_answers_cypher_that_only_reads() -> None:
+    with LadybugStore(":memory:") as store:
+        pg = GraphretPropertyGraphStore(store)
+        pg.upsert_nodes([EntityNode(name="Ada", label="Person"), EntityNode(name="Notes", label="Work")])
+        pg.upsert_relations([Relation(source_id="Ada", target_id="Notes", label="WROTE", properties={"year": 1843})])
+        text = "MATCH (p:Person)-[w:WROTE]->(t:Work) WHERE w.year > $year RETURN p.name AS p, t.name AS t"
+        assert pg.structured_query(text, {"year": 1800}) == [{"p": "Ada", "t": "Notes"}]
+        for bad in ("MATCH (n) DETACH DELETE n", "COPY (MATCH (n) RETURN n) TO 'out.csv'", "CALL threads=1"):
+            with pytest.raises(QueryRefused):
+                pg.structured_query(bad)
+        pg.delete(relation_names=["WROTE"])
+        assert pg.store.count() == (2, 0)
 
 
 # -- under LlamaIndex
@@ -423,11 +335,6 @@ def test_its_own_retrievers_work(index: PropertyGraphIndex, use_async: bool) -> 
     assert any(TEXTS["d2"] in one.text and "DESIGNED" in one.text for one in with_text)
 
 
-async def test_its_own_retrievers_work_awaited(index: PropertyGraphIndex) -> None:
-    found = await index.as_retriever(include_text=False).aretrieve("Who designed the Analytical Engine?")
-    assert "Charles babbage -> DESIGNED -> Analytical engine" in [one.text for one in found]
-
-
 def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
     pg = index.property_graph_store
     FACTS["d4"] = [("Thames", "FLOWS_INTO", "North sea")]
@@ -446,17 +353,6 @@ def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
     assert ids(pg.get(ids=["Thames"])) == ["Thames"]
 
 
-def test_an_existing_graph_can_be_opened_again(index: PropertyGraphIndex) -> None:
-    again = PropertyGraphIndex.from_existing(
-        GraphretPropertyGraphStore(store_of(index)),
-        embed_model=HashEmbedding(),
-        llm=Scripted(answer="london"),
-        kg_extractors=[ImplicitPathExtractor()],
-    )
-    texts = {one.text for one in again.as_retriever(include_text=False).retrieve("London")}
-    assert "London -> LIES_ON -> Thames" in texts
-
-
 @pytest.mark.parametrize("use_async", [False, True])
 def test_a_graphret_retriever_among_the_sub_retrievers(index: PropertyGraphIndex, use_async: bool) -> None:
     """Its nodes come out with the scores it gave, the hashes they went in with, and their evidence."""
@@ -473,27 +369,3 @@ def test_a_graphret_retriever_among_the_sub_retrievers(index: PropertyGraphIndex
     chunks = [one for one in found if one.node_id in hashes]
     assert chunks
     assert all(one.node.hash == hashes[one.node_id] for one in chunks)
-
-
-async def test_everything_is_awaited_too(pg: GraphretPropertyGraphStore) -> None:
-    await pg.aupsert_nodes([EntityNode(name="Beagle", label="Ship", embedding=[1.0, 0.0])])
-    await pg.aupsert_relations([Relation(source_id="Beagle", target_id="ada", label="NEVER_MET")])
-    assert ids(await pg.aget(ids=["Beagle"])) == ["Beagle"]
-    assert triples(await pg.aget_triplets(ids=["Beagle"])) == [("Beagle", "NEVER_MET", "ada")]
-    assert len(await pg.aget_rel_map(pg.get(ids=["Beagle"]), depth=2)) == 3
-    assert ids((await pg.avector_query(VectorStoreQuery([1.0, 0.0], similarity_top_k=1)))[0]) == ["Beagle"]
-    assert "Ship" in (await pg.aget_schema()).labels
-    assert re.search("Ship", await pg.aget_schema_str())
-    assert [one.node_id for one in await pg.aget_llama_nodes(["notes", "ada"])] == ["notes"]
-    with pytest.raises(QueryRefused):
-        await pg.astructured_query("MATCH (n) RETURN n")
-    await pg.adelete(ids=["Beagle"])
-    await pg.adelete_llama_nodes(node_ids=["notes"])
-    assert ids(await pg.aget()) == ["ada", "babbage", "engine"]
-
-
-def test_a_search_over_the_graph_is_a_retriever_too(index: PropertyGraphIndex) -> None:
-    store = store_of(index)
-    search = IndexRetriever(BM25Index.build([node for block in store.nodes() for node in block]))
-    found = as_llama_index_retriever(search, similarity_top_k=1).retrieve("Who wrote notes?")
-    assert found[0].text == TEXTS["d1"]

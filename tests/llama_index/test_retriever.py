@@ -8,42 +8,24 @@ import pickle
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
-from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from llama_support import FixedRetriever, HashEmbedding, World
 
-from graphret import BM25Index, IndexRetriever, Node, Paper
+from graphret import Paper
 from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput, RetrievalFailed
 from llama_index_graphret import (
     LlamaIndexSeeds,
     SageGraph,
-    SageNodeWithScore,
     SageRetriever,
-    as_llama_index_retriever,
     evidence_of,
     retrieval_of,
-    to_llama_node,
 )
 
 
 def ids(nodes: list[NodeWithScore]) -> list[str]:
     return [one.node.node_id for one in nodes]
-
-
-@pytest.mark.parametrize("k", [1, 3, 7])
-@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
-def test_as_many_nodes_as_asked_for_in_the_core_s_order(world: World, ranking: str, k: int) -> None:
-    question = world.questions[0].question
-    found = SageRetriever(world.graph, similarity_top_k=k, ranking=ranking).retrieve(question)
-    core = world.graph.retriever(ranking).retrieve(question, k)
-    assert ids(found) == core.ids
-    assert len(found) == k
-    assert [one.score for one in found] == [hit.relevance for hit in core.hits]
-    assert [one.raw_score for one in found] == [hit.score for hit in core.hits]
-    assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in core.hits]
 
 
 def test_nodes_come_out_as_the_index_has_them(world: World) -> None:
@@ -58,34 +40,7 @@ def test_nodes_come_out_as_the_index_has_them(world: World) -> None:
                 assert one.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
 
 
-def test_linked_tables_and_passages_are_found_where_flat_search_misses_them(world: World) -> None:
-    k = 5
-    flat = world.index.as_retriever(similarity_top_k=k)
-    sage = SageRetriever(world.graph, similarity_top_k=k)
-    recall: dict[str, float] = {"flat": 0.0, "sage": 0.0}
-    for question in world.questions:
-        gold = question.gold(world.graph.nodes) | {f"{p}#0" for p in question.passages}
-        gold = {id_ for id_ in gold if id_ in world.graph.nodes}
-        for name, retriever in (("flat", flat), ("sage", sage)):
-            recall[name] += len(gold & set(ids(retriever.retrieve(question.question)))) / len(gold)
-    assert recall["sage"] > recall["flat"]
-    linked = [e for q in world.questions for one in sage.retrieve(q.question) for e in evidence_of(one)]
-    assert any(e.kind == "neighbor" and e.relation == "MENTIONS" for e in linked)
-
-
 # -- evidence
-
-
-def test_evidence_is_no_part_of_the_node(world: World) -> None:
-    question = world.questions[0].question
-    for one in SageRetriever(world.graph).retrieve(question):
-        assert isinstance(one, SageNodeWithScore)
-        plain = to_llama_node(world.graph.nodes[int(world.graph.nodes.find([one.node.node_id])[0])])
-        assert evidence_of(one)
-        assert not evidence_of(plain)
-        assert (one.node.id_, one.node.hash, one.node.metadata) == (plain.id_, plain.hash, plain.metadata)
-        for mode in MetadataMode:
-            assert one.node.get_content(metadata_mode=mode) == plain.get_content(metadata_mode=mode)
 
 
 def test_evidence_outlives_copies_pickles_and_whoever_wraps_the_node_anew(world: World) -> None:
@@ -102,17 +57,6 @@ def test_evidence_outlives_copies_pickles_and_whoever_wraps_the_node_anew(world:
         NodeWithScore(node=copy.deepcopy(one.node), score=0.5),
     ):
         assert evidence_of(other) == evidence
-
-
-def test_one_answer_s_evidence_does_not_reach_another_answer(world: World) -> None:
-    retriever = SageRetriever(world.graph, similarity_top_k=35)
-    first, second = (retriever.retrieve(world.questions[i].question) for i in (0, 1))
-    kept = [evidence_of(one) for one in first]
-    by_id = {one.node.node_id: one for one in second}
-    assert all(by_id[one.node.node_id].node is not one.node for one in first if one.node.node_id in by_id)
-    first[0].node.metadata["mine"] = 1
-    assert "mine" not in by_id[first[0].node.node_id].node.metadata
-    assert [evidence_of(one) for one in first] == kept
 
 
 def test_a_retrieval_is_remembered_with_its_trace(world: World) -> None:
@@ -142,15 +86,6 @@ def test_filters_limit_what_is_returned(world: World) -> None:
     assert ids(found) == world.graph.retriever().retrieve(question, 30, {"title": {"$ne": title}}).ids
 
 
-def test_a_view_hides_nodes(world: World) -> None:
-    view = world.graph.view({"label": "Document"})
-    found = SageRetriever(view, similarity_top_k=50).retrieve(world.questions[0].question)
-    assert len(found) == len(view)
-    hidden = set(world.graph.nodes.ids) - set(view.nodes.ids)
-    assert hidden
-    assert not {e.source for one in found for e in evidence_of(one)} & hidden
-
-
 # -- seeds
 
 
@@ -169,45 +104,6 @@ def test_a_seed_retriever_is_asked_for_as_many_as_are_needed_and_left_as_it_was(
     assert len(deep.hits) == 9
     assert seeds.similarity_top_k == 2
     assert len(LlamaIndexSeeds(seeds, deepen=False).retrieve("anything", 9).hits) == 2
-
-
-def test_an_adapted_retriever_filters_what_it_found(world: World) -> None:
-    found = LlamaIndexSeeds(world.index.as_retriever(similarity_top_k=35)).retrieve("x", 35, {"label": "Table"})
-    assert found.hits
-    assert {hit.node.label for hit in found.hits} == {"Table"}
-
-
-def test_seeds_without_scores_count_by_their_order() -> None:
-    nodes = [NodeWithScore(node=TextNode(id_=i, text=i)) for i in "abc"]
-    found = LlamaIndexSeeds(FixedRetriever(nodes)).retrieve("x", 3)
-    assert found.ids == ["a", "b", "c"]
-    scores = [hit.score for hit in found.hits]
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(scores)) == 3
-
-
-def test_a_retriever_goes_to_llama_index_and_back(world: World) -> None:
-    core = world.graph.retriever()
-    back = LlamaIndexSeeds(as_llama_index_retriever(core, similarity_top_k=6))
-    question = world.questions[0].question
-    assert back.retrieve(question, 6).ids == core.retrieve(question, 6).ids
-    nodes = [hit.node for hit in back.retrieve(question, 6).hits]
-    assert nodes == [_without_extracted(hit.node) for hit in core.retrieve(question, 6).hits]
-
-
-def _without_extracted(node: Node) -> Node:
-    """What graphret found out about a LlamaIndex node stays in the graph."""
-    from llama_index_graphret import from_llama_node
-
-    return from_llama_node(to_llama_node(node))
-
-
-def test_any_graphret_retriever_is_a_llama_index_retriever(world: World) -> None:
-    flat = IndexRetriever(BM25Index.build(list(world.graph.nodes)))
-    found = SageRetriever(flat, similarity_top_k=4).retrieve("stadium")
-    assert ids(found) == flat.retrieve("stadium", 4).ids
-    assert [evidence_of(one)[0].kind for one in found] == ["seed" if one.score else "fill" for one in found]
-    assert evidence_of(found[0])[0].kind == "seed"
 
 
 # -- failures
@@ -265,14 +161,6 @@ def test_malformed_arguments_are_refused(world: World, options: dict[str, Any]) 
         SageRetriever(world.graph, **options)
 
 
-def test_what_is_no_graph_is_refused(world: World) -> None:
-    with pytest.raises(InvalidInput, match="VectorStoreIndex"):
-        SageRetriever(world.index)  # type: ignore[arg-type]
-    flat = IndexRetriever(BM25Index.build(list(world.graph.nodes)))
-    with pytest.raises(InvalidInput, match="ranking and seeds"):
-        SageRetriever(flat, ranking="paper")
-
-
 # -- embeddings of questions
 
 
@@ -295,18 +183,10 @@ def test_an_embedding_of_another_model_is_left_alone(world: World) -> None:
     expected = ids(SageRetriever(world.graph).retrieve(question))
     alien = QueryBundle(question, embedding=[1.0] * 7)
     assert ids(SageRetriever(world.graph).retrieve(alien)) == expected
-    with pytest.raises(InvalidInput, match="embedding"):
-        SageRetriever(world.graph, use_query_embedding=True).retrieve(alien)
     core = CoreGraph.from_nodes(list(world.graph.nodes), encoder=world.embedding._encoder)
     same_width = QueryBundle(question, embedding=[1.0] * 48)
     plain = SageRetriever(core).retrieve(question)
     assert [n.score for n in SageRetriever(core).retrieve(same_width)] == [n.score for n in plain]
-
-
-def test_the_bundle_is_left_as_it_came(world: World) -> None:
-    bundle = QueryBundle(world.questions[0].question)
-    SageRetriever(world.graph, seeds=world.index.as_retriever()).retrieve(bundle)
-    assert bundle.embedding is None
 
 
 def test_a_graph_without_an_encoder_needs_the_embedding(world: World) -> None:
@@ -327,11 +207,6 @@ def test_texts_embedded_in_place_of_the_question_count(world: World) -> None:
     assert ids(asyncio.run(SageRetriever(graph, similarity_top_k=1).aretrieve(bundle))) == [target.node_id]
     core = CoreGraph.from_nodes(list(world.graph.nodes), encoder=world.embedding._encoder)
     assert ids(SageRetriever(core, similarity_top_k=1).retrieve(bundle)) == [target.node_id]
-
-
-def test_hyde_goes_through(world: World) -> None:
-    bundle = HyDEQueryTransform(llm=Settings.llm).run("stadium")
-    assert len(SageRetriever(world.graph).retrieve(bundle)) == 10
 
 
 # -- async
@@ -370,19 +245,3 @@ def test_cancelling_a_question_cancels_the_seed_retriever(world: World) -> None:
         return seeds
 
     assert asyncio.run(ask()).cancelled
-
-
-def test_many_questions_at_once_get_each_their_own_answer(world: World) -> None:
-    retriever = SageRetriever(world.graph, seeds=world.index.as_retriever(similarity_top_k=5))
-    questions = [question.question for question in world.questions] * 3
-    expected = [ids(retriever.retrieve(question)) for question in questions]
-
-    async def ask() -> list[list[NodeWithScore]]:
-        return await asyncio.gather(*(retriever.aretrieve(question) for question in questions))
-
-    found = asyncio.run(ask())
-    assert [ids(nodes) for nodes in found] == expected
-    for question, nodes in zip(questions, found, strict=True):
-        retrieval = retrieval_of(nodes)
-        assert retrieval is not None
-        assert retrieval.query == question

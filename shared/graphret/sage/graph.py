@@ -297,15 +297,17 @@ class SageGraph(Living):
             self._change(fresh, replaced, given)
         return [node.id for node in fresh]
 
-    def _add_chunks(self, fresh: Sequence[Node], edges: Iterable[Edge] = ()) -> list[str]:
+    def add_nodes(self, nodes: Iterable[Node], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add chunks that somebody else cut, each in place of the node that had its id."""
+        fresh = list(nodes)
         with self._writing:
             given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
             self._change(told(fresh, self.state), (), given)
         return [node.id for node in fresh]
 
-    def _refresh(self, fresh: Sequence[Node]) -> Changes:
-        """Have the graph hold these chunks and no other node."""
+    def refresh(self, nodes: Iterable[Node]) -> Changes:
+        """Have the graph hold these chunks and no other node, and say what was added, changed and deleted."""
+        fresh = list(nodes)
         if not fresh:
             raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
         with self._writing:
