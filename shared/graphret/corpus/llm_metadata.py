@@ -101,7 +101,8 @@ class _DocumentAnswer(_Answer):
     def metadata(self, node: Node) -> Metadata:
         events = [_event(event) for event in self.events]
         triples = [
-            tuple(_line(part, _MAX_NAME) for part in (r.subject, r.relation, r.object)) for r in self.relationships
+            (_line(stated.subject, _MAX_NAME), _line(stated.relation, _MAX_NAME), _line(stated.object, _MAX_NAME))
+            for stated in self.relationships
         ]
         return Metadata(
             topic=_line(self.topic),
