@@ -18,12 +18,11 @@ from graphret.types import Edge
     [
         (lambda: Document(3, id="d"), ["document 'd'", "'text'", "int"]),
         (lambda: Document("x", title=None), ["document", "'title'"]),
-        (lambda: Document("half \ud800 pair", id="d"), ["document 'd'", "'text'", "surrogate", "5"]),
         (lambda: Document("x", id=7), ["document", "id"]),
         (lambda: Document("x", id="d", metadata=[1]), ["document 'd'", "'metadata'", "list"]),
         (lambda: Document("x", title="T", metadata={"when": object()}), ["titled 'T'", "metadata.when", "JSON"]),
         (lambda: Document("x", metadata={"a": {"b": [1, math.nan]}}), ["metadata.a.b[1]", "JSON"]),
-        (lambda: Document("x", metadata={3: 1}), ["'metadata'", "3"]),
+        (lambda: Document("x", metadata={3: 1}), ["metadata", "3"]),
         (lambda: Document("x", metadata={"source_id": 1}), ["'source_id'", "reserved"]),
         (lambda: Document("x", metadata={"chunk_size": 1}), ["'chunk_size'", "reserved"]),
         (lambda: Table(["a"], [], metadata={"table_rows": 1}), ["'table_rows'", "reserved"]),

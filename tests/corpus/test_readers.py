@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from graphret import SageGraph
 from graphret.corpus import Corpus, Document, Record, Table, read
-from graphret.corpus.tabular import parse_delimited
+from graphret.corpus.tables import parse_delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 

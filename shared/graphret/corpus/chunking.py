@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from graphret.corpus.sentences import Span, split_long, split_sentences
 from graphret.errors import InvalidInput
+from graphret.search.encoder import Encoder
 from graphret.search.vectors import check_vectors, normalize
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
-_WINDOWS_PER_CALL = 8192
+_TEXTS_PER_CALL = 1024  # so that the embeddings of their sentences fit in memory
 
 
 @runtime_checkable
@@ -25,14 +26,6 @@ class Chunker(Protocol):
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text as ``(start, end)``, in order, losing nothing but whitespace."""
-        ...
-
-
-class DocumentEncoder(Protocol):
-    """As much of `graphret.search.Encoder` as chunking needs."""
-
-    def encode_documents(self, texts: list[str]) -> Floats:
-        """Return one unit row a text, ``(n, d)`` float32."""
         ...
 
 
@@ -98,7 +91,7 @@ class SemanticChunker:
         before anything else.
     """
 
-    encoder: DocumentEncoder
+    encoder: Encoder
     percentile: float = 20
     window: int = 3
     min_chars: int = 200
@@ -119,11 +112,12 @@ class SemanticChunker:
         InvalidInput
             If the encoder does not answer with one row a window.
         """
-        units = [_units(text, self.max_chars) for text in texts]
         chunks: list[list[Span]] = []
-        for block in _blocks([len(u) for u in units]):
-            similarities = self._similarities([(texts[i], units[i]) for i in block])
-            chunks.extend(self._chunk(units[i], s) for i, s in zip(block, similarities, strict=True))
+        for first in range(0, len(texts), _TEXTS_PER_CALL):
+            cut = [(text, _units(text, self.max_chars)) for text in texts[first : first + _TEXTS_PER_CALL]]
+            chunks += [
+                self._chunk(units, alike) for (_, units), alike in zip(cut, self._similarities(cut), strict=True)
+            ]
         return chunks
 
     def _similarities(self, documents: Sequence[tuple[str, Sequence[Span]]]) -> list[Floats]:
@@ -215,17 +209,6 @@ def _merge_groups(
 
 def _units(text: str, max_chars: int) -> list[Span]:
     return [piece for span in split_sentences(text) for piece in split_long(text, span, max_chars)]
-
-
-def _blocks(sizes: Sequence[int]) -> Iterator[range]:
-    first = total = 0
-    for i, size in enumerate(sizes):
-        total += size
-        if total >= _WINDOWS_PER_CALL:
-            yield range(first, i + 1)
-            first, total = i + 1, 0
-    if first < len(sizes):
-        yield range(first, len(sizes))
 
 
 def _check_limits(min_chars: int, max_chars: int) -> None:

@@ -25,7 +25,7 @@ from graphret.corpus.names import (
     title_among,
     title_of_paths,
 )
-from graphret.corpus.text_tables import TextTable, delimited, keyed, tables_in
+from graphret.corpus.tables import TextTable, delimited, keyed, tables_in
 from graphret.types import Node
 
 #: The property that lists which others say where a chunk stands or were derived by `from_chunks`: no user gave these.

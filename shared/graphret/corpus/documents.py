@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from graphret.corpus.chunks import is_delimited
 from graphret.corpus.items import Document, Item, Table
-from graphret.corpus.markdown import parse_markdown
-from graphret.corpus.names import file_of, given_name, headings, stem_of, title_among
-from graphret.corpus.text_tables import delimited, keyed
+from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
+from graphret.corpus.tables import delimited, keyed, pipe_cells, tables_in
+from graphret.errors import InvalidInput
 
 
 class Loaded(NamedTuple):
@@ -68,3 +68,68 @@ def _table_of(file: str, documents: list[Loaded]) -> Table:
     header, rows = keyed([document.text for document in documents])
     metadata = {key: value for key, value in documents[0].metadata.items() if key != "row"}
     return Table(header, rows, file, title=given_name(metadata) or stem_of(file), metadata=metadata)
+
+
+def parse_markdown(
+    text: str, name: str, metadata: Mapping[str, Any], where: str = "markdown", *, title: str = ""
+) -> Iterator[Document | Table]:
+    """Yield the document, if it has text besides its tables, and the tables, in order.
+
+    A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
+    text is the paragraph before it.
+
+    Parameters
+    ----------
+    text
+        The content of a file: Markdown, with or without HTML.
+    name
+        The title of a text without one.
+    metadata
+        What becomes the metadata of each item.
+    where
+        What to call the file in an error.
+    title
+        The title, where it is known; otherwise it is looked for among the headings.
+
+    Raises
+    ------
+    InvalidInput
+        If a row of a pipe table has more cells than its header; the message names the line. A shorter row is filled
+        up, as Markdown has it.
+    """
+    found = headings(text)
+    title = title or title_among([found]) or name
+    tables = [table for table in tables_in(text) if table.header]
+    body, end = [], 0
+    for table in tables:
+        body.append(text[end : table.start])
+        end = table.end
+        for row in table.rows:
+            cells = pipe_cells(text[row.start : row.end]) if text[table.start] != "<" else row.cells
+            if len(cells) > len(table.header):
+                raise InvalidInput(
+                    f"{where}, line {_line(text, row.start)}: {len(cells)} cells, and the header of the table has "
+                    f"{len(table.header)}"
+                )
+    body.append(text[end:])
+    rest = "".join(body).strip("\r\n")
+    if rest.strip():
+        yield _named(where, Document, text=rest, title=title, metadata=metadata)
+    for table in tables:
+        section = section_at(found, table.start, table.end, title)
+        before = text[: table.start].rstrip().rsplit("\n\n", 1)[-1].rsplit("\r\n\r\n", 1)[-1]
+        told = " ".join(before.split()) if table.start and not headings(before) and "|" not in before else ""
+        values = {"header": table.header, "rows": [row.cells for row in table.rows], "section_text": told}
+        line = _line(text, table.start)
+        yield _named(f"{where}, line {line}", Table, title=title, section=section, metadata=metadata, **values)
+
+
+def _line(text: str, start: int) -> int:
+    return text.count("\n", 0, start) + 1
+
+
+def _named(where: str, kind: Any, **values: Any) -> Any:
+    try:
+        return kind(**values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from error

@@ -7,8 +7,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, time
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -19,7 +17,6 @@ _RESERVED = ("source_id", "extracted")
 _TEXT_KEYS = ("description", "text", "abstract", "summary", "details", "content", "body")
 _LONG_WORDS = 8
 _QUOTE = 60
-_PREFIX = {"document": "doc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,7 @@ class Document:
     def __post_init__(self) -> None:
         what = _what("document", self.id, self.title)
         _require_strings(what, text=self.text, title=self.title)
-        object.__setattr__(self, "metadata", checked_metadata(self.metadata, what))
-        _settle_id(self, "document", self.title, self.text)
+        _settle(self, "doc", (self.title, self.text), metadata=checked_metadata(self.metadata, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +92,23 @@ class Table:
         what = _what("table", self.id, self.title)
         names = ("title", "section", "section_text", "introduction")
         _require_strings(what, **{name: getattr(self, name) for name in names})
-        header = _checked_row(self.header, what, "header")
+        header = _cells(self.header, f"{what}: header")
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
-        _require_unicode("".join(header), f"{what}: 'header'")
-        object.__setattr__(self, "header", header)
-        object.__setattr__(self, "rows", _checked_rows(self.rows, header, what))
-        object.__setattr__(self, "column_descriptions", _checked_columns(self.column_descriptions, header, what))
-        object.__setattr__(self, "metadata", checked_metadata(self.metadata, what))
-        _settle_id(self, "table", self.title, self.section, header, self.rows)
+        if isinstance(self.rows, (str, bytes)) or not isinstance(self.rows, Iterable):
+            raise InvalidInput(f"{what}: 'rows' is a list of rows, not {_kind(self.rows)}")
+        rows = tuple(_cells(row, f"{what}: row {number}") for number, row in enumerate(self.rows))
+        for number, row in enumerate(rows):
+            if len(row) != len(header):
+                raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
+        for name, text in self.column_descriptions.items():
+            if name not in header or not isinstance(text, str):
+                raise InvalidInput(
+                    f"{what}: 'column_descriptions' has {name!r}, which is no column, or no string for it"
+                )
+        content = self.title, self.section, header, rows
+        metadata = checked_metadata(self.metadata, what)
+        _settle(self, "table", content, header=header, rows=rows, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +145,12 @@ class Record:
     def __post_init__(self) -> None:
         what = _what("record", self.id, self.name)
         _require_strings(what, name=self.name, text=self.text)
-        labels = self.labels
-        if isinstance(labels, str) or not isinstance(labels, Sequence):
-            raise InvalidInput(f"{what}: 'labels' is a list of strings, not {_kind(labels)}")
+        labels = () if isinstance(self.labels, str) else tuple(self.labels)
         if not labels or not all(isinstance(label, str) and label for label in labels):
-            raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {list(labels)!r}")
-        object.__setattr__(self, "labels", tuple(labels))
-        object.__setattr__(self, "properties", checked_metadata(self.properties, what, "properties"))
-        _settle_id(self, "record", self.labels, self.name, self.properties, self.text)
-        object.__setattr__(self, "text", self.text or _text_of(self.properties))
+            raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
+        properties = checked_metadata(self.properties, what, "properties")
+        content = labels, self.name, properties, self.text
+        _settle(self, "record", content, labels=labels, properties=properties, text=self.text or _text_of(properties))
 
 
 Item: TypeAlias = Document | Table | Record
@@ -199,17 +200,16 @@ class Corpus:
 def check_items(items: Iterable[Item]) -> tuple[Item, ...]:
     """Return the items as a tuple if each is one and no two share an id, and raise `InvalidInput` if not."""
     checked = tuple(items)
-    seen: dict[str, Item] = {}
+    seen: set[str] = set()
     for number, item in enumerate(checked):
         if not isinstance(item, (Document, Table, Record)):
             raise InvalidInput(f"item {number}: graphret's Document, Table or Record is expected, not {_foreign(item)}")
-        earlier = seen.setdefault(item.id, item)
-        if len(seen) == number + 1:
-            continue
-        if item.made_id and earlier.made_id:
+        if item.id in seen and item.made_id:
             about = getattr(item, "title", "") or getattr(item, "name", "") or getattr(item, "text", "")[:_QUOTE]
             raise InvalidInput(f"the same content occurs twice ({about!r}, id {item.id!r}): give each its own 'id'")
-        raise InvalidInput(f"the id {item.id!r} is borne by two items of the corpus")
+        if item.id in seen:
+            raise InvalidInput(f"two items of the corpus have the id {item.id!r}")
+        seen.add(item.id)
     return checked
 
 
@@ -217,10 +217,10 @@ def check_edge(edge: object, what: str) -> Edge:
     """Return the edge if it is one whose names are non-empty strings, and raise `InvalidInput` if not."""
     if not isinstance(edge, Edge):
         raise InvalidInput(f"{what}: an Edge is expected, not {_kind(edge)}")
-    require_id(edge.source, f"{what}, 'source'")
-    require_id(edge.target, f"{what}, 'target'")
-    if not isinstance(edge.relation, str) or not edge.relation:
-        raise InvalidInput(f"{what}: 'relation' is a non-empty string, not {edge.relation!r}")
+    for name in ("source", "relation", "target"):
+        value = getattr(edge, name)
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(f"{what}: {name!r} is a non-empty string, not {value!r}")
     if isinstance(edge.weight, bool) or not isinstance(edge.weight, (int, float)) or not math.isfinite(edge.weight):
         raise InvalidInput(f"{what}: 'weight' is a finite number, not {edge.weight!r}")
     checked_metadata(edge.properties, what, "properties", reserved=False)
@@ -234,105 +234,66 @@ def checked_metadata(metadata: object, what: str, name: str = "metadata", *, res
     """
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"{what}: {name!r} is a mapping, not {_kind(metadata)}")
-    copy: dict[str, Any] = {}
-    for key, value in metadata.items():
-        if not isinstance(key, str):
-            raise InvalidInput(f"{what}: {name!r} has the key {key!r}, which is not a string")
-        if reserved and (key in _RESERVED or key.startswith(_RESERVED_PREFIXES)):
+    for key in metadata if reserved else ():
+        if key in _RESERVED or str(key).startswith(_RESERVED_PREFIXES):
             raise InvalidInput(f"{what}: the key {key!r} of {name!r} is reserved for graphret; rename it")
-        _require_unicode(key, f"{what}: a key of {name!r}")
-        copy[key] = _json(value, f"{what}: {name}.{key}")
+    copy = _json(metadata, f"{what}: {name}")
+    assert isinstance(copy, dict)
     return copy
 
 
 def _json(value: Any, where: str) -> Any:
-    if isinstance(value, str):
-        _require_unicode(value, where)
-        return value
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, (list, tuple)):
         return [_json(v, f"{where}[{i}]") for i, v in enumerate(value)]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidInput(f"{where}: the key {key!r} is not a string")
         return {key: _json(v, f"{where}.{key}") for key, v in value.items()}
     raise InvalidInput(f"{where} is not a JSON value: {value!r} ({_kind(value)})")
 
 
-def _checked_rows(rows: object, header: tuple[str, ...], what: str) -> tuple[tuple[str, ...], ...]:
-    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
-        raise InvalidInput(f"{what}: 'rows' is a list of rows, not {_kind(rows)}")
-    checked = tuple(_checked_row(row, what, f"row {number}") for number, row in enumerate(rows))
-    for number, row in enumerate(checked):
-        if len(row) != len(header):
-            raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        _require_unicode("".join(row), f"{what}: row {number}")
-    return checked
-
-
-def _checked_row(row: object, what: str, name: str) -> tuple[str, ...]:
+def _cells(row: object, where: str) -> tuple[str, ...]:
+    """Return cells as strings, what is missing as the empty one."""
     if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
-        raise InvalidInput(f"{what}: {name} is a list of cells, not {_kind(row)}")
-    return tuple([v if type(v) is str else _cell(v, f"{what}: {name}, column {i}") for i, v in enumerate(row)])
+        raise InvalidInput(f"{where} is a list of cells, not {_kind(row)}")
+    cells = tuple(row)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, (list, tuple, set, Mapping)):
+            raise InvalidInput(f"{where}, column {i}: a cell is a string, a number or nothing, not {_kind(cell)}")
+    return tuple("" if cell is None or cell != cell else str(cell) for cell in cells)  # NaN is not itself
 
 
-def _cell(value: object, where: str) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, (str, int, float, Decimal, date, time)):
-        return str(value)
-    raise InvalidInput(f"{where}: a cell is a string, a number or nothing, not {_kind(value)}")
-
-
-def _checked_columns(columns: object, header: tuple[str, ...], what: str) -> dict[str, str]:
-    if not isinstance(columns, Mapping):
-        raise InvalidInput(f"{what}: 'column_descriptions' is a mapping, not {_kind(columns)}")
-    for name, text in columns.items():
-        if name not in header:
-            raise InvalidInput(f"{what}: 'column_descriptions' has {name!r}, which is no column")
-        if not isinstance(text, str):
-            raise InvalidInput(f"{what}: the description of the column {name!r} is not a string")
-    return dict(columns)
-
-
-def _settle_id(item: Item, kind: str, *content: Any) -> None:
+def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
+    """Put checked fields in place, and an id made from the content where there is none."""
+    for name, value in fields.items():
+        object.__setattr__(item, name, value)
     if item.id is None or item.id == "":
         data = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode()
-        object.__setattr__(item, "id", f"{_PREFIX.get(kind, kind)}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
+        object.__setattr__(item, "id", f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
         object.__setattr__(item, "made_id", True)
     else:
-        _require_unicode(require_id(item.id, kind), f"{kind}: the id {item.id!r}")
+        require_id(item.id, "document" if prefix == "doc" else prefix)
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:
-    parts = [part for key in _TEXT_KEYS for part in _strings(properties.get(key))]
-    parts += [
-        part
-        for key, value in properties.items()
-        if key not in _TEXT_KEYS
-        for part in _strings(value)
-        if len(part.split()) >= _LONG_WORDS
+    """Return what a record says: a description and the like first, then its other long strings."""
+    told = sorted(properties, key=lambda key: _TEXT_KEYS.index(key) if key in _TEXT_KEYS else len(_TEXT_KEYS))
+    parts = [
+        part.strip()
+        for key in told
+        for part in (properties[key] if isinstance(properties[key], list) else [properties[key]])
+        if isinstance(part, str) and (key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS)
     ]
-    return "\n".join(dict.fromkeys(part.strip() for part in parts if part.strip()))
-
-
-def _strings(value: Any) -> list[str]:
-    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, str)]
+    return "\n".join(dict.fromkeys(filter(None, parts)))
 
 
 def _require_strings(what: str, **fields: object) -> None:
     for name, value in fields.items():
         if not isinstance(value, str):
             raise InvalidInput(f"{what}: {name!r} is a string, not {_kind(value)}")
-        _require_unicode(value, f"{what}: {name!r}")
-
-
-def _require_unicode(text: str, where: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{where} has half a surrogate pair at {error.start}, which is no text") from error
 
 
 def _what(kind: str, id_: object, title: object) -> str:
@@ -342,12 +303,11 @@ def _what(kind: str, id_: object, title: object) -> str:
 def _foreign(value: object) -> str:
     """Return what a value of another library is, and what takes it."""
     home = type(value).__module__.split(".")[0]
-    remedy = {
-        "langchain_core": "langchain_graphret.SageGraph takes it, and ",
-        "llama_index": "llama_index_graphret.SageGraph takes it, and ",
-    }
-    known = home in remedy or home == "pandas"
-    return f"{home}'s {_kind(value)}" + (f": {remedy.get(home, '')}graphret.read makes items of it" if known else "")
+    adapters = {"langchain_core": "langchain_graphret.SageGraph", "llama_index": "llama_index_graphret.SageGraph"}
+    if home not in adapters and home != "pandas":
+        return _kind(value)
+    taken = f"{adapters[home]} takes it, and " if home in adapters else ""
+    return f"{home}'s {_kind(value)}: {taken}graphret.read makes items of it"
 
 
 def _kind(value: object) -> str:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from graphret._current import GENERATION
-from graphret.corpus.documents import Loaded, to_items
+from graphret.corpus.documents import Loaded, parse_markdown, to_items
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
-from graphret.corpus.markdown import parse_markdown
 from graphret.corpus.names import stem_of
-from graphret.corpus.tabular import parse_delimited
+from graphret.corpus.tables import parse_delimited
 from graphret.errors import InvalidInput
 from graphret.strings import members
 from graphret.types import Edge

@@ -7,7 +7,6 @@ dependency must not move every chunk of a corpus.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 Span = tuple[int, int]
@@ -26,27 +25,22 @@ _LAST_WORD = re.compile(r"([^\s(\[\"'“‘]+)\s?$")
 _DOTTED = re.compile(r"(?:\w\.)+\w?")
 _LOOK_BACK = 24
 _OPENERS = "\"'“‘«([¿¡`"
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Never the end of a sentence, whatever follows.
-_TITLES = _words(
+_TITLES = frozenset(
     "mr mrs ms dr prof st rev hon gen col maj capt lt cmdr sgt cpl pvt adm gov sen rep pres supt mt ft vs "
-    "univ ca cf eds e.g i.e viz feat lit arr orig hr z.b d.h u.a mme mlle"
+    "univ ca cf eds e.g i.e viz feat lit arr orig hr z.b d.h u.a mme mlle".split()
 )
 # Not the end of a sentence before a number.
-_NUMBERED = _words(
-    "no nos fig figs eq vol vols p pp ch sec art nr ed op jan feb mar apr jun jul aug sep sept oct nov dec approx"
+_NUMBERED = frozenset(
+    "no nos fig figs eq vol vols p pp ch sec art nr ed op jan feb mar apr jun jul aug sep sept oct nov dec "
+    "approx".split()
 )
 # The end of a sentence only before a word that begins most sentences it stands in.
-_OPEN = _words("etc al inc jr sr ltd co corp bros esq dept ph.d")
-_STARTERS = _words(
+_OPEN = frozenset("etc al inc jr sr ltd co corp bros esq dept ph.d".split())
+_STARTERS = frozenset(
     "the a an it its he she they we you i this that these those there here his her their our in on at by for from with "
     "after before during since while when where although though however as if but and so then most many some all both "
-    "one two other another each such no not also under over between among because despite until according"
+    "one two three other another each such no not also under over between among because despite until according".split()
 )
 
 
@@ -64,37 +58,23 @@ def iter_sentences(text: str) -> Iterator[Span]:
     """Yield what `split_sentences` returns."""
     start = 0
     for match in _END.finditer(text):
-        end = match.end()
-        if (match["stop"] and not _ends(text, match)) or not may_cut(text, _skip_space(text, end)):
+        if match["stop"] and not _ends(text, match):
             continue
-        yield from _stripped(text, start, end)
-        start = end
+        yield from _stripped(text, start, match.end())
+        start = match.end()
     yield from _stripped(text, start, len(text))
 
 
 def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
-    """Cut a piece of text into pieces of at most `max_chars`, at whitespace where there is any.
-
-    A character and its combining marks, an emoji sequence or a surrogate pair stay together, even where that alone
-    is longer than `max_chars`.
-    """
+    """Cut a piece of text into pieces of at most `max_chars`, at whitespace where there is any."""
     start, end = span
     pieces: list[Span] = []
     while end - start > max_chars:
-        cut = _cut(text, start, end, max_chars)
-        pieces += _stripped(text, start, cut)
-        start = _skip_space(text, cut)
+        cut = start + max_chars
+        space = next((i for i in range(cut, start, -1) if text[i].isspace()), cut)
+        pieces += _stripped(text, start, space)
+        start = _skip_space(text, space)
     return [*pieces, *_stripped(text, start, end)]
-
-
-def may_cut(text: str, index: int) -> bool:
-    """Whether no user-perceived character reaches across `index`; says no in some rare cases where it might."""
-    if index <= 0 or index >= len(text):
-        return True
-    before, after = text[index - 1], text[index]
-    if before < "\u0300" and after < "\u0300":
-        return not (before == "\r" and after == "\n") and before != "\xad"
-    return not (_clings_forward(before) or _clings_back(after) or _is_pair(before, after))
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
@@ -126,41 +106,3 @@ def _stripped(text: str, start: int, end: int) -> list[Span]:
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
     return [(start + left, start + len(piece.rstrip()))] if left < len(piece) else []
-
-
-def _cut(text: str, start: int, end: int, max_chars: int) -> int:
-    for index in range(start + max_chars, start, -1):
-        if text[index].isspace() and may_cut(text, _skip_space(text, index)) and may_cut(text, index):
-            return index
-    for index in range(start + max_chars, start, -1):
-        if may_cut(text, index):
-            return index
-    return next((index for index in range(start + max_chars + 1, end) if may_cut(text, index)), end)
-
-
-def _clings_back(character: str) -> bool:
-    return (
-        unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
-        or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin tones
-        or character in "\u0e33\u0eb3\uff9e\uff9f"
-    )
-
-
-def _clings_forward(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or unicodedata.combining(character) == 9
-
-
-def _is_pair(before: str, after: str) -> bool:
-    return (
-        (_is_flag(before) and _is_flag(after))
-        or (_is_jamo(after) and (_is_jamo(before) or "\uac00" <= before <= "\ud7a3"))
-        or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
-    )
-
-
-def _is_flag(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _is_jamo(character: str) -> bool:
-    return "\u1100" <= character <= "\u11ff" or "\ua960" <= character <= "\ua97f" or "\ud7b0" <= character <= "\ud7ff"
