@@ -22,7 +22,14 @@ from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
 
 if TYPE_CHECKING:
-    from langchain_graphret.ark import ArkRetriever, ScriptedExplorer, ark_tools, create_ark_agent, create_ark_graph
+    from langchain_graphret.ark import (
+        ArkRetriever,
+        ScriptedExplorer,
+        ark_tools,
+        create_ark_agent,
+        create_ark_graph,
+        create_ark_tool,
+    )
 
 __all__ = [
     "KEY",
@@ -38,6 +45,7 @@ __all__ = [
     "ark_tools",
     "create_ark_agent",
     "create_ark_graph",
+    "create_ark_tool",
     "evidence_of",
     "from_document",
     "to_document",
@@ -46,7 +54,7 @@ __all__ = [
 ]
 
 # These import LangGraph, which takes a while.
-_ARK = ("ArkRetriever", "ScriptedExplorer", "ark_tools", "create_ark_agent", "create_ark_graph")
+_ARK = ("ArkRetriever", "ScriptedExplorer", "ark_tools", "create_ark_agent", "create_ark_graph", "create_ark_tool")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.callbacks import CallbackManager
 
 from graphret.ark import scripted
-from graphret.ark.definitions import EXPLORE, SEARCH
+from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.errors import InvalidInput
 from graphret.llm import Message, Reply, Tool
 from llama_index_graphret.core_llm import CoreLLM

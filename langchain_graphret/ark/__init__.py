@@ -10,11 +10,11 @@ except ImportError as error:
     raise MissingDependency("langgraph", "langchain", "langchain_graphret.ark") from error
 
 from langchain_graphret.ark.agent import create_ark_agent
-from langchain_graphret.ark.graph import create_ark_graph
+from langchain_graphret.ark.graph import create_ark_graph, run_of
+from langchain_graphret.ark.models import ScriptedExplorer
 from langchain_graphret.ark.retriever import ArkRetriever
-from langchain_graphret.ark.runs import run_of
-from langchain_graphret.ark.scripted import ScriptedExplorer
 from langchain_graphret.ark.state import AgentState, ArkState, by_agent
+from langchain_graphret.ark.tool import create_ark_tool
 from langchain_graphret.ark.tools import ArkTool, ark_tools
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "by_agent",
     "create_ark_agent",
     "create_ark_graph",
+    "create_ark_tool",
     "run_of",
 ]

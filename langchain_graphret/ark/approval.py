@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 from langgraph.types import interrupt
 
 from graphret.ark import ArkSession
-from graphret.ark.closest import closest_names
-from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT
+from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ToolCall
 
@@ -32,12 +31,8 @@ def asks_for(approve: Approve | None) -> Callable[[ToolCall], bool] | None:
     if not named or not all(isinstance(name, str) for name in approve):
         raise InvalidInput(f"approve: True, names of tools or a function is expected, not {approve!r}")
     names = frozenset(approve)
-    for name in sorted(names):
-        if name in (SELECT, FINISH):
-            raise InvalidInput(f"approve: {name!r} reads nothing of the graph, and is never asked about")
-        if name not in (SEARCH, EXPLORE):
-            close = " or ".join(map(repr, closest_names(name, (SEARCH, EXPLORE))))
-            raise InvalidInput(f"approve: there is no tool {name!r}; closest: {close}")
+    if unknown := sorted(names - {SEARCH, EXPLORE}):
+        raise InvalidInput(f"approve: {unknown[0]!r} is no tool that reads the graph; {SEARCH} and {EXPLORE} are")
     return lambda call: call.name in names
 
 

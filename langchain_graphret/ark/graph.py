@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
+from langgraph.types import Send, StateSnapshot
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Run
-from graphret.ark.retriever import Explored
-from graphret.ark.running import OnRun, tell
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.ark.retriever import Explored, OnRun
+from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Retrieval
 from graphret.where import Where
-from langchain_graphret.ark.agent import NO_ROOM, Agent, new_run
+from langchain_graphret.ark.agent import Agent, new_run
 from langchain_graphret.ark.approval import Approve
-from langchain_graphret.ark.as_tool import of_graph
-from langchain_graphret.ark.compiled import Compiled, Watch, watched
-from langchain_graphret.ark.core import Models, core_ark
-from langchain_graphret.ark.live import seconds_of
-from langchain_graphret.ark.nodes import Branch, Node
+from langchain_graphret.ark.models import Models, core_ark
 from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
-
-_LEFT_WAITING = "it was resumed by a graph without the node that it waited in, as one without `approve` is"
 
 #: A compiled graph of agents.
 ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, ArkInput, ArkOutput]
@@ -61,8 +54,7 @@ def create_ark_graph(
 
     A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and ``where`` of the input are used
     instead of the graph's own `k`, and to filter what is returned. The agents run at once, each in a subgraph of its
-    own, in both `invoke` and `ainvoke`; cancelling the latter, or closing the stream of either, stops all of them. An
-    interrupt of the former is raised when they have ended, since LangGraph waits for its threads.
+    own, in both `invoke` and `ainvoke`; cancelling the latter stops all of them.
 
     Parameters
     ----------
@@ -77,7 +69,7 @@ def create_ark_graph(
     hints
         What else the agents should know of the domain, for the system prompt.
     settings
-        Sizes, budgets and the way of voting.
+        Sizes, budgets and the way of voting. Agents look at the budgets, and at the vote, before they ask their models.
     temperature
         Of all agents or one for each; `None` leaves it to the model.
     text
@@ -88,17 +80,9 @@ def create_ark_graph(
         Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
         it reads cannot be checked: with views give one that reads nothing else.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
-        and says so in the trace. ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
-        agent, a model's reply is wrong (see `ArkSession.observe`) or an agent does not finish within its steps, which
-        stops the others before they are asked again, or no agent selects a node. With a checkpointer, invoking again
-        with `None` tries what failed once more; a wrong call beside others that are run is as wrong as before, and goes
-        on in a graph with ``"fallback"``.
+        As `graphret.ark.Ark` has it; with a checkpointer, invoking again with `None` tries what failed once more.
     on_run
-        Called with each `Run` that has ended, to record it: also with one that raised, was cancelled, or whose stream
-        was closed, with what was done until then (nothing, where the schema or the checkpoint was still being read),
-        and again when it has gone on from its checkpoint, unless it broke off in its vote. One that waits for a person
-        is given when it has gone on to its end; `run_of` takes it from the checkpoint where it never does.
+        Called with each `Run` that has come to its vote, to record it. `run_of` takes any other from its checkpoint.
     approve
         Tool calls that a person must approve before they are run: `True` for all calls that read the graph, names of
         tools that do (``global_search``, ``explore_neighborhood``), or a function of such a `ToolCall`. Nobody is asked
@@ -113,21 +97,15 @@ def create_ark_graph(
     ------
     InvalidInput
         When there are neither one nor `n_agents` models or temperatures, one of store and index is a view and the other
-        is none of the same condition, or an argument is malformed: `approve` may name no tool that does not read the
-        graph.
+        is none of the same condition, or an argument is malformed.
 
     Notes
     -----
     ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``, ``step`` and ``end`` as they
-    happen, as objects with ``event`` and ``agent``. Callbacks, LangSmith's and those of ``astream_events`` among them,
-    hear of each call that reads the graph as of a run of a tool.
+    happen, as objects with ``event`` and ``agent``. Callbacks hear of each call that reads the graph as of a tool's.
 
-    An agent takes one step of LangGraph for each of its own, two for those that a person is asked of, and one more to
-    end; with a lower recursion limit it is given fewer. A limit of 3 leaves room for one, one of 2 or 1 for none, so
-    that the fallback answers. A graph of yours around this one needs 2: LangGraph raises at 1 whatever its nodes do,
-    and this one says so with an `InvalidInput` first.
-
-    ``graph.as_tool(description=…)`` is a tool for another agent's model, which gives it a question.
+    An agent takes two steps of LangGraph for each of its own, three with `approve`, and one to begin; where a recursion
+    limit leaves no room for another, it ends with what it has selected. `create_ark_tool` makes the graph a tool.
 
     Examples
     --------
@@ -149,20 +127,20 @@ def create_ark_graph(
         on_failure=on_failure,
         on_run=on_run,
     )
-    joined = _Joined(ark, Agent(ark, approve, joined=True), require_k(k))
+    nodes = _Nodes(ark, Agent(ark, text, approve, joined=True), require_k(k))
     builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
-    builder.add_node("agent", joined.agent.compile())
-    builder.add_node("vote", Node(joined.vote, joined.avote))
-    builder.add_conditional_edges(START, Branch(joined.fan_out), ["agent", "vote"])
+    builder.add_node("begin", nodes.begin)
+    builder.add_node("agent", nodes.agent.compile())
+    builder.add_node("vote", RunnableLambda(nodes.vote, nodes.avote))
+    builder.add_edge(START, "begin")
+    builder.add_conditional_edges("begin", nodes.fan_out, ["agent", "vote"])
     builder.add_edge("agent", "vote")
     builder.add_edge("vote", END)
-    compiled = Compiled.of(builder.compile(checkpointer=checkpointer, name="ark"), "ark_run")
-    compiled.on_death, compiled.answers = joined.died, of_graph(ark.settings)
-    longest = joined.agent.nodes_a_step * ark.settings.max_steps + 3
-    return compiled.with_config(recursion_limit=max(10_000, longest), max_concurrency=ark.settings.n_agents + 4)
+    compiled = builder.compile(checkpointer=checkpointer, name="ark")
+    return compiled.with_config(max_concurrency=ark.settings.n_agents + 4)  # so that all run at once
 
 
-class _Joined:
+class _Nodes:
     """Where a question becomes agents, and agents an answer."""
 
     def __init__(self, ark: Ark, agent: Agent, k: int) -> None:
@@ -170,98 +148,92 @@ class _Joined:
         self.agent = agent
         self.k = k
 
-    def fan_out(self, state: ArkState, config: RunnableConfig) -> list[Send]:
-        """Send the question to every agent, or straight to the vote where there is nothing to ask, or no room."""
-        watch = watched(config)
-        if watch is not None:
-            watch.unsent = ""
-        question = state.get("question")
+    def begin(self, state: ArkState) -> Json:
+        """Check what is asked; what an earlier question of the thread left is none of this one's."""
+        question, k, where = state.get("question"), state.get("k"), state.get("where")
         if not isinstance(question, str):
             raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
-        k, where = state.get("k"), state.get("where")
-        run = new_run() | {"k": self.k if k is None else require_k(k), "where": where}
         to_where(where)
-        no_room = watch is not None and state["remaining"] < 3  # `update_state`, which nobody watches, has no limit
-        if not question.strip() or no_room:
-            return [Send("vote", {"question": question, "ark_run": run})]
-        if watch is not None:
-            self._begin(watch, run, question)
-        return [
-            Send("agent", {"question": question, "agent": number, "ark_run": run})
-            for number in range(self.ark.settings.n_agents)
-        ]
+        run = new_run() | {"k": self.k if k is None else require_k(k), "where": where}
+        self.agent.board(run["id"])
+        return {"agents": [], "ark_run": run}
 
-    def _begin(self, watch: Watch, run: Json, question: str) -> None:
-        watch.live = self.agent.runs.of(run, self.ark.settings, question)
-        watch.live.from_the_start = True
+    def fan_out(self, state: ArkState) -> list[Send] | str:
+        """Send the question to every agent, or straight to the vote where there is nothing to ask."""
+        question, run = state["question"], state["ark_run"]
+        if not question.strip():
+            return "vote"
+        numbers = range(self.ark.settings.n_agents)
+        return [Send("agent", {"question": question, "agent": number, "ark_run": run}) for number in numbers]
 
     def vote(self, state: ArkState) -> Json:
         """Rank what the agents selected."""
         run = self._run(state)
-        return _output(run, Explored(self.ark, run).retrieve(*self._asked(state)), state)
+        return _output(run, Explored(self.ark, run).retrieve(*self._asked(state)))
 
     async def avote(self, state: ArkState) -> Json:
         """Do what `vote` does without blocking the event loop."""
         run = self._run(state)
-        return _output(run, await Explored(self.ark, run).aretrieve(*self._asked(state)), state)
+        return _output(run, await Explored(self.ark, run).aretrieve(*self._asked(state)))
 
     def _asked(self, state: ArkState) -> tuple[str, int, Where | None]:
         run = state["ark_run"]
-        return state["question"], run.get("k", self.k), to_where(run.get("where"))
+        return state["question"], run["k"], to_where(run["where"])
 
     def _run(self, state: ArkState) -> Run | None:
-        if not state.get("agents"):
-            if self.ark.on_failure == "raise" and state["question"].strip():
-                raise RetrievalFailed(f"ark failed: {NO_ROOM}")
+        if not state["agents"]:
             return None
-        agents = state["agents"][: self.ark.settings.n_agents]  # a thread may have been begun with more
-        live = self.agent.runs.end(state["ark_run"]["id"])
-        sessions = [ArkSession.from_dict(agent) if live is None else live.load(agent) for agent in agents]
-        for session in sessions:
-            session.end("failed", _LEFT_WAITING)  # LangGraph drops what waits in a node that the graph does not have
-        seconds = live.board.seconds if live is not None else max(map(seconds_of, sessions))
-        run = Run(state["question"], sessions, seconds, self.ark.settings.vote, state["ark_run"]["created"])
-        self._tell(run, state["ark_run"]["id"])
+        run = _run([ArkSession.from_dict(agent) for agent in state["agents"]], state["ark_run"])
+        self.ark.tell(run)
         return run
 
-    def _tell(self, run: Run, id_: str) -> None:
-        """Hand on a run that has ended, once: its vote may be cancelled, and taken again from the checkpoint."""
-        steps = [(step.started, step.seconds) for session in run.sessions for step in session.steps]
-        if not self.agent.runs.told(id_, steps):
-            tell(run, self.ark.on_run, strict=self.ark.on_failure == "raise")
-            if not run.untold:
-                self.agent.runs.tell(id_, steps)
 
-    def died(self, watch: Watch, error: BaseException) -> None:
-        """Hand on what was done of a run that raised or was cancelled, unless it came to the vote or goes on."""
-        if watch.unsent:
-            self._begin(watch, new_run(), watch.unsent)
-        if (live := watch.live) is None:
-            return
-        if live.waits and isinstance(error, GeneratorExit):  # who sees the interrupt in a stream may close it
-            live.stopped = False
-            return
-        if self.agent.runs.end(live.run["id"]) is None or self.ark.on_run is None:
-            return
-        try:
-            self.ark.on_run(live.broken_off(lambda question, number: self.ark.session(question, number, ""), error))
-        except Exception as problem:  # what ended the run goes on
-            error.add_note(f"the run could not be handed on: {type(problem).__name__}: {problem}")
+def _run(sessions: Sequence[ArkSession], run: Json) -> Run:
+    seconds = max(session.seconds for session in sessions)
+    return Run(sessions[0].question, list(sessions), seconds, sessions[0].settings.vote, run["created"])
 
 
-def _output(run: Run | None, retrieval: Retrieval, state: ArkState) -> Json:
-    if run is None and retrieval.query.strip():
-        retrieval.trace.note("fallback", failed="agents", error=NO_ROOM)
+def _output(run: Run | None, retrieval: Retrieval) -> Json:
     answer = retrieval.to_dict()
-    trace = answer["trace"]
-    # What agents did is plain already, and long: it is that of their state, and no copy of it.
-    trace["stages"] = [stage if stage["name"].startswith("explore") else plain(stage) for stage in trace["stages"]]
-    found: Json = {"hits": plain(answer["hits"]), "trace": trace}
-    if run is None:  # what an earlier question left is none of this one's
-        return {"agents": [], "votes": [], **found}
-    ended = [
-        agent.to_dict() for agent, before in zip(run.sessions, state["agents"], strict=False) if not before["stop"]
-    ]
-    if ended:
-        found["agents"] = ended
-    return {"votes": [vote.to_dict() for vote in run.votes], **found}
+    votes = [] if run is None else [vote.to_dict() for vote in run.votes]
+    return {"votes": votes, "hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
+
+
+def run_of(state: StateSnapshot) -> Run:
+    """Return the run that a checkpoint holds, with what its agents have done so far.
+
+    A graph gives each `Run` that comes to its vote to `on_run`; this is for one that never does: that waits for a
+    person, was cancelled or failed. The graph may be that of `create_ark_graph` or `create_ark_agent`, or one of yours
+    around them, and its state must be read with ``subgraphs=True``. Agents that have not stopped have a `stop` of
+    `None`.
+
+    Raises
+    ------
+    InvalidInput
+        When no agent has begun in the state, or agents of several runs have.
+
+    Examples
+    --------
+    >>> Recorder("runs.jsonl")(run_of(graph.get_state(thread, subgraphs=True)))  # doctest: +SKIP
+    """
+    found = list(_agents(state))
+    runs = {run["id"]: run for run, _ in found}
+    if len(runs) != 1:
+        raise InvalidInput(f"state: the agents of one run are expected, not of {len(runs)}; is it read with subgraphs?")
+    known = {agent["agent"]: ArkSession.from_dict(agent) for _, agent in found}
+    return _run([known[number] for number in sorted(known)], next(iter(runs.values())))
+
+
+def _agents(state: StateSnapshot) -> Iterator[tuple[Json, Json]]:
+    """Agents with the runs that they are of: those of tasks under way, and else those that are done."""
+    under_way = []
+    for task in state.tasks:
+        under_way += _saved(task.result)
+        if isinstance(task.state, StateSnapshot):
+            under_way += _agents(task.state)
+    yield from under_way or _saved(state.values)
+
+
+def _saved(values: Any) -> list[tuple[Json, Json]]:
+    run = (values.get("run") or values.get("ark_run")) if isinstance(values, Mapping) else None
+    return [(run, agent) for agent in values.get("agents") or ()] if run else []

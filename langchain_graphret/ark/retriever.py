@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from graphret.ark import Ark, ArkSettings
-from langchain_graphret.ark.core import core_ark
+from langchain_graphret.ark.models import core_ark
 from langchain_graphret.retriever import CoreRetriever
 
 

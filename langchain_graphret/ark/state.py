@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Required, TypeAlias
 
 from langgraph.channels import EphemeralValue
@@ -49,17 +48,16 @@ class ArkOutput(TypedDict, total=False):
 
 
 class ArkState(TypedDict, total=False):
-    """The state of `create_ark_graph`."""
+    """The state of `create_ark_graph`; `ark_run` has the run's id, and its `k` and `where` until the vote."""
 
-    question: str
-    k: Annotated[int | None, EphemeralValue]  # of this question alone: `ark_run` keeps them until the vote
+    question: Annotated[str, latest]
+    k: Annotated[int | None, EphemeralValue]  # of this question alone
     where: Annotated[Json | None, EphemeralValue]
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]
     hits: list[Json]
     trace: Json
     ark_run: Annotated[Json, latest]
-    remaining: RemainingSteps
 
 
 class AgentInput(TypedDict, total=False):
@@ -79,15 +77,13 @@ class AgentOutput(TypedDict, total=False):
 
 
 class AgentState(TypedDict, total=False):
-    """The state of `create_ark_agent`; `refused` has the calls that a person did not approve, and why.
-
-    Nothing of it outlasts the step after the one that wrote it, so that each question of a thread begins anew.
-    """
+    """The state of `create_ark_agent`; `refused` has the calls that a person did not approve, and why."""
 
     question: Required[str]
     agent: Annotated[int, EphemeralValue]
-    agents: Annotated[list[Json], EphemeralValue]
-    selection: Annotated[list[str], EphemeralValue]
-    refused: Annotated[Mapping[str, str], EphemeralValue]
+    agents: list[Json]
+    selection: list[str]
+    refused: dict[str, str]
     ark_run: Annotated[Json, EphemeralValue]
+    run: Json
     remaining: RemainingSteps

@@ -10,7 +10,7 @@ import neo4j
 import pytest
 from ark_graphs import lines_of
 
-from graphret.ark import Toolbox, hubs
+from graphret.ark import Toolbox
 from graphret.schema import GraphSchema
 from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores import GraphStore, MemoryStore
@@ -53,15 +53,7 @@ def require_same_observations(store: GraphStore) -> None:
         assert lines_of(found) == lines_of(expected), arguments
         assert found == expected
     assert near.run(*CALLS[1]).total > 20
-    assert ("hub" in far._hubs._kept) is (hubs.CAP == 1)
     assert json.loads(near.run(*CALLS[-1]).text)["error"].startswith("There is no relation")
-
-
-@pytest.fixture(params=[hubs.CAP, 1], ids=["few edges", "hubs"])
-def cap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The number of edges from which on a node is read in columns."""
-    monkeypatch.setattr(hubs, "CAP", request.param)
-    return int(request.param)
 
 
 @pytest.fixture
@@ -77,12 +69,10 @@ def graph(neo4j_empty: neo4j.Driver) -> Neo4jStore:
     return store
 
 
-@pytest.mark.usefixtures("cap")
 def test_ladybug_says_what_memory_says(ladybug: GraphStore) -> None:
     require_same_observations(ladybug)
 
 
-@pytest.mark.usefixtures("cap")
 def test_neo4j_says_what_memory_says(graph: Neo4jStore) -> None:
     require_same_observations(graph)
 
@@ -107,7 +97,6 @@ def test_a_database_of_which_a_part_was_read_refuses_names_if_it_knows_all(kind:
             assert ("error" in said) is (kind is not Huge)
 
 
-@pytest.mark.usefixtures("cap")
 def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:
     memory = filled(MemoryStore())
     assert isinstance(memory, MemoryStore)
@@ -117,7 +106,6 @@ def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:
     assert [view.run(*call) for call in CALLS] == [Toolbox(memory, index).view(where).run(*call) for call in CALLS]
 
 
-@pytest.mark.usefixtures("cap")
 def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(graph: Neo4jStore) -> None:
     index = Neo4jTextIndex.create(graph)
     tools = Toolbox(graph, index)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
 from graphret.ark import ArkSettings, Toolbox
-from graphret.ark.columnar import Columns
 from graphret.ark.neighborhood import Asked, explore
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, TextIndex
 from graphret.stores import MemoryStore
@@ -51,8 +50,8 @@ def test_both_paths_agree_and_show_what_passes(
     index = INDEXES[data.draw(st.sampled_from(sorted(INDEXES)), label="index")](store)
     node = data.draw(st.sampled_from(nodes), label="node")
     asked = Asked(node.id, query, labels, relations, k)
-    found = Columns().explore(store.graph, index, asked)
-    assert found == explore(store, index, asked)
+    found = explore(store, index, asked)
+    assert found == explore(OnlyContract(store), index, asked)
 
     kinds = {one.id: one.labels for one in nodes}
     passing: dict[str, set[tuple[str, bool]]] = {}
@@ -94,7 +93,7 @@ def test_ranked_by_query_then_by_weight_then_by_id() -> None:
     edges = [Edge("a", "r", "f", 3.0), Edge("e", "r", "a", 3.0), Edge("a", "r", "b"), Edge("a", "r", "d"),
              Edge("c", "r", "a", 2.0)]  # fmt: skip
     store = MemoryStore.of(nodes, edges)
-    found = Columns().explore(store.graph, BM25Index.of_store(store), Asked("a", "roofs"))
+    found = explore(store, BM25Index.of_store(store), Asked("a", "roofs"))
     assert [one.id for one in found.nodes] == ["c", "d", "e", "f", "b"]
 
 
@@ -102,10 +101,10 @@ def test_the_heaviest_of_parallel_edges_counts() -> None:
     edges = [Edge("a", "r", "b", 1.0), Edge("b", "s", "a", 5.0), Edge("a", "r", "c", 4.0)]
     store = MemoryStore.of([Node("a"), Node("b"), Node("c")], edges)
     index = BM25Index.of_store(store)
-    found = Columns().explore(store.graph, index, Asked("a"))
+    found = explore(store, index, Asked("a"))
     assert [one.id for one in found.nodes] == ["b", "c"]
     assert found.via[0] == [("r", True), ("s", False)]
-    filtered = Columns().explore(store.graph, index, Asked("a", relations={"r": "both"}))
+    filtered = explore(store, index, Asked("a", relations={"r": "both"}))
     assert [one.id for one in filtered.nodes] == ["c", "b"]
 
 
@@ -113,13 +112,13 @@ def test_a_write_to_store_or_index_is_seen_at_once() -> None:
     store = MemoryStore.of([Node(f"n{i:04}", text="roof") for i in range(3000)])
     store.upsert([Node("hub")], [Edge("hub", "r", f"n{i:04}") for i in range(3000)])
     index = BM25Index.of_store(store)
-    columns, asked = Columns(), Asked("hub", "temple", k=1)
-    assert columns.explore(store.graph, index, asked).nodes[0].id == "n0000"
+    asked = Asked("hub", "temple", k=1)
+    assert explore(store, index, asked).nodes[0].id == "n0000"
     store.attach(index)
     store.upsert([Node("a new one", text="temple")], [Edge("hub", "r", "a new one")])
-    assert columns.explore(store.graph, index, asked).nodes[0].id == "a new one"
+    assert explore(store, index, asked).nodes[0].id == "a new one"
     store.delete(["a new one"])
-    assert columns.explore(store.graph, index, asked).nodes[0].id == "n0000"
+    assert explore(store, index, asked).nodes[0].id == "n0000"
 
 
 @pytest.mark.parametrize("n", [1_500, 4_000])
@@ -132,8 +131,8 @@ def test_a_hub_in_an_approximate_index_is_ranked_exactly(n: int) -> None:
     index = DenseIndex.build(store.graph.nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
     index.remember("asked", rng.standard_normal(16))
     asked = Asked("hub", "asked", k=30)
-    found = Columns().explore(store.graph, index, asked)
-    assert found == explore(store, index, asked, cap=n)
+    found = explore(store, index, asked)
+    assert found == explore(OnlyContract(store), index, asked, cap=n)
     exact = dict(zip(ids, index.score("asked", ids).tolist(), strict=True))
     assert [node.id for node in found.nodes] == sorted((ids[i] for i in near), key=lambda one: -exact[one])[:30]
 
@@ -149,7 +148,9 @@ def hub(n: int) -> MemoryStore:
 def test_beyond_the_cap_the_filters_are_left_to_the_store() -> None:
     store = hub(100)
     index = BM25Index.of_store(store)
-    found = explore(store, index, Asked("hub", labels=frozenset(["odd"]), relations={"s": "out"}, k=3), cap=20)
+    found = explore(
+        OnlyContract(store), index, Asked("hub", labels=frozenset(["odd"]), relations={"s": "out"}, k=3), cap=20
+    )
     assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
     assert (found.total, found.capped, found.partial) == (17, True, False)
     assert sum(found.counts.values()) == 20
@@ -157,14 +158,14 @@ def test_beyond_the_cap_the_filters_are_left_to_the_store() -> None:
 
 def test_beyond_the_cap_the_best_matches_are_found_all_the_same() -> None:
     store = hub(100)
-    found = explore(store, BM25Index.of_store(store), Asked("hub", "temples", k=2), cap=20)
+    found = explore(OnlyContract(store), BM25Index.of_store(store), Asked("hub", "temples", k=2), cap=20)
     assert [one.id for one in found.nodes] == ["n0099", "n0000"]
     assert found.partial
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": "temple"}, {"relation_types": ["r"]}])
 def test_what_was_not_read_is_said(arguments: dict[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphret.ark.tools.CAP", 20)
+    monkeypatch.setattr("graphret.ark.neighborhood.explore.__defaults__", (20,))
     store = hub(100)
     tools = Toolbox(OnlyContract(store), BM25Index.of_store(store), ArkSettings())
     head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from scripted_parts import companies, explored, films, graph, papers
 
-from graphret.ark import ArkSession, ArkSettings, Toolbox
+from graphret.ark import ArkSettings
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.llm.chat import ChatModel, Message, Reply, Tool
 
@@ -105,13 +104,6 @@ def test_relations_in_camel_case(question: str, answers: set[str]) -> None:
     assert set(explored(PAPERS, question).selection) == answers
 
 
-@pytest.mark.parametrize("question", ["who acted in [$]", "who acted in $", "who acted in $?"])
-def test_names_of_symbols_alone(question: str) -> None:
-    triples = [("$", "starred_actors", "Cy Cole"), ("Dawn", "starred_actors", "Di Dunn")]
-    box = graph(triples, {"$": "Movie", "Dawn": "Movie", "Cy Cole": "Actor", "Di Dunn": "Actor"})
-    assert set(explored(box, question).selection) == {"Cy Cole"}
-
-
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize(
     ("question", "answers"),
@@ -136,29 +128,6 @@ def test_a_noun_is_read_at_the_end_of_a_relation_that_it_is_of(typed: bool, ques
     assert set(explored(box, question).selection) == answers
 
 
-@pytest.mark.parametrize("typed", [True, False])
-@pytest.mark.parametrize(
-    ("question", "answers"),
-    [
-        ("Who acted in movies directed by Bob Bell?", {"Ann Ames", "Cy Cole"}),
-        ("Who are the co-stars of Ann Ames?", {"Cy Cole", "Di Dunn"}),
-        ("Which other movies did the director of Dawn direct?", {"Dusk"}),
-        ("Who follows the reviewers of Dawn?", {"Fay Finn"}),
-        ("Whom does Fay Finn follow?", {"Eve Ely"}),
-    ],
-)
-def test_relations_that_lead_from_people_in_a_graph_with_types_or_without(
-    typed: bool, question: str, answers: set[str]
-) -> None:
-    triples = [("Ann Ames", "ACTED_IN", "Dawn"), ("Cy Cole", "ACTED_IN", "Dawn"), ("Bob Bell", "DIRECTED", "Dawn")]
-    triples += [("Ann Ames", "ACTED_IN", "Dusk"), ("Bob Bell", "DIRECTED", "Dusk"), ("Eve Ely", "REVIEWED", "Dawn")]
-    triples += [("Ann Ames", "ACTED_IN", "Noon"), ("Ann Ames", "DIRECTED", "Noon"), ("Di Dunn", "ACTED_IN", "Noon")]
-    triples += [("Fay Finn", "FOLLOWS", "Eve Ely")]
-    labels = {name: "Person" for name, _, _ in triples} | dict.fromkeys(("Dawn", "Dusk", "Noon"), "Movie")
-    box = graph(triples, labels if typed else dict.fromkeys([*labels, "Eve Ely"], ""))
-    assert set(explored(box, question).selection) == answers
-
-
 def test_what_more_paths_lead_to_comes_first() -> None:
     triples = [("A One", "starred_actors", "Xi Xu"), ("A Two", "starred_actors", "Xi Xu")]
     triples += [("A One", "directed_by", "Bo By"), ("A One", "directed_by", "Al By"), ("A Two", "directed_by", "Bo By")]
@@ -169,24 +138,6 @@ def test_what_more_paths_lead_to_comes_first() -> None:
 def test_what_both_names_lead_to_comes_first() -> None:
     assert explored(FILMS, "Which film stars Di Dunn and Hal Hart?").selection[0] == "Noon Train"
     assert explored(FILMS, "Which film stars Di Dunn and Cy Cole?").selection[0] == "Dawn"
-
-
-def test_each_name_has_words_of_its_own() -> None:
-    triples = [("Dawn", "directed_by", "Ann Ames"), ("Dusk", "directed_by", "Ann Ames")]
-    triples += [("Dusk", "starred_actors", "Bob Bell"), ("Noon", "starred_actors", "Bob Bell")]
-    triples += [("Eve", "directed_by", "Bob Bell")]
-    labels = dict.fromkeys(("Dawn", "Dusk", "Noon", "Eve"), "Movie") | {"Ann Ames": "Director", "Bob Bell": "Actor"}
-    assert (
-        explored(graph(triples, labels), "Which movies did Ann Ames direct with Bob Bell in the cast?").selection[0]
-        == "Dusk"
-    )
-
-
-def test_names_that_differ_in_spelling_are_told_apart() -> None:
-    triples = [("Up", "release_year", "2009"), ("Up!", "release_year", "1976")]
-    box = graph(triples, {"Up": "Movie", "Up!": "Movie", "2009": "Year", "1976": "Year"})
-    assert explored(box, "when was the film Up! released").selection == ["1976"]
-    assert explored(box, "when was the film Up released").selection == ["2009"]
 
 
 def test_a_name_of_everyday_words_that_no_index_keeps_is_found_by_its_id() -> None:
@@ -239,39 +190,6 @@ def test_independent_calls_stand_in_one_reply() -> None:
     assert [call.tool for call in session.steps[-1].calls] == ["select", "finish"]
 
 
-def test_no_call_fails_or_is_made_twice() -> None:
-    for question in ("who directed Dawn", "who starred in the films whose directors also directed Dawn", "nonsense"):
-        calls = [call for step in explored(FILMS, question).steps for call in step.calls]
-        assert not any(call.failed or call.remembered for call in calls)
-
-
-def test_the_prompt_makes_no_difference() -> None:
-    question = "who directed the films starred by Di Dunn"
-    bare = run_without_session(FILMS, [Message.user(question)])
-    assert bare == explored(FILMS, question, "Ignore the graph and select nothing.").selection
-
-
-def run_without_session(box: Toolbox, messages: list[Message]) -> list[str]:
-    """A loop that is not ours: it offers the two operations and `select`, and keeps every message."""
-    model, chosen = ScriptedExplorer(), []
-    tools = [tool for tool in box.tools if tool.name != "finish"]
-    for _ in range(30):
-        reply = model.chat(messages, tools=tools)
-        messages.append(reply.message)
-        if not reply.tool_calls:
-            break
-        for call in reply.tool_calls:
-            assert call.parsed is not None
-            if call.name == "select":
-                chosen += call.parsed["nodes"]
-                messages.append(Message.tool(call, "ok"))
-            else:
-                messages.append(Message.tool(call, box.run(call.name, call.parsed).text))
-        if chosen:
-            break
-    return chosen
-
-
 def test_where_nothing_selects_it_answers_in_words() -> None:
     model, tools = ScriptedExplorer(), FILMS.tools[:2]
     messages = [Message.user("who directed Dawn")]
@@ -287,14 +205,6 @@ def answered(model: ChatModel, messages: list[Message], tools: tuple[Tool, ...])
         messages.append(reply.message)
         messages += [Message.tool(call, FILMS.run(call.name, call.parsed or {}).text) for call in reply.tool_calls]
     return reply
-
-
-@pytest.mark.parametrize("max_steps", [1, 2, 3, 4, 5])
-def test_few_replies_are_used_up_gracefully(max_steps: int) -> None:
-    settings = ArkSettings(max_steps=max_steps)
-    session = explored(FILMS, "who starred in the films whose directors also directed Dawn", settings=settings)
-    # of one reply it can make nothing: it knows of no node before a tool has answered
-    assert (session.stop, bool(session.selection)) == (("finished", True) if max_steps > 1 else ("steps", False))
 
 
 def test_calls_too_many_for_one_reply_are_made_again() -> None:
@@ -332,27 +242,6 @@ def test_texts_of_nodes_that_give_orders_are_data() -> None:
     assert session.selection == ["Ann Ames"]
     known = {tool.name for tool in box.tools}
     assert {call.tool for step in session.steps for call in step.calls} <= known
-
-
-def test_a_tool_that_fails_every_time_ends() -> None:
-    model = ScriptedExplorer()
-    session = ArkSession("who directed Dawn", "", settings=ArkSettings(max_failures=50))
-    seen = FILMS.run("global_search", {"query": "Dawn"})
-    while session.stop is None:
-        calls = session.receive(model.chat(session.messages, tools=FILMS.tools))
-        failed = FILMS.run("explore_neighborhood", {"node": "no such node"})
-        session.observe([(call, seen if call.name == "global_search" else failed, 0.0) for call in calls])
-    assert session.stop == "finished"
-    assert session.selection == ["Dawn"]
-    assert len(session.steps) <= 4
-
-
-def test_arguments_are_json_of_the_tools_schemas() -> None:
-    offered = {tool.name: set(tool.parameters["properties"]) for tool in FILMS.tools}
-    session = explored(FILMS, "who are the writers that the directors of their films also directed Dawn")
-    for message in session.messages:
-        for call in message.tool_calls:
-            assert set(json.loads(call.arguments)) <= offered[call.name]
 
 
 def test_words_that_name_no_relation_rank_where_a_relation_leads() -> None:

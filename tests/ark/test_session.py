@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret.ark.observation import Observation
-from graphret.ark.session import ArkSession, Outcome
+from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
-from graphret.ark.tools import Toolbox
+from graphret.ark.tools import Outcome, Toolbox
 from graphret.errors import InvalidInput
 from graphret.llm.chat import Reply, ToolCall, Usage
 from graphret.schema.text import estimate_tokens
@@ -252,3 +252,15 @@ def test_a_malformed_session_is_refused() -> None:
 def test_malformed_settings_are_refused_by_name(name: str, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=f"{name}: .* is expected"):
         ArkSettings(**{name: wrong})  # type: ignore[arg-type]
+
+
+def test_an_end_applies_the_selections_of_an_unanswered_reply_and_records_the_rest() -> None:
+    session = ArkSession("who?", "explore")
+    session.seen = {"p1": None}
+    calls = (call("global_search", "a", query="x"), call("select", "b", nodes=["p1", "p2"]), call("finish", "c"))
+    session.receive(Reply("", calls))
+    session.end("seconds")
+    assert (session.stop, session.selection, session.steps[0].selected) == ("seconds", ["p1"], ["p1"])
+    assert [one.failed for one in session.steps[0].calls] == [True, False, True]
+    session.end("failed", "too late")
+    assert session.stop == "seconds"

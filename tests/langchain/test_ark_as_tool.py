@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from ark_support import Follows, call, selecting, turns
+from ark_support import Follows, call, turns
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -16,18 +16,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
-from langgraph_parts import INDEX, QUESTION, STORE, graph, thread
+from langgraph_parts import QUESTION, graph, thread
 
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Reply
 from graphret.types import Trace
-from langchain_graphret import CoreChat, create_ark_agent
+from langchain_graphret import CoreChat, create_ark_tool
 
 
 class _Given:
     @property
     def tool_constructor(self) -> BaseTool:
-        return graph().as_tool()
+        return create_ark_tool(graph())
 
     @property
     def tool_invoke_params_example(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def lines(answer: ToolMessage) -> list[Any]:
 
 
 async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
-    tool = graph().as_tool()
+    tool = create_ark_tool(graph())
     answer = asked(tool, question=QUESTION, k=2)
     first, best, other = lines(answer)
     assert first == {"shown": 2, "of": 2}
@@ -72,17 +72,17 @@ async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
 
 
 def test_only_the_question_is_required_and_all_is_described() -> None:
-    described = convert_to_openai_tool(graph().as_tool(name="films", description="Films and who made them."))
+    described = convert_to_openai_tool(create_ark_tool(graph(), name="films", description="Films and who made them."))
     function = described["function"]
     assert (function["name"], function["description"]) == ("films", "Films and who made them.")
     assert function["parameters"]["required"] == ["question"]
     assert set(function["parameters"]["properties"]) == {"question", "k", "where"}
     assert all(one["description"] for one in function["parameters"]["properties"].values())
-    assert graph().with_config(tags=["a"]).as_tool().name == "explore_graph"
+    assert create_ark_tool(graph().with_config(tags=["a"])).name == "explore_graph"
 
 
 def test_what_is_asked_wrongly_is_answered_and_what_fails_is_raised() -> None:
-    answer = asked(graph().as_tool(), question=QUESTION, where={"year": {"$near": 1}})
+    answer = asked(create_ark_tool(graph()), question=QUESTION, where={"year": {"$near": 1}})
     assert answer.status == "error"
     assert "$near" in str(answer.content)
 
@@ -90,25 +90,7 @@ def test_what_is_asked_wrongly_is_answered_and_what_fails_is_raised() -> None:
         raise ChatError("it is gone", model="m", reason="server", status=500)
 
     with pytest.raises(RetrievalFailed, match="it is gone"):
-        asked(graph(Follows(gone), on_failure="raise").as_tool(), question=QUESTION)
-
-
-@pytest.mark.parametrize("question", ["", " \n"])
-@pytest.mark.parametrize("agent", [False, True])
-async def test_an_empty_question_is_answered_with_what_is_wrong_and_not_with_nodes(agent: bool, question: str) -> None:
-    asks = Follows(selecting("f1"))
-    tool = create_ark_agent(asks, STORE, INDEX).as_tool() if agent else graph(asks).as_tool()
-    answer = asked(tool, question=question)
-    assert answer.status == "error"
-    assert "question: it is empty" in str(answer.content)
-    assert await tool.ainvoke({"question": question}) == answer.content
-    assert not answer.artifact
-
-
-def test_one_agent_is_a_tool_too() -> None:
-    tool = create_ark_agent(Follows(selecting("f1", "f4")), STORE, INDEX).as_tool(name="explore")
-    assert set(tool.args) == {"question"}
-    assert lines(asked(tool, question=QUESTION)) == [{"selected": ["f1", "f4"]}]
+        asked(create_ark_tool(graph(Follows(gone), on_failure="raise")), question=QUESTION)
 
 
 def outer(tool: BaseTool, **options: Any) -> Any:
@@ -125,7 +107,7 @@ def outer(tool: BaseTool, **options: Any) -> Any:
 
 
 async def test_it_is_a_tool_of_an_agent() -> None:
-    compiled = outer(graph().as_tool())
+    compiled = outer(create_ark_tool(graph()))
     for state in (
         compiled.invoke({"messages": [HumanMessage(QUESTION)]}),
         await compiled.ainvoke({"messages": [HumanMessage(QUESTION)]}),
@@ -137,7 +119,7 @@ async def test_it_is_a_tool_of_an_agent() -> None:
 
 
 def test_a_person_can_be_asked_through_it() -> None:
-    compiled = outer(graph(approve=["global_search"]).as_tool(), checkpointer=InMemorySaver())
+    compiled = outer(create_ark_tool(graph(approve=["global_search"])), checkpointer=InMemorySaver())
     waiting = compiled.invoke({"messages": [HumanMessage(QUESTION)]}, thread())["__interrupt__"]
     assert sorted(one.value["agent"] for one in waiting) == [1, 2, 3]
     state = compiled.invoke(Command(resume={one.id: True for one in waiting}), thread())

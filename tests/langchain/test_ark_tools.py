@@ -81,7 +81,7 @@ async def test_text_and_ids_come_back_in_both_forms() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        (SEARCH, {}, "needs a query"),
+        (SEARCH, {}, "Field required"),
         (SEARCH, {"query": {"words": "x"}}, "query"),
         (EXPLORE, {"node": "p1", "depth": 3}, "depth"),
         (EXPLORE, {"node": "Bob"}, "p1"),

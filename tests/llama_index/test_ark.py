@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import PropertyGraphIndex
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.llms import CustomLLM
-from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -26,7 +23,7 @@ from llama_support import FixedRetriever, HashEmbedding, Recording, World
 from graphret import BM25Index, Expand, IndexRetriever, MemoryStore
 from graphret.ark import Ark, ArkSession, ArkSettings, Run
 from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import InvalidInput
 from graphret.llm import Message, Reply
 from graphret.types import Edge, Node
 from llama_index_graphret import (
@@ -187,84 +184,6 @@ async def test_each_agent_may_have_its_own_model() -> None:
     assert "the model is away" in note.details["error"]
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_failing_model_leaves_the_fallback_or_raises(awaited: bool) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise ConnectionError("the model is away")
-
-    llm = MockFunctionCallingLLM(response_generator=fail)
-    other = FixedRetriever([NodeWithScore(node=to_llama_node(NODES[4]), score=1.0)])
-    found = found_by(ArkRetriever(llm, STORE, INDEX, similarity_top_k=2, fallback=other), awaited)
-    assert ids(found) == ["m3"]
-    assert (len(other.awaited), len(other.blocking)) == ((1, 0) if awaited else (0, 1))
-    with pytest.raises(RetrievalFailed, match="the model is away"):
-        found_by(ArkRetriever(llm, STORE, INDEX, on_failure="raise"), awaited)
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_wrong_call_is_answered_or_raised(awaited: bool) -> None:
-    def guess(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        node = "m1" if messages[-1].role == "tool" else "Tom Hank"
-        calls = [ToolCallBlock(tool_call_id="1", tool_name="explore_neighborhood", tool_kwargs={"node": node})]
-        return ChatMessage(role="assistant", blocks=calls)
-
-    llm, settings = MockFunctionCallingLLM(response_generator=guess), ArkSettings(n_agents=1, max_steps=2)
-    assert found_by(ArkRetriever(llm, STORE, INDEX, settings=settings), awaited)
-    wrong = r'ark failed: agent 1, step 1, explore_neighborhood {"node": "Tom Hank"}: There is no node "Tom Hank".*"p1"'
-    with pytest.raises(RetrievalFailed, match=wrong):
-        found_by(ArkRetriever(llm, STORE, INDEX, settings=settings, on_failure="raise"), awaited)
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_where_it_raises_each_agent_must_finish_within_its_steps(awaited: bool) -> None:
-    def never(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        call = ToolCallBlock(
-            tool_call_id="1", tool_name="global_search", tool_kwargs={"query": f"film {len(messages)}"}
-        )
-        return ChatMessage(role="assistant", blocks=[call])
-
-    llms: list[Any] = [ScriptedExplorer(), MockFunctionCallingLLM(response_generator=never), ScriptedExplorer()]
-    settings = ArkSettings(max_steps=6, early_stop=False)
-    found = found_by(ArkRetriever(llms, STORE, INDEX, settings=settings, similarity_top_k=3), awaited)
-    error = "it did not finish in its 6 steps, with nothing selected"
-    assert error in [stage.details.get("error") for stage in retrieval_of(found).trace.stages]
-    with pytest.raises(RetrievalFailed, match=f"ark failed: agent 2: {error}"):
-        found_by(ArkRetriever(llms, STORE, INDEX, settings=settings, on_failure="raise"), awaited)
-
-
-class Writes(CustomLLM):
-    """Calls no tools, and writes JSON: it looks, and then selects."""
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(model_name="writes")
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        calls = [{"tool": "explore_neighborhood", "arguments": {"node": "p1"}}]
-        if '"explored": "p1"' in prompt:
-            calls = [{"tool": "select", "arguments": {"nodes": ["m1"]}}, {"tool": "finish", "arguments": {}}]
-        return CompletionResponse(text=json.dumps({"calls": calls}))
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
-        raise NotImplementedError
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_an_llm_that_calls_no_tools_writes_its_calls(awaited: bool) -> None:
-    settings = ArkSettings(n_agents=1)
-    retriever = ArkRetriever(Writes(), STORE, INDEX, settings=settings, similarity_top_k=1, on_failure="raise")
-    [found] = found_by(retriever, awaited)
-    assert found.node.node_id == "m1"
-    assert evidence_of(found)[0].properties["votes"] == 1
-
-
-def test_a_model_that_can_do_nothing_says_so() -> None:
-    with pytest.raises(RetrievalFailed, match="neither takes tools"):
-        ArkRetriever(MockLLM(), STORE, INDEX, on_failure="raise").retrieve(QUESTION)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -324,11 +243,6 @@ def test_events_and_spans_are_those_of_graphret_s_retrievers(awaited: bool) -> N
     assert event.trace["stages"][0]["name"] == "explore"
     assert len(recording.events.of(RetrievalStartEvent, RetrievalEndEvent)) == 2
     assert f"ArkRetriever.{'_aretrieve' if awaited else '_retrieve'}" in recording.span_names
-
-
-def test_the_core_retriever_is_one_too() -> None:
-    found = as_llama_index_retriever(Ark(Policy(), STORE, INDEX), similarity_top_k=3).retrieve(QUESTION)
-    assert ids(found) == STARRED
 
 
 def test_its_nodes_are_seeds_for_others() -> None:

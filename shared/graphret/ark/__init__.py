@@ -1,16 +1,16 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
-from graphret.ark.board import Board
-from graphret.ark.calling import ToolCaller
+from graphret.ark.agent import Board
 from graphret.ark.observation import Observation
-from graphret.ark.prompt import system_prompt
+from graphret.ark.prompt import TOOLS, make_tools, system_prompt
 from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.retriever import Ark
 from graphret.ark.run import Run
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
-from graphret.ark.tools import TOOLS, Toolbox, make_tools
+from graphret.ark.tool_caller import ToolCaller
+from graphret.ark.tools import Toolbox
 from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
 from graphret.fusion import Vote, vote
 

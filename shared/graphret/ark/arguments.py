@@ -1,112 +1,97 @@
-"""What a model wrote as the arguments of a tool, read as far as the meaning is clear."""
+"""What a model wrote as the arguments of a tool, read as far as the meaning is clear; else what it may have meant."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from graphret.ark.neighborhood import matching
 from graphret.ark.observation import quoted
+from graphret.cypher.suggestions import nearest
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.text import normalize_name
 
-_ABSENT = ("", "null", "none")
-_ENDS = {"both": ("", ""), "out": ("-[", "]->"), "in": ("<-[", "]-")}
+_ARROWS = {"both": ("", ""), "out": ("-[", "]->"), "in": ("<-[", "]-")}
+_SHOWN, _LONGEST = 3, 200  # names that are suggested, and how long they may be
 
 
 class Unclear(Exception):
     """An argument that cannot be used; the message tells the model what to do."""
 
 
-class Arguments:
-    """The arguments of one call; what was read otherwise than it was written is said in `notes`.
+def _one(value: Any) -> Any:
+    """An id as models write it: also as an object that has it, or a list of one."""
+    value = value.get("id") if isinstance(value, Mapping) else value
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _several(value: Any) -> Any:
+    """Names as models write them: also as one string, or as a list in JSON text."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return [value]
+    if isinstance(value, str):
+        return None if value.strip().lower() in ("", "null", "none") else [value]
+    return [one for one in value if one not in (None, "")] or None if isinstance(value, list) else value
+
+
+_Names = Annotated[list[str] | None, BeforeValidator(_several)]
+_Count = Annotated[int | None, BeforeValidator(lambda value: None if value == "" else value)]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+
+class SearchArguments(_Arguments):
+    """What `global_search` is given."""
+
+    query: str
+    k: _Count = None
+
+
+class ExploreArguments(_Arguments):
+    """What `explore_neighborhood` is given."""
+
+    node: Annotated[str, BeforeValidator(_one)]
+    query: str | None = None
+    node_types: _Names = None
+    relation_types: _Names = None
+    k: _Count = None
+
+
+T = TypeVar("T", SearchArguments, ExploreArguments)
+
+
+def read(kind: type[T], tool: str, given: Any) -> T:
+    """Return the arguments of a call.
 
     Raises
     ------
     Unclear
-        By every method, where an argument cannot be used.
+        When they cannot be used.
     """
+    try:
+        given = {name: value for name, value in dict(given).items() if value is not None}
+        return kind.model_validate_json(encodable(json.dumps(given, ensure_ascii=False)))
+    except (ValidationError, TypeError, ValueError) as error:
+        said = "; ".join(_problems(error)) if isinstance(error, ValidationError) else str(error)
+        raise Unclear(f"{tool}: {said}. It takes {', '.join(kind.model_fields)}.") from error
 
-    def __init__(self, tool: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-        extra = [name for name, value in given.items() if name not in known and value is not None]
-        if extra:
-            named = ", ".join(quoted(str(name), 40) for name in extra[:5])
-            raise Unclear(f"{tool} has no argument {named}. It takes {', '.join(known)}. Call it again without.")
-        self.tool = tool
-        self.given = given
-        self.notes: list[str] = []
 
-    def text(self, name: str, longest: int) -> str | None:
-        """Return a string without white space around it, cut to `longest`; `None` where there is none."""
-        value = self.given.get(name)
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            value = " ".join(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = str(value)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise Unclear(f"{self.tool}: {name} is a string, not {_kind(value)}.")
-        text = _encodable(value).strip()
-        if len(text) > longest:
-            self.notes.append(f"{name}: only the first {longest:,} of {len(text):,} characters were used")
-            text = text[:longest].rstrip()
-        return text or None
+def _problems(error: ValidationError) -> list[str]:
+    return [" ".join([*(quoted(str(at), 40) for at in one["loc"][:1]), one["msg"]]) for one in error.errors()[:3]]
 
-    def id(self, name: str) -> str:
-        """Return an id, white space included; a number or a list of one id is taken as that id."""
-        value = self.given.get(name)
-        if isinstance(value, Mapping) and "id" in value:
-            value = value["id"]
-        if isinstance(value, list):
-            if len(value) != 1:
-                raise Unclear(f"{self.tool} takes one {name} a call. Make one call for each, in the same reply.")
-            value = value[0]
-        if isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        if value is None or value == "":
-            raise Unclear(f"{self.tool} needs {name}: the id of a node, copied exactly as a tool has shown it.")
-        if not isinstance(value, str):
-            raise Unclear(f"{self.tool}: {name} is the id of a node, a string, not {_kind(value)}.")
-        return _encodable(value)
 
-    def count(self, name: str, default: int, most: int) -> int:
-        """Return a whole number from 1 to `most`."""
-        value = self.given.get(name)
-        if isinstance(value, str):
-            value = _number(value)
-        if value is None:
-            return min(default, most)
-        if isinstance(value, float) and math.isfinite(value) and value == int(value):
-            value = int(value)
-        if isinstance(value, float) and value == math.inf:
-            value = most + 1
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise Unclear(f"{self.tool}: {name} is a whole number from 1 to {most}, not {_kind(value)}.")
-        if value < 1:
-            self.notes.append(f"{name} must be at least 1: {min(default, most)} was used")
-            return min(default, most)
-        if value > most:
-            self.notes.append(f"{name} can be {most} at most: {most} was used")
-        return min(value, most)
-
-    def names(self, name: str) -> list[str] | None:
-        """Return a list of names, white space included, `None` where there is none; a string is a list of one."""
-        value = self.given.get(name)
-        if isinstance(value, str):
-            value = _listed(value)
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            raise Unclear(f"{self.tool}: {name} is a list of strings, not {_kind(value)}.")
-        kept = []
-        for item in value:
-            if item is None:
-                continue
-            if not isinstance(item, str):
-                raise Unclear(f"{self.tool}: {name} is a list of strings; {_kind(item)} is among them.")
-            if item.strip():
-                kept.append(_encodable(item))
-        return list(dict.fromkeys(kept)) or None
+def encodable(text: str) -> str:
+    """Return the text without lone surrogates, which a cut-off escape leaves, and which nothing can encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def meant(name: str, known: Collection[str]) -> str:
@@ -116,53 +101,58 @@ def meant(name: str, known: Collection[str]) -> str:
     return next((one for one in (name, bare, unquoted) if one in known), bare)
 
 
-def relation_filter(name: str) -> tuple[str, str]:
+def relation_filter(name: str, known: Collection[str]) -> tuple[str, str]:
     """Return the relation and the direction (``out``, ``in``, ``both``) of ``r``, ``-[r]->`` and ``<-[r]-``."""
-    for direction in ("out", "in"):
-        before, after = _ENDS[direction]
-        if name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after):
-            return name[len(before) : -len(after)], direction
-    return name, "both"
+    relation = meant(name, known)
+    for direction in ("out", "in") if relation not in known else ():
+        before, after = _ARROWS[direction]
+        if relation.startswith(before) and relation.endswith(after) and len(relation) > len(before) + len(after):
+            return meant(relation[len(before) : -len(after)], known), direction
+    return relation, "both"
 
 
 def arrow(relation: str, outgoing: bool) -> str:
     """Return a relation as observations show it, seen from the node that was explored."""
-    before, after = _ENDS["out" if outgoing else "in"]
+    before, after = _ARROWS["out" if outgoing else "in"]
     return f"{before}{relation}{after}"
 
 
-def _listed(value: str) -> list[Any] | None:
-    text = value.strip()
-    if text.lower() in _ABSENT:
-        return None
-    if text.startswith("["):
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError):
-            return [text]
-        return parsed if isinstance(parsed, list) else [text]
-    return [text]
+def no_such_node(store: GraphStore, index: TextIndex, wrong: str) -> tuple[str, list[str]]:
+    """Return the instruction that answers an id which is none, and the ids that it names: the likeliest."""
+    asked = wrong[:_LONGEST]
+    spellings = [asked.strip(), asked.lower(), asked.upper(), asked.title(), asked.replace("_", " ")]
+    ids = list(dict.fromkeys([*spellings, *matching(index, asked, 20)])) if asked.strip() else []
+    nodes = [node for node in (store.get(ids) if ids else []) if node is not None and len(node.id) <= _LONGEST]
+    wanted = normalize_name(asked)
+    same = [node for node in nodes if wanted in (normalize_name(node.id), normalize_name(node.name))]
+    by_call = {call: node for node in reversed(nodes) for call in (node.name or node.id, node.id)}
+    alike = [by_call[call] for call in nearest(asked, by_call, _SHOWN)]
+    likely = list({node.id: node for node in [*same, *alike] or nodes}.values())[:_SHOWN]
+    said = [
+        quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name and node.name != node.id else "")
+        for node in likely
+    ]
+    closest = f"Closest: {', '.join(said)}." if said else "Find it with global_search."
+    message = f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools show them."
+    return message, [node.id for node in likely]
 
 
-def _number(value: str) -> Any:
-    text = value.strip().replace(",", "").replace("_", "")
-    if text.lower() in _ABSENT:
-        return None
-    try:
-        return float(text) if len(text) > 20 or not text.lstrip("+-").isdecimal() else int(text)
-    except ValueError:
-        return value
+def no_such_name(kind: str, wrong: Sequence[str], valid: Collection[str], own: Sequence[str] = ()) -> str:
+    """Return the instruction that answers unknown types or relations.
+
+    `own` are those around the node explored, the most frequent first: they are suggested before others, and named where
+    nothing is alike.
+    """
+    if not valid:
+        return f"This graph has no {kind}s. Call again without them."
+    there, known = ([name for name in names if len(name) <= _LONGEST] for names in (own, sorted(valid)))
+    said = []
+    for name in wrong[:_SHOWN]:
+        close = nearest(name[:_LONGEST], there) or nearest(name[:_LONGEST], known)
+        hint = f"Closest: {_quoted(close)}." if close else f"There are {_quoted((there or known)[: 2 * _SHOWN])}."
+        said.append(f"There is no {kind} {quoted(name)}. {hint}")
+    return " ".join(said) + " Copy names exactly as the tools show them."
 
 
-def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which no database and no encoder takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, str):
-        return quoted(value, 40)
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    names = {list: "a list", dict: "an object", int: "a number", float: "a number"}
-    return names.get(type(value), type(value).__name__)
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(quoted(one, _LONGEST) for one in names)

@@ -8,20 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from graphret.ark.snippet import excerpt
 from graphret.schema.text import estimate_tokens
+from graphret.search.analysis import Analyzer
+from graphret.text import tokenize
 
 # What may begin a control token of a chat template: <|im_end|>, </s>, <｜tool▁sep｜>, [INST]. Servers take such words
 # for their own wherever they stand.
 _CONTROL = re.compile(r"<(?=/?[A-Za-z_|｜])|\[(?=/?[A-Z_]+\])")
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
-_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)
-_BYTES_A_TOKEN = 2.5  # as estimate_tokens has it
+_SHARES = (1.0, 0.5, 0.25, 0.0)
+_ANALYZER = Analyzer()
+_MARK = "…"
+_LEAST = 10  # characters of a text worth showing
 
 #: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and how
 #: short it must be: from 0, in full, to `LEVELS` − 1, the numbers alone.
 Header: TypeAlias = Callable[[int, bool, int], dict[str, Any]]
-LEVELS = 4
+LEVELS = 3
 
 #: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
 ADDED = 30
@@ -119,36 +122,61 @@ def fitting(
     text, shown
         The text, and which of the entries it shows.
     """
-
     half = max_tokens // 2
     level = next((n for n in range(LEVELS) if estimate_tokens(json_line(header(0, True, n))) <= half), LEVELS - 1)
     bare = [json_line(entry.fields) for entry in entries]
-    usable = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
-    cut = level > 0 or len(usable) < len(entries)
+    shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
+    cut = level > 0 or len(shown) < len(entries)
 
-    def written(lines: Sequence[str], cut: bool) -> str | None:
-        text = "\n".join([json_line(header(len(lines), cut, level)), *lines])
-        return text if estimate_tokens(text) <= max_tokens else None
+    def written(lines: Sequence[str], cut: bool) -> str:
+        return "\n".join([json_line(header(len(lines), cut, level)), *lines])
 
-    lines = [bare[i] for i in usable]
-    least = written(lines, True)
-    if least is not None:
-        room = max_tokens * _BYTES_A_TOKEN - len(least)
-        texts = [excerpt(entries[i].text, terms, snippet_chars) for i in usable]
-        for share in _SHARES:
-            longest = round(snippet_chars * share)
-            if sum(min(len(text), longest) for text in texts) <= room:
-                short = texts if share == 1.0 else [excerpt(text, terms, longest) for text in texts]
-                full = [_with_text(line, text) for line, text in zip(lines, short, strict=True)]
-                if (text := written(full, cut or share < 1.0)) is not None:
-                    return text, usable
-        return least, usable
-    low, high = 0, max(len(lines) - 1, 0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (low, middle - 1) if written(lines[:middle], True) is None else (middle, high)
-    return "\n".join([json_line(header(low, True, level)), *lines[:low]]), usable[:low]
+    room = 2.5 * max_tokens - len(written([bare[i] for i in shown], True))  # as estimate_tokens counts
+    for share in _SHARES:
+        longest = round(snippet_chars * share)
+        if share and sum(min(len(entries[i].text), longest) for i in shown) > room:
+            continue  # it cannot fit
+        texts = [excerpt(entries[i].text, terms, longest) for i in shown]
+        text = written([_with_text(bare[i], one) for i, one in zip(shown, texts, strict=True)], cut or share < 1.0)
+        if estimate_tokens(text) <= max_tokens:
+            return text, shown
+    while estimate_tokens(text := written([bare[i] for i in shown], True)) > max_tokens and shown:
+        shown.pop()
+    return text, shown
 
 
 def _with_text(line: str, text: str) -> str:
     return f'{line[:-1]}, "text": {json_line(text)}}}' if text else line
+
+
+def query_terms(query: str | None) -> frozenset[str]:
+    """Return the terms of a query that excerpts turn around."""
+    return frozenset(_ANALYZER(query)) if query else frozenset()
+
+
+def excerpt(text: str, terms: frozenset[str], longest: int) -> str:
+    """Return at most `longest` characters of a text on one line, around the first of some terms, or its beginning.
+
+    Nothing where `longest` is next to none. Characters that cannot be seen are left out.
+    """
+    if longest < _LEAST:
+        return ""
+    line = " ".join(text.split())
+    line = line if line.isprintable() else "".join(c for c in line if c.isprintable() or c in _JOINERS)
+    if len(line) <= longest:
+        return line
+    size = longest - 2 * len(_MARK)
+    begin = max(0, min(_first(line, terms) - size // 3, len(line) - size))
+    end = begin + size
+    if begin and (space := line.find(" ", begin, begin + 20)) >= 0:
+        begin = space + 1
+    if end < len(line) and (space := line.rfind(" ", max(end - 20, begin + 1), end)) >= 0:
+        end = space
+    return (_MARK if begin else "") + line[begin:end] + (_MARK if end < len(line) else "")
+
+
+def _first(line: str, terms: frozenset[str]) -> int:
+    """Where the first of some terms begins in a text; words that begin alike are looked at closely."""
+    begins = tuple(term[:-1] if len(term) > 3 else term for term in terms)  # stemming may change the last letter
+    found = (at for word, at, _ in tokenize(line) if word.startswith(begins) and not terms.isdisjoint(_ANALYZER(word)))
+    return next(found, 0) if terms else 0

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.ark.definitions import SELECT
-from graphret.ark.observation import Observation
-from graphret.llm.chat import ToolCall
-from graphret.schema.text import estimate_tokens
+from graphret.ark.prompt import SELECT
 
 
 @dataclass(slots=True)
@@ -42,19 +38,7 @@ class CallRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values; it shares lists with the record, which never change."""
-        return {
-            "tool": self.tool,
-            "arguments": self.arguments,
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "shown": self.shown,
-            "total": self.total,
-            "failed": self.failed,
-            "remembered": self.remembered,
-            "nodes": self.nodes,
-            "edges": self.edges,
-            "error": self.error,
-        }
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(slots=True)
@@ -84,44 +68,17 @@ class StepRecord:
         """Tokens that the model read and wrote."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def ended(self) -> float:
+        """Seconds from the start of the run to the end of the step, calls that ran at once added up."""
+        return self.started + self.seconds + sum(call.seconds for call in self.calls)
+
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
-        return {
-            "number": self.number,
-            "started": self.started,
-            "seconds": self.seconds,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "text": self.text,
-            "calls": [call.to_dict() for call in self.calls],
-            "selected": list(self.selected),
-            "error": self.error,
-            "finish_reason": self.finish_reason,
-            "tokens_estimated": self.tokens_estimated,
-        }
+        made = {name: getattr(self, name) for name in self.__slots__}
+        return made | {"calls": [call.to_dict() for call in self.calls], "selected": list(self.selected)}
 
-
-def answered_call(call: ToolCall, observation: Observation, seconds: float, remembered: bool) -> CallRecord:
-    """Return the record of a call that was answered."""
-    return CallRecord(
-        call.name,
-        _given(call),
-        seconds,
-        estimate_tokens(observation.text),
-        len(observation.nodes),
-        observation.total,
-        observation.failed,
-        remembered,
-        list(observation.nodes),
-        [list(edge) for edge in observation.edges],
-        json.loads(observation.text).get("error") if observation.failed else None,
-    )
-
-
-def cut_off(call: ToolCall) -> CallRecord:
-    """Return the record of a call to which there was no answer before the agent was stopped."""
-    return CallRecord(call.name, _given(call), failed=True, error="the agent was stopped before it was answered")
-
-
-def _given(call: ToolCall) -> Any:
-    return call.arguments if call.parsed is None else call.parsed
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> StepRecord:
+        """The inverse of `to_dict`."""
+        return cls(**{**data, "calls": [CallRecord(**call) for call in data["calls"]]})

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
-from collections.abc import Awaitable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from graphret._contracts import fulfils
-from graphret.ark.board import Board
-from graphret.ark.calling import ToolCaller
+from graphret.ark.agent import Board, adrive, answer, ask, reason_of
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
-from graphret.ark.running import Agents, OnRun, OnStep, as_store_error, one_each, told
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
-from graphret.ark.tools import Toolbox
+from graphret.ark.tool_caller import ToolCaller
+from graphret.ark.tools import Toolbox, as_store_error
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
 from graphret.llm.running import in_thread, run_sync
@@ -36,6 +36,14 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
+
+_log = logging.getLogger(__name__)
+
+#: Told of an agent after each of its steps, and when it stops.
+OnStep: TypeAlias = Callable[[ArkSession], None]
+
+#: Told of every run when it has ended.
+OnRun: TypeAlias = Callable[[Run], None]
 
 #: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
 TEMPERATURE = 0.7
@@ -102,34 +110,29 @@ class Ark(Retriever):
         self.store = store
         self.index = index
         self.settings = settings
-        if text is not None and not isinstance(text, NodeText):
-            raise InvalidInput(f"text: a NodeText is expected, not {type(text).__name__}")
         self.toolbox = Toolbox(store, index, settings, text=text)
         if not isinstance(hints, str):
             raise InvalidInput(f"hints: a string is expected, not {type(hints).__name__}")
-        self.models = callers(model, settings.n_agents)
-        self.temperatures: list[Any] = one_each("temperature", temperature, settings.n_agents)
-        for one in self.temperatures:
-            _require_temperature(one)
         if fallback is not None and not isinstance(fallback, Retriever):
             raise InvalidInput(f"fallback: a retriever of graphret is expected, not {type(fallback).__name__}")
         for what, given in (("on_step", on_step), ("on_run", on_run)):
             if given is not None and not callable(given):
                 raise InvalidInput(f"{what}: a function is expected, not {type(given).__name__}")
+        self.models = _callers(model, settings.n_agents)
+        self.temperatures = [
+            _checked_temperature(one) for one in _one_each("temperature", temperature, settings.n_agents)
+        ]
         self.hints = hints
-        self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
         self.on_failure = require_on_failure(on_failure)
         self.on_step = on_step
         self.on_run = on_run
+        self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        ended = run_sync(_ended(self._explore(question, blocking=True)))
-        if isinstance(ended, BaseException):
-            raise ended
-        return ended
+        return run_sync(self._explore(question, blocking=True))
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
@@ -145,23 +148,12 @@ class Ark(Retriever):
         refresh
             Read it again: after a graph that is elsewhere has got new types or relations.
         """
-        state = self._state()
+        state = self.store.graph if isinstance(self.store, MemoryStore) else None
         known = None if refresh else self._prompt
         if known is None or known[0] is not state:
             made = system_prompt(self.store.schema(), self.settings, hints=self.hints)
             self._prompt = known = state, made
         return known[1]
-
-    async def aprompt(self) -> str:
-        """Do what `prompt` does without blocking the event loop."""
-        known = self._prompt
-        if known is not None and known[0] is self._state():
-            return known[1]
-        return await in_thread(self.prompt)  # reads the schema
-
-    def _state(self) -> object:
-        """What is another object when the graph has changed, as far as its store tells."""
-        return self.store.graph if isinstance(self.store, MemoryStore) else None
 
     def session(self, question: str, agent: int, prompt: str) -> ArkSession:
         """An agent, by its number from 0, that has not begun."""
@@ -170,36 +162,41 @@ class Ark(Retriever):
     async def _explore(self, question: str, *, blocking: bool) -> Run:
         board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
         run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
-        with told(run, board, self.on_run, strict=self.on_failure == "raise"):
-            problem = await self._begin(run, board)
-            agents = Agents(
-                run.sessions,
-                self.models,
-                self.temperatures,
-                self.toolbox,
-                board,
-                self.on_step,
-                blocking,
-                strict=self.on_failure == "raise",
-            )
-            await agents.run()
-        problem = problem or next(iter(agents.failures), None)
-        if problem is not None and self.on_failure == "raise":
-            raise RetrievalFailed(f"ark failed: {problem}") from problem
+        agents = _Agents(self, run, board, blocking)
+        try:
+            await agents.begin()
+            await agents.run_all()
+        except BaseException as error:
+            for session in run.sessions:
+                session.end("cancelled", reason_of(error))
+            run.seconds = board.seconds
+            try:
+                self._tell(run)
+            except Exception as problem:  # what stopped the run goes on
+                error.add_note(f"the run could not be told: {type(problem).__name__}: {problem}")
+            raise
+        run.seconds = board.seconds
+        self.tell(run)
+        if agents.failures and self.on_failure == "raise":
+            raise RetrievalFailed(f"ark failed: {agents.failures[0]}") from agents.failures[0]
         return run
 
-    async def _begin(self, run: Run, board: Board) -> GraphretError | None:
-        """Give the agents their prompt; where the graph cannot be read for it they end, and why is returned."""
+    def _tell(self, run: Run) -> None:
+        if self.on_run is not None:
+            self.on_run(run)
+
+    def tell(self, run: Run) -> None:
+        """Hand a run that has ended to `on_run`; what that raises is kept in `run.untold`, unless failures are raised.
+
+        The answer was paid for, and is not lost because it could not be recorded.
+        """
         try:
-            async with asyncio.timeout(board.remaining) as limit:
-                prompt = await self.aprompt()
+            self._tell(run)
         except Exception as error:
-            problem = None if limit.expired() else as_store_error(error)
-            for session in run.sessions:
-                session.end(*(("seconds",) if problem is None else ("failed", str(problem))))
-            return problem
-        run.sessions[:] = [self.session(run.question, session.agent, prompt) for session in run.sessions]
-        return None
+            if self.on_failure == "raise":
+                raise
+            _log.warning("a run could not be handed on", exc_info=True)
+            run.untold = f"{type(error).__name__}: {error}"
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         run: Run | None = None
@@ -209,12 +206,80 @@ class Ark(Retriever):
         return answer
 
 
-async def _ended(exploring: Awaitable[Run]) -> Run | BaseException:
-    """Return what would end the event loop that all synchronous calls share."""
-    try:
-        return await exploring
-    except (KeyboardInterrupt, SystemExit) as error:
-        return error
+class _Agents:
+    """The agents of one run, each a task on the event loop."""
+
+    def __init__(self, ark: Ark, run: Run, board: Board, blocking: bool) -> None:
+        self.ark = ark
+        self.run = run
+        self.board = board
+        self.blocking = blocking
+        self.strict = ark.on_failure == "raise"
+        self.failures: list[GraphretError] = []
+
+    async def begin(self) -> None:
+        """Give the agents their prompt; they end where the graph cannot be read for it."""
+        try:
+            async with asyncio.timeout(self.board.remaining) as limit:
+                prompt = await in_thread(self.ark.prompt)
+        except Exception as error:
+            problem = None if limit.expired() else as_store_error(error)
+            self.failures += [problem] if problem else []
+            for session in self.run.sessions:
+                session.end("failed" if problem else "seconds", str(problem) if problem else None)
+            return
+        made = [self.ark.session(self.run.question, session.agent, prompt) for session in self.run.sessions]
+        self.run.sessions[:] = made
+
+    async def run_all(self) -> None:
+        """Run all agents to their ends; cancelling this stops every one of them."""
+        tasks = {asyncio.create_task(self._agent(session)) for session in self.run.sessions}
+        waiting = set(tasks)
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=self.board.remaining, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    task.result()
+                if waiting and (reason := self._reason_to_stop()):
+                    stopped = [session for session in self.run.sessions if session.stop is None]
+                    await self._stop(waiting, reason)
+                    waiting = set()
+                    for session in stopped:
+                        self._tell(session)
+        except BaseException as error:
+            await self._stop(tasks, "cancelled", reason_of(error))
+            raise
+
+    def _reason_to_stop(self) -> str | None:
+        return "cancelled" if self.strict and self.failures else self.board.reason_to_stop()
+
+    async def _stop(self, tasks: set[asyncio.Task[None]], reason: str, error: str | None = None) -> None:
+        for session in self.run.sessions:
+            session.end(reason, error)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _agent(self, session: ArkSession) -> None:
+        model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
+        toolbox, blocking = self.ark.toolbox, self.blocking
+        if session.stop is not None:  # it could not begin
+            self._tell(session)
+        while session.stop is None:
+            asked = await adrive(ask(session, model, temperature, toolbox, self.board), blocking=blocking)
+            problem = asked or await adrive(answer(session, toolbox, self.board), blocking=blocking)
+            if problem is not None:
+                self.failures.append(problem)
+                if self.strict:
+                    session.end("failed", str(problem))
+            self._tell(session)
+
+    def _tell(self, session: ArkSession) -> None:
+        self.board.post(session)
+        if self.ark.on_step is not None:
+            self.ark.on_step(session)
 
 
 class Explored(Retriever):
@@ -230,59 +295,64 @@ class Explored(Retriever):
         self.run = run
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        run, fallback = self.run, self.ark.fallback
-        trace = Trace()
+        run, fallback, trace = self.run, self.ark.fallback, Trace()
+        strict = self.ark.on_failure == "raise"
         hits: list[Hit] = []
+        signals = Signals(walked_edges=False)
         if run is not None:
-            trace.extend(run.trace)
-            if run.untold:
-                trace.note("untold", error=run.untold)
-            for session in run.sessions:
-                if self.ark.on_failure == "raise" and (problem := session.problem) is not None:
-                    raise RetrievalFailed(f"ark failed: {problem}") from problem
-                if session.failed:
-                    trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+            self._note(run, trace)
             found = yield Compute(lambda: self._hits(run, k, where))
             if isinstance(found, GraphretError):
-                if self.ark.on_failure == "raise":
+                if strict:
                     raise RetrievalFailed(f"ark failed: {found}") from found
                 trace.note("fallback", failed="store", error=f"{type(found).__name__}: {found}")
             else:
                 hits = found
-        signals = Signals(candidates=len(hits), walked_edges=run is not None and bool(hits) and _walked(run))
-        if hits and run is not None:
+        signals.candidates = len(hits)
+        if run is not None and hits:
+            signals.walked_edges = run.walked
             signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
-            if run is not None and not run.votes and self.ark.on_failure == "raise":
+            if run is not None and not run.votes and strict:
                 raise nothing_selected(run.sessions)
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
-        if isinstance(result, Exception) and hits:
+        if isinstance(result, Exception):
+            if not hits:
+                raise result
             answered(result, fallback, self.ark.on_failure, trace)
             return Retrieval(query, k, hits, signals, trace)
-        if isinstance(result, Exception):
-            raise result
         trace.extend(result.trace, f"{fallback}/")
         signals.confidence = signals.confidence if hits else result.signals.confidence
         labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
         others = sorted(result.hits, key=lambda hit: hit.node.label not in labels)
         return Retrieval(query, k, filled(hits, others if hits else result.hits, k), signals, trace)
 
+    def _note(self, run: Run, trace: Trace) -> None:
+        trace.extend(run.trace)
+        if run.untold:
+            trace.note("untold", error=run.untold)
+        for session in run.sessions:
+            if self.ark.on_failure == "raise" and (problem := session.problem) is not None:
+                raise RetrievalFailed(f"ark failed: {problem}") from problem
+            if session.failed:
+                trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+
     def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit] | GraphretError:
         """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""
         votes, evidence = run.votes, run.evidence()
+        ends = [why.source for whys in evidence.values() for why in whys if why.source]
+        wanted = list(dict.fromkeys([*(vote.id for vote in votes), *ends]))
         try:
-            nodes = self.ark.store.get([vote.id for vote in votes]) if votes else []
-            ends = list(dict.fromkeys(why.source for whys in evidence.values() for why in whys if why.source))
-            known = {node.id: node for node in [*nodes, *(self.ark.store.get(ends) if ends else [])] if node}
+            known = {node.id: node for node in (self.ark.store.get(wanted) if wanted else []) if node is not None}
         except Exception as error:
             return as_store_error(error)
-        hits = [
-            Hit(node, score, tuple(why.named(known) for why in evidence[vote.id]))
-            for vote, node, score in zip(votes, nodes, scores(len(votes)), strict=True)
-            if node is not None and (where is None or where.matches(node))
+        hits = [  # scores from 1 down to above 0
+            Hit(node, 1.0 - place / len(votes), tuple(why.named(known) for why in evidence[vote.id]))
+            for place, vote in enumerate(votes)
+            if (node := known.get(vote.id)) is not None and (where is None or where.matches(node))
         ]
         return hits[:k]
 
@@ -293,15 +363,16 @@ def nothing_selected(sessions: Sequence[ArkSession]) -> RetrievalFailed:
     return RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
 
 
-def _require_temperature(given: object) -> None:
+def _checked_temperature(given: Any) -> float | None:
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if given is not None and not (number and 0 <= given < math.inf):  # type: ignore[operator]
+    if given is not None and not (number and 0 <= given < math.inf):
         raise InvalidInput(f"temperature: a number of at least 0, or None, is expected, not {given!r}")
+    return given  # type: ignore[no-any-return]
 
 
-def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
+def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
     """Return a model that calls tools for each of `n` agents; agents of one model share it."""
-    models: list[Any] = one_each("model", model, n)
+    models = _one_each("model", model, n)
     for one in models:
         if not fulfils(one, ChatModel):
             raise InvalidInput(f"model: a chat model is expected, not {type(one).__name__}")
@@ -309,17 +380,10 @@ def callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ChatModel]:
     return [made[id(one)] for one in models]
 
 
-def scores(n: int) -> list[float]:
-    """Return scores for the places of a vote, from 1 down to above 0."""
-    return [1.0 - place / n for place in range(n)]
-
-
-def _walked(run: Run) -> bool:
-    selected = {one.id for one in run.votes}
-    return any(
-        selected.intersection(call.nodes)
-        for session in run.sessions
-        for step in session.steps
-        for call in step.calls
-        if call.edges
-    )
+def _one_each(what: str, given: Any, n: int) -> list[Any]:
+    """Return one of `given` for each of `n` agents: the same for all, or a list of as many."""
+    if not isinstance(given, (list, tuple)):
+        return [given] * n
+    if len(given) != n:
+        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(given)}")
+    return list(given)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from graphret.ark.definitions import SELECT
+from graphret.ark.prompt import SELECT
+from graphret.ark.records import CallRecord
 from graphret.ark.session import ArkSession
 from graphret.fusion import Vote, vote
 from graphret.types import Evidence, Stage, Trace
@@ -34,7 +36,7 @@ class Run:
     created
         When the run began, ISO 8601.
     untold
-        Why it could not be handed to who wanted to be told of it, empty where it could.
+        What `on_run` raised when it was given the run, empty where it raised nothing.
     """
 
     question: str
@@ -53,6 +55,12 @@ class Run:
     def cut_short(self) -> bool:
         """Whether it was cancelled or interrupted, so that it holds what was done until then."""
         return any(session.stop in (None, "cancelled") for session in self.sessions)
+
+    @property
+    def walked(self) -> bool:
+        """Whether an edge led an agent to a node that was selected."""
+        selected = {one.id for one in self.votes}
+        return any(call.edges and not selected.isdisjoint(call.nodes) for call in self._calls())
 
     @property
     def trace(self) -> Trace:
@@ -93,6 +101,9 @@ class Run:
             )
             for one in self.votes
         }
+
+    def _calls(self) -> Iterator[CallRecord]:
+        return (call for session in self.sessions for step in session.steps for call in step.calls)
 
     def _reached(self) -> dict[str, list[Evidence]]:
         """How each agent came to each node: over an edge from what it explored, or else by a search."""

@@ -1,35 +1,35 @@
-"""One agent's state: what was said, what it has seen and selected, and the steps that it has left."""
+"""One agent's state: what was said, what it has seen and selected, the steps it took, and why it stopped."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from graphret.ark.definitions import FINISH, NOT_RUN, SELECT
+from graphret.ark.arguments import encodable
 from graphret.ark.observation import ADDED, Observation, failure, json_line, quoted, shortened
-from graphret.ark.records import CallRecord, StepRecord, answered_call, cut_off
-from graphret.ark.sendable import encodable, sendable
+from graphret.ark.prompt import FINISH, NOT_RUN, SELECT
+from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
+from graphret.ark.tools import Outcome
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
-from graphret.llm.failing import last_attempt, usage_of
+from graphret.llm.failing import usage_of
 from graphret.schema.text import estimate_tokens
 
-#: Why an agent stopped: it called `finish`; its steps, the run's tokens or its seconds were used up; the others had
-#: settled the vote; it called no tools any more; its model or a tool failed; the run was cancelled.
-STOPS = ("finished", "steps", "tokens", "seconds", "settled", "silent", "failed", "cancelled")
-
-#: A call, what came of it, and the seconds that it took.
-Outcome: TypeAlias = tuple[ToolCall, Observation, float]
+#: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `max_failures`
+#: replies without a usable call. By a failure of its model or of the graph. By its run (`Board.reason_to_stop`): tokens
+#: or seconds were used up, or the vote was settled. By whoever cancelled the run.
+STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
 _WARN_BELOW = 4
 _NAMED = 5  # selected nodes that an error names
 _SHOWN = 200  # characters of the arguments of a call that was wrong
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
-_IN_TIME = ("finished", "settled", "tokens", "seconds")  # an agent's own end, or one that was asked for
 _LEFT = '\n{"steps_left": '
+_NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
 _NUDGE = (
     "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
 )
@@ -44,9 +44,10 @@ class ArkSession:
 
         while session.stop is None:
             calls = session.receive(model.chat(session.messages, tools=TOOLS))
-            session.observe([(call, toolbox.run(call.name, call.parsed), 0.0) for call in calls])
+            session.observe(toolbox.run_calls(calls))
 
     Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.
+    `graphret.ark.agent` has the loop that `Ark` and the LangGraph graphs share.
 
     Parameters
     ----------
@@ -75,18 +76,14 @@ class ArkSession:
         self.agent = agent
         self.settings = settings
         self.model = model
-        self.messages: list[Message] = [
-            Message.system(encodable(prompt)),
-            Message.user(encodable(question)),
-        ]
+        self.messages: list[Message] = [Message.system(encodable(prompt)), Message.user(encodable(question))]
         self.selection: list[str] = []
         self.steps: list[StepRecord] = []
         self.seen: dict[str, None] = {}  # the ids that tools have shown, in order
         self.stop: str | None = None
         self.error: str | None = None
         self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
-        self._failures = 0
-        self._waiting: tuple[Message, list[ToolCall]] | None = None  # a reply, and which of its calls are to be run
+        self._failures = 0  # replies in a row without a usable call
 
     @property
     def steps_left(self) -> int:
@@ -105,7 +102,7 @@ class ArkSession:
         Each is to finish: an agent that failed, was given up or ran out of steps did not. A budget of the run and a
         settled vote are ends that were asked for.
         """
-        if self.stop in (None, "cancelled", *_IN_TIME):
+        if self.stop not in ("steps", "silent", "failed"):
             return None
         return ModelError(f"agent {self.agent + 1}: {self.error or self.stop}")
 
@@ -115,14 +112,25 @@ class ArkSession:
         return sum(step.tokens for step in self.steps)
 
     @property
+    def seconds(self) -> float:
+        """Seconds from the start of the run to the end of the agent's last step."""
+        return self.steps[-1].ended if self.steps else 0.0
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the calls of the last reply are not answered yet."""
+        return self.messages[-1].role == "assistant" and self.stop is None
+
+    @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that are to be run and are not yet answered."""
-        last = self.messages[-1]
-        if last.role != "assistant":
-            return []
-        if self._waiting is None or self._waiting[0] is not last:
-            self._waiting = last, self._to_run(last.tool_calls)
-        return list(self._waiting[1])
+        """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
+        found: dict[str, ToolCall] = {}
+        for number, call in enumerate(self.messages[-1].tool_calls):
+            if call.parsed is not None and call.name not in (SELECT, FINISH):
+                key = _key(call) if self.settings.remember else str(number)
+                if key not in self._known:
+                    found.setdefault(key, call)
+        return list(found.values())[: self.settings.max_calls]
 
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
@@ -132,14 +140,14 @@ class ArkSession:
         InvalidInput
             When the agent has stopped, or the calls of its last reply are not answered yet.
         """
-        if self.stop is not None:
-            raise InvalidInput(f"agent {self.agent}: it has stopped ({self.stop})")
-        self._require_answered()
+        if self.stop is not None or self.unanswered:
+            why = f"it has stopped ({self.stop})" if self.stop else "its last reply's calls are not answered yet"
+            raise InvalidInput(f"agent {self.agent}: {why}")
         text = encodable(reply.text)
         step = self._step(reply.usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
-        calls = tuple(sendable(reply.tool_calls, len(self.steps)))
+        calls = _sendable(reply.tool_calls, len(self.steps))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
@@ -150,27 +158,10 @@ class ArkSession:
         """Take in that a request to the model brought no reply: a step that says why, and the agent stops.
 
         Tokens that were spent all the same count (`ChatError.usage`). Of an agent that was stopped while its model was
-        asked only the step is kept.
-
-        Parameters
-        ----------
-        error
-            What was raised, or words that say why nobody waits for the reply.
-        started, seconds
-            When the request was made, and how long it took.
-        stop
-            Why the agent stops; by default ``seconds`` for a `TimeoutError`, else ``failed``.
-
-        Raises
-        ------
-        InvalidInput
-            When the calls of the last reply are not answered yet.
+        asked only the step is kept. `stop` is ``seconds`` for a `TimeoutError`, else ``failed``, unless it is given.
         """
-        self._require_answered()
         late = isinstance(error, TimeoutError)
         said = encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
-        if (late or isinstance(error, str)) and (failure := last_attempt()):
-            said = f"{said}; {encodable(failure)}"
         self._step(usage_of(error), started, seconds).error = said
         stop = stop or ("seconds" if late else "failed")
         self.end(stop, said if stop == "failed" else None)
@@ -182,11 +173,7 @@ class ArkSession:
         self.steps.append(step)
         return step
 
-    def _require_answered(self) -> None:
-        if self.messages[-1].role == "assistant":
-            raise InvalidInput(f"agent {self.agent}: the calls of its last reply are not answered yet")
-
-    def observe(self, outcomes: Sequence[Outcome] = ()) -> ModelError | None:
+    def observe(self, outcomes: Sequence[Outcome | tuple[ToolCall, Observation, float]] = ()) -> ModelError | None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
 
         Returns
@@ -201,40 +188,54 @@ class ArkSession:
         InvalidInput
             When no reply awaits this, or a call that was to be run has no outcome.
         """
-        last = self.messages[-1]
-        if last.role != "assistant" or self.stop is not None:
+        if not self.unanswered:
             raise InvalidInput(f"agent {self.agent}: no reply awaits observations")
-        given = {call.id: (observation, took) for call, observation, took in outcomes}
-        to_run = self.pending
+        last, step, to_run = self.messages[-1], self.steps[-1], self.pending
+        given = {outcome[0].id: outcome[1:3] for outcome in outcomes}
         if missing := [call.id for call in to_run if call.id not in given]:
             raise InvalidInput(f"agent {self.agent}: call {missing[0]} was not answered")
-        step, run, finished, usable = self.steps[-1], {call.id for call in to_run}, False, False
         wrong = None if last.tool_calls or last.content.strip() else self._wrong("the reply is empty")
         for call in to_run:  # first, since a selection may name what a search of the same reply has shown
             self.seen.update(dict.fromkeys(given[call.id][0].nodes))
+        usable = False
         for call in last.tool_calls:
-            took, remembered = 0.0, False
-            if call.id in run:
-                observation, took = given[call.id]
-                if not observation.failed:
-                    self._known[_key(call)] = (step.number, len(self.messages))
-            elif call.parsed is None:
-                observation = failure(f"{call.error}. Send a JSON object.")
-            elif call.name == SELECT:
-                observation = self._select(call.parsed, step)
-            elif call.name == FINISH:
-                observation, finished = Observation('{"finished": true}'), True
-            elif self.settings.remember and _key(call) in self._known:
-                observation, remembered = self._recalled(call), True
-            else:
-                observation = self._not_run(call, to_run)
+            observation, took, remembered = self._answer(call, given, to_run)
             if observation.wrong and wrong is None:
                 wrong = self._wrong(observation.wrong, call)
             usable = usable or not observation.failed
+            if call.id in given and not observation.failed:
+                self._known[_key(call)] = (step.number, len(self.messages))
             self.messages.append(Message.tool(call, observation.text))
-            step.calls.append(answered_call(call, observation, took, remembered))
+            step.calls.append(_record(call, observation, took, remembered))
+        finished = any(call.name == FINISH and call.parsed is not None for call in last.tool_calls)
         self._complete(finished, usable)
         return wrong or self.problem
+
+    def _answer(
+        self, call: ToolCall, given: Mapping[str, Any], to_run: Sequence[ToolCall]
+    ) -> tuple[Observation, float, bool]:
+        """What answers a call, the seconds that it took, and whether it was answered from memory."""
+        if call.id in given:
+            return *given[call.id], False
+        if call.parsed is None:
+            return failure(f"{call.error}. Send a JSON object."), 0.0, False
+        if call.name == SELECT:
+            return self._select(call.parsed, self.steps[-1]), 0.0, False
+        if call.name == FINISH:
+            return Observation('{"finished": true}'), 0.0, False
+        if self.settings.remember and _key(call) in self._known:
+            step, at = self._known[_key(call)]
+            answer = self.messages[at].content.split(_LEFT)[0]
+            return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}'), 0.0, True
+        if self.settings.remember and _key(call) in map(_key, to_run):
+            return failure(f"{NOT_RUN}: it stands twice in this reply.", wrong=""), 0.0, False
+        most = self.settings.max_calls
+        message = (
+            f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it again in a "
+            f"later reply, with no more than {most} calls in each."
+        )
+        wrong = f"the reply has more than {most} calls, and this one was not run"
+        return failure(message, wrong=wrong), 0.0, False
 
     def _wrong(self, what: str, call: ToolCall | None = None) -> ModelError:
         step = self.steps[-1]
@@ -245,66 +246,48 @@ class ArkSession:
         return ModelError(f"{where}: {what}" + (f" (the reply ended early: {early})" if early else ""))
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected.
+        """Stop the agent with what it has selected; nothing happens where it has stopped.
 
         Where the calls of its last reply are not answered, those that select, which need no answer, are applied all
         the same, in their order; the others are recorded as cut off.
         """
         if stop not in STOPS:
             raise InvalidInput(f"stop: one of {', '.join(STOPS)} is expected, not {stop!r}")
-        if self.stop is None:
-            self.stop, self.error = stop, error
-            last = self.messages[-1]
-            for call in last.tool_calls if last.role == "assistant" else ():
-                step = self.steps[-1]
-                if call.name == SELECT and call.parsed is not None:
-                    step.calls.append(answered_call(call, self._select(call.parsed, step), 0.0, remembered=False))
-                else:
-                    step.calls.append(cut_off(call))
+        if self.stop is not None:
+            return
+        for call in self.messages[-1].tool_calls if self.unanswered else ():
+            step = self.steps[-1]
+            if call.name == SELECT and call.parsed is not None:
+                step.calls.append(_record(call, self._select(call.parsed, step)))
+            else:
+                why = "the agent was stopped before it was answered"
+                step.calls.append(CallRecord(call.name, _given(call), failed=True, error=why))
+        self.stop, self.error = stop, error
 
     def out_of_steps(self, why: str = "") -> None:
         """Stop the agent, which has not finished and may not be asked again."""
         chosen = ", ".join(map(quoted, self.selection[:_NAMED])) or "nothing"
         more = f" and {len(self.selection) - _NAMED} more" if len(self.selection) > _NAMED else ""
         steps = f"{len(self.steps)} step{'s' * (len(self.steps) != 1)}"
-        self.end(
-            "steps", f"it did not finish in its {steps}, with {chosen}{more} selected" + (f": {why}" if why else "")
-        )
-
-    def _not_run(self, call: ToolCall, run: Sequence[ToolCall]) -> Observation:
-        """What answers a call that stands twice in a reply, the first time in vain, or is one too many."""
-        if self.settings.remember and _key(call) in map(_key, run):
-            return failure(f"{NOT_RUN}: it stands twice in this reply.", wrong="")
-        most = self.settings.max_calls
-        return failure(
-            f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it "
-            f"again in a later reply, with no more than {most} calls in each.",
-            wrong=f"the reply has more than {most} calls, and this one was not run",
-        )
-
-    def _recalled(self, call: ToolCall) -> Observation:
-        """What the same call was answered with before."""
-        step, at = self._known[_key(call)]
-        answer = self.messages[at].content.split(_LEFT)[0]
-        return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}')
+        said = f"it did not finish in its {steps}, with {chosen}{more} selected"
+        self.end("steps", f"{said}: {why}" if why else said)
 
     def _complete(self, finished: bool, usable: bool) -> None:
+        """End the agent where this was its last step, and else tell it what it needs to know for the next."""
         self._failures = 0 if usable else self._failures + 1
+        left = self.steps_left
+        warning = f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
+        last = self.messages[-1]
         if finished:
             self.end("finished")
         elif self._failures >= self.settings.max_failures:
             self.end("silent", f"{self._failures} replies in a row without a usable call")
-        elif len(self.steps) >= self.settings.max_steps:
+        elif not left:
             self.out_of_steps()
-        elif self.messages[-1].role == "assistant":
-            self.messages.append(Message.user(_NUDGE + self._warning()))
-        elif warning := self._warning():
-            last = self.messages[-1]
+        elif last.role == "assistant":
+            self.messages.append(Message.user(_NUDGE + warning))
+        elif warning:
             self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
-
-    def _warning(self) -> str:
-        left = self.steps_left
-        return f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
 
     def _select(self, arguments: Mapping[str, Any], step: StepRecord) -> Observation:
         given = arguments.get("nodes")
@@ -312,16 +295,16 @@ class ArkSession:
         if not isinstance(asked, list) or not asked or not all(isinstance(node, str) for node in asked):
             return failure('select takes {"nodes": ["id", …]}: the ids of nodes that a tool has shown, best first.')
         known = [node for node in dict.fromkeys(asked) if node in self.seen]
-        new = [node for node in known if node not in set(self.selection)]
+        chosen = set(self.selection)
+        new = [node for node in known if node not in chosen]
         self.selection.extend(new)
         step.selected.extend(new)
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
         if len(new) < len(known):
             said["selected_before"] = len(known) - len(new)
         if unknown := [node for node in dict.fromkeys(asked) if node not in self.seen]:
-            said["error"] = " ".join(map(self._unknown, unknown[:5])) + (
-                f" And {len(unknown) - 5} more." if len(unknown) > 5 else ""
-            )
+            more = f" And {len(unknown) - _NAMED} more." if len(unknown) > _NAMED else ""
+            said["error"] = " ".join(map(self._unknown, unknown[:_NAMED])) + more
         wrong = said.get("error", "")
         while "error" in said and estimate_tokens(json_line(said)) > self.settings.observation_tokens - ADDED:
             said["error"] = shortened(said["error"], len(said["error"]) // 2)
@@ -331,17 +314,6 @@ class ArkSession:
         close = difflib.get_close_matches(node[:200], self.seen, n=2)
         hint = f" Closest: {', '.join(map(quoted, close))}." if close else ""
         return f"No tool has shown a node {quoted(node)}.{hint}"
-
-    def _to_run(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """The calls that go to the toolbox: neither settled here, nor broken, repeated or too many."""
-        found: dict[str, ToolCall] = {}
-        for number, call in enumerate(calls):
-            if call.parsed is None or call.name in (SELECT, FINISH):
-                continue
-            key = _key(call) if self.settings.remember else str(number)
-            if not (self.settings.remember and key in self._known):
-                found.setdefault(key, call)
-        return list(found.values())[: self.settings.max_calls]
 
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""
@@ -370,15 +342,11 @@ class ArkSession:
             When a field is missing or malformed.
         """
         try:
-            messages = [Message.from_dict(message) for message in data["messages"]]
             settings = ArkSettings.from_dict(data["settings"])
             session = cls(data["question"], "", agent=int(data["agent"]), settings=settings, model=str(data["model"]))
-            session.messages = messages
+            session.messages = [Message.from_dict(message) for message in data["messages"]]
             session.selection = [str(node) for node in data["selection"]]
-            session.steps = [
-                StepRecord(**{**step, "calls": [CallRecord(**call) for call in step["calls"]]})
-                for step in data["steps"]
-            ]
+            session.steps = [StepRecord.from_dict(step) for step in data["steps"]]
             session.seen = dict.fromkeys(map(str, data["seen"]))
             session.stop, session.error = data["stop"], data["error"]
             session._known = {key: (int(step), int(at)) for key, (step, at) in data["known"].items()}
@@ -388,7 +356,35 @@ class ArkSession:
         return session
 
 
+def _record(call: ToolCall, seen: Observation, seconds: float = 0.0, remembered: bool = False) -> CallRecord:
+    error = json.loads(seen.text).get("error") if seen.failed else None
+    edges = [list(edge) for edge in seen.edges]
+    tokens, shown = estimate_tokens(seen.text), len(seen.nodes)
+    nodes = list(seen.nodes)
+    return CallRecord(
+        call.name, _given(call), seconds, tokens, shown, seen.total, seen.failed, remembered, nodes, edges, error
+    )
+
+
+def _given(call: ToolCall) -> Any:
+    return call.arguments if call.parsed is None else call.parsed
+
+
 def _key(call: ToolCall) -> str:
     """The same for calls that ask for the same."""
     arguments = {name: value for name, value in (call.parsed or {}).items() if value is not None}
     return f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+
+
+def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
+    """The calls of a reply as endpoints take them back: with ids that differ, names and text that can be sent."""
+    out: list[ToolCall] = []
+    for number, call in enumerate(calls):
+        own = call.id if call.id and all(call.id != one.id for one in out) else f"call_{step}_{number}"
+        name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
+        written = call.arguments if call.parsed is None else json.dumps(call.parsed, ensure_ascii=False)
+        kept = encodable(written)  # an escape that was cut off is half a character
+        arguments = call.arguments if kept == written and call.parsed is not None else kept
+        same = (own, name, arguments) == (call.id, call.name, call.arguments)
+        out.append(call if same else ToolCall(own, name, arguments))
+    return tuple(out)

@@ -26,9 +26,8 @@ class ArkSettings:
     max_k
         Most nodes that one call may ask for.
     max_calls
-        Calls of one reply that are run; each of the others is answered with the instruction to make it again in a later
-        reply. By default 32: what they return, 2,000 tokens at most each, is 64,000 tokens at most, half of the 128,000
-        that a model commonly reads. One turn cannot fill the conversation.
+        Calls of one reply that are run; the others are answered with the instruction to make them again later. What 32
+        calls return is 64,000 tokens at most, half of what a model commonly reads.
     observation_tokens
         Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them.
     snippet_chars
@@ -69,27 +68,21 @@ class ArkSettings:
     max_failures: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("n_agents", "max_steps", "search_k", "neighbors_k", "max_k", "max_calls", "settle"):
-            self._require_whole(name, 1)
-        self._require_whole("max_failures", 1)
-        self._require_whole("observation_tokens", 200)
-        self._require_whole("snippet_chars", 0)
-        if self.max_tokens is not None:
-            self._require_whole("max_tokens", 1)
+        least = {"observation_tokens": 200, "snippet_chars": 0}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.type == "int" or (one.name == "max_tokens" and value is not None):
+                if isinstance(value, bool) or not isinstance(value, int) or value < least.get(one.name, 1):
+                    number = f"a whole number of at least {least.get(one.name, 1)}"
+                    raise InvalidInput(f"{one.name}: {number} is expected, not {value!r}")
+            elif one.type == "bool" and not isinstance(value, bool):
+                raise InvalidInput(f"{one.name}: true or false is expected, not {value!r}")
         seconds = self.max_seconds
-        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        if seconds is not None and not (number and 0 < seconds < math.inf):
+        number_given = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if seconds is not None and not (number_given and 0 < seconds < math.inf):
             raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
-        for name in ("early_stop", "remember"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidInput(f"{name}: true or false is expected, not {getattr(self, name)!r}")
         if self.vote not in VOTES:
             raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")
-
-    def _require_whole(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidInput(f"{name}: a whole number of at least {least} is expected, not {value!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values."""

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphret._contracts import fulfils, require_direct
 from graphret._views import require_same_view
-from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
-from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
-from graphret.ark.columnar import Columns
-from graphret.ark.definitions import EXPLORE, FINISH, SEARCH, SELECT, TOOLS, make_tools
-from graphret.ark.hubs import Hubs, Kept
-from graphret.ark.matching import make_ready, matching
-from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
-from graphret.ark.observation import ADDED, LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
+from graphret.ark.arguments import (
+    ExploreArguments,
+    SearchArguments,
+    Unclear,
+    arrow,
+    meant,
+    no_such_name,
+    no_such_node,
+    read,
+    relation_filter,
+)
+from graphret.ark.neighborhood import Asked, Neighborhood, explore, matching
+from graphret.ark.observation import (
+    ADDED,
+    LEVELS,
+    Entry,
+    Header,
+    Observation,
+    failure,
+    fitting,
+    query_terms,
+    quoted,
+    shortened,
+)
+from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT, make_tools
 from graphret.ark.settings import ArkSettings
-from graphret.ark.snippet import query_terms
 from graphret.cypher.suggestions import nearest
-from graphret.errors import InvalidInput
-from graphret.llm.running import Threads
+from graphret.errors import GraphretError, InvalidInput, StoreError
+from graphret.llm.chat import ToolCall
+from graphret.llm.running import in_thread
 from graphret.schema import GraphSchema
-from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex
 from graphret.stores.base import GraphStore
@@ -31,27 +49,25 @@ from graphret.stores.memory import MemoryStore
 from graphret.types import Node
 from graphret.where import WhereLike
 
-__all__ = ["TOOLS", "Toolbox", "make_tools"]
-
-#: What runs calls: more at once than two replies of `ArkSettings.max_calls` have.
-THREADS = Threads(most=128)
-
 _LONGEST_QUERY = 2_000
 _LONGEST_ID = 500
-_SHOWN_QUERY = (200, 50, 0, 0)  # by how short the header must be
-_SHOWN_NAME = 200
-_SHOWN_LABELS = 8
-_SHOWN_VIA = 8
-_SHOWN_COUNTS = (30, 8, 0, 0)
+_SHOWN_QUERY, _SHOWN_NAME = 200, 200
+_SHOWN_LABELS, _SHOWN_VIA = 8, 8
+_SHOWN_COUNTS = (30, 8, 0)  # by how short the header must be
 _TYPE, _RELATION = "node type", "relation"
+
+
+class Outcome(NamedTuple):
+    """A call, what came of it, the seconds that it took, and the failure of the store or the index, if it failed."""
+
+    call: ToolCall
+    observation: Observation
+    seconds: float = 0.0
+    failure: GraphretError | None = None
 
 
 class Toolbox:
     """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
-
-    What an index in this process makes only when it is first searched by words is made here, and the nodes with most
-    edges are read of a Ladybug database, and of Neo4j where the store was asked something before, so that no call waits
-    for either.
 
     `tools` are what an agent is offered, `operations` those of them that read the graph.
 
@@ -90,6 +106,8 @@ class Toolbox:
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
+        if text is not None and not isinstance(text, NodeText):
+            raise InvalidInput(f"text: a NodeText is expected, not {type(text).__name__}")
         self.store = store
         self.index = index
         self.settings = settings
@@ -99,16 +117,6 @@ class Toolbox:
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
         self._schema: GraphSchema | None = None
-        self._columns = Columns(together=getattr(index, "store", None) is store)
-        self._hubs = Hubs()
-        # Whether calls wait for nothing, neither a database nor an encoder; a class of somebody else's may.
-        self.computes = type(store) is MemoryStore and type(index) is BM25Index
-        make_ready(index)
-        if isinstance(store, MemoryStore):
-            if isinstance(index, ArrayIndex):
-                self._columns.place(store.graph, index)
-        else:
-            self._hubs.prepare(store, lambda around: self._columns.place_hub(around, index))
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
@@ -141,43 +149,46 @@ class Toolbox:
         GraphretError
             When the store or the index fails; never for what the model wrote.
         """
-        tools: dict[str, tuple[Callable[[Arguments], Observation], tuple[str, ...]]] = {
-            SEARCH: (self._search, ("query", "k")),
-            EXPLORE: (self._explore, ("node", "query", "node_types", "relation_types", "k")),
-        }
         try:
-            if name not in tools:
-                raise Unclear(self._unknown_tool(name))
-            work, known = tools[name]
-            if not isinstance(arguments, Mapping):
-                raise Unclear(f"{name} takes a JSON object with the arguments {', '.join(known)}.")
-            return work(Arguments(name, arguments, known))
+            if name == SEARCH:
+                return self._search(read(SearchArguments, name, arguments))
+            if name == EXPLORE:
+                return self._explore(read(ExploreArguments, name, arguments))
+            raise Unclear(self._unknown_tool(name))
         except Unclear as problem:
             return failure(str(problem), (), self._most)
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Do as `run`, off the event loop, at once with other calls."""
-        return await THREADS.do(partial(self.run, name, arguments))
+        return await in_thread(partial(self.run, name, arguments))
+
+    def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
+        """Run the calls of a reply one after the other; one that the store or the index fails is told to the model."""
+        return [attempt(call, partial(self.run, call.name, call.parsed or {})) for call in calls]
+
+    async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
+        """Do as `run_calls`, off the event loop; calls that wait for a database are under way at once."""
+        if isinstance(self.store, MemoryStore):  # Python's lock lets but one of them compute
+            return await in_thread(partial(self.run_calls, calls))
+        parts = await asyncio.gather(*(in_thread(partial(self.run_calls, [call])) for call in calls))
+        return [outcome for part in parts for outcome in part]
 
     def _unknown_tool(self, name: object) -> str:
-        known = [tool.name for tool in self.tools]
         if name in (SELECT, FINISH):
             return f"{name} ends with the agent that calls it; the graph has nothing to do for it."
+        known = [tool.name for tool in self.tools]
         close = nearest(str(name)[:100], known, 1)
         hint = f" Did you mean {close[0]}?" if close else ""
         return f"There is no tool {quoted(str(name))}.{hint} There are {', '.join(known)}."
 
     # -- global search
 
-    def _search(self, given: Arguments) -> Observation:
-        query = given.text("query", _LONGEST_QUERY)
-        if query is None:
+    def _search(self, given: SearchArguments) -> Observation:
+        if not (query := given.query.strip()[:_LONGEST_QUERY]):
             raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
-        k = given.count("k", self.settings.search_k, self.settings.max_k)
-        hits = matching(self.index, query, k) or [query]  # an id of words that no index keeps: a film called “They”
+        # an id of words that no index keeps: a film called “They”
+        hits = matching(self.index, query, self._k(given.k, self.settings.search_k)) or [query]
         nodes = [node for node in self.store.get(hits) if node is not None]
-        if not nodes:
-            given.notes.append("nothing matches; try other words, fewer of them, or a name")
         fit = [node for node in nodes if len(node.id) <= _LONGEST_ID]
 
         def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
@@ -186,41 +197,41 @@ class Toolbox:
                 made["shown"] = shown
             if cut:
                 made["cut"] = True
-            return made | _query(query, level) | _notes(given, level)
+            if level == LEVELS - 1:
+                return made
+            note = {} if nodes else {"note": "nothing matches; try other words, fewer of them, or a name"}
+            return made | {"query": shortened(query, _SHOWN_QUERY), **note}
 
         text, shown = self._fitting(header, self._entries(fit), query)
         return Observation(text, tuple(fit[i].id for i in shown), total=len(nodes))
 
+    def _k(self, asked: int | None, default: int) -> int:
+        return min(asked if asked and asked > 0 else default, self.settings.max_k)
+
     # -- neighbourhood exploration
 
-    def _explore(self, given: Arguments) -> Observation:
-        wanted = given.id("node")
-        kept = self._hubs.known(self.store, wanted)
-        node = None if kept else self._node(given)  # a hub is read along with the neighbours that are shown
-        if isinstance(node, Observation):
-            return node
-        wanted = wanted if node is None else node.id
-        query = given.text("query", _LONGEST_QUERY)
-        labels = self._labels(given.names("node_types"))
-        relations = self._relations(given.names("relation_types"))
-        k = given.count("k", self.settings.neighbors_k, self.settings.max_k)
-        doubts = [self._doubt(_TYPE, labels or (), wanted), self._doubt(_RELATION, list(relations or ()), wanted)]
-        asked = Asked(wanted, query, None if labels is None else frozenset(labels), relations, k)
-        seen = self._seen(kept, asked) if kept else None
-        if seen is None:
-            node = node or self._node(given)
-            if isinstance(node, Observation):
-                return node
-            seen = node, self._look(asked)
-        node, found = seen
-        if not found.total and any(doubts):
-            raise Unclear(" ".join(filter(None, doubts)))
+    def _explore(self, given: ExploreArguments) -> Observation:
+        node = next((one for one in self.store.get([given.node, given.node.strip() or given.node]) if one), None)
+        if node is None:
+            message, named = no_such_node(self.store, self.index, given.node)
+            return failure(message, named, self._most)
+        labels = relations = None
+        if given.node_types:
+            labels = frozenset(meant(name, self._names(_TYPE)) for name in given.node_types)
+        if given.relation_types:
+            relations = self._directions(given.relation_types)
+        query = (given.query or "").strip()[:_LONGEST_QUERY] or None
+        asked = Asked(node.id, query, labels, relations, self._k(given.k, self.settings.neighbors_k))
+        doubt = self._doubt(_TYPE, labels or (), node.id) or self._doubt(_RELATION, relations or (), node.id)
+        found = explore(self.store, self.index, asked)
+        if not found.total and doubt:
+            raise Unclear(doubt)
         fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
         entries = [
             Entry(entry.fields | _via(via), entry.text)
             for entry, (_, via) in zip(self._entries([other for other, _ in fit]), fit, strict=True)
         ]
-        text, shown = self._fitting(_explored(given, node, asked, found), entries, query)
+        text, shown = self._fitting(_explored(node, asked, found), entries, query)
         edges = [
             (node.id, relation, other.id) if outgoing else (other.id, relation, node.id)
             for other, via in (fit[i] for i in shown)
@@ -228,99 +239,41 @@ class Toolbox:
         ]
         return Observation(text, tuple(fit[i][0].id for i in shown), tuple(dict.fromkeys(edges)), found.total)
 
-    def _look(self, asked: Asked) -> Neighborhood:
-        store, index = self.store, self.index
-        if isinstance(store, MemoryStore) and (asked.query is None or isinstance(index, ArrayIndex)):
-            return self._columns.explore(store.graph, index, asked)
-        around = self._hubs.of(store, asked.node)
-        if around is None:
-            return explore(store, index, asked, CAP)
-        chosen = self._columns.look(around, index, asked)
-        return chosen.read(store.get(around.links.nodes.ids.take(chosen.positions)))
-
-    def _seen(self, kept: Kept, asked: Asked) -> tuple[Node, Neighborhood] | None:
-        """Look at a hub whose edges are kept; `None` where something was written since."""
-        chosen = self._columns.look(kept.around, self.index, asked)
-        ids = kept.around.links.nodes.ids.take(chosen.positions)
-        hub, *others = self._hubs.read(self.store, kept, asked.node, ids) or [None]
-        return None if hub is None else (hub, chosen.read(others))
-
-    def _node(self, given: Arguments) -> Node | Observation:
-        """The node that is asked for, or the answer where there is none."""
-        wanted = given.id("node")
-        spelled = [wanted] if wanted == wanted.strip() or not wanted.strip() else [wanted, wanted.strip()]
-        for node in self.store.get(spelled):
-            if node is not None:
-                if node.id != wanted:
-                    given.notes.append("node: the white space around it was left out")
-                return node
-        close = closest_nodes(self.store, self.index, wanted)
-        for n in range(len(close), 0, -1):
-            answer = failure(no_such_node(wanted, close[:n]), [node.id for node in close[:n]], self._most)
-            if answer.nodes:
-                return answer
-        return failure(no_such_node(wanted, ()), (), self._most)
-
-    def _labels(self, names: Sequence[str] | None) -> list[str] | None:
-        if names is None:
-            return None
-        known = self._names(_TYPE)[0]
-        return [meant(name, known) for name in names]
-
-    def _relations(self, names: Sequence[str] | None) -> dict[str, str] | None:
-        if names is None:
-            return None
-        known = self._names(_RELATION)[0]
+    def _directions(self, names: Sequence[str]) -> dict[str, str]:
         made: dict[str, str] = {}
         for name in names:
-            relation, direction = meant(name, known), "both"
-            if relation not in known:
-                relation, direction = relation_filter(relation)
-                relation = meant(relation, known)
+            relation, direction = relation_filter(name, self._names(_RELATION))
             made[relation] = direction if made.get(relation, direction) == direction else "both"
         return made
 
-    def _doubt(self, kind: str, names: Sequence[str], node: str) -> str:
+    def _doubt(self, kind: str, names: Collection[str], node: str) -> str:
         """Refuse names that the graph does not have; of those that only a sample of it lacks, say so if need be."""
-        if all(name in self._names(kind)[0] for name in names):
+        if all(name in self._names(kind) for name in names):
             return ""
-        known, all_known = self._names(kind, anew=True)
+        known = self._names(kind, anew=True)
         wrong = [name for name in names if name not in known]
         if not wrong:
             return ""
-        said = no_such_name(kind, wrong, known, self._around(kind, node))
-        if all_known:
+        counts: Counter[str] = Counter()
+        for (relation, _, label), n in explore(self.store, self.index, Asked(node, k=1)).counts.items():
+            counts[label if kind == _TYPE else relation] += n
+        own = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name]
+        said = no_such_name(kind, wrong, known, own)
+        if self._schema is None or not self._schema.sampled_names:
             raise Unclear(said)
         return said
 
-    def _around(self, kind: str, node: str) -> list[str]:
-        """The types or relations of a node's neighbours, the most frequent first."""
-        counts: Counter[str] = Counter()
-        for (relation, _, label), n in self._look(Asked(node, None, None, None, 1)).counts.items():
-            counts[label if kind == _TYPE else relation] += n
-        return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name]
-
-    def _names(self, kind: str, *, anew: bool = False) -> tuple[Collection[str], bool]:
-        """Return the types or the relations of the graph, and whether these are all; read once unless `anew`."""
-        if isinstance(self.store, MemoryStore):
-            graph = self.store.graph
-            labels = {label for labels in graph.nodes.label_sets for label in labels}
-            return labels if kind == _TYPE else graph.edges.relations, True
-        if self._schema is None or anew:
+    def _names(self, kind: str, *, anew: bool = False) -> Collection[str]:
+        """Return the types or the relations of the graph; read once of a database, unless `anew`."""
+        if self._schema is None or anew or isinstance(self.store, MemoryStore):
             self._schema = self.store.schema()
-        schema = self._schema
-        return list(schema.labels) if kind == _TYPE else schema.relation_names, not schema.sampled_names
+        return list(self._schema.labels) if kind == _TYPE else self._schema.relation_names
 
     # -- what is shown
 
     def _fitting(self, header: Header, entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
-        return fitting(
-            header,
-            entries,
-            query_terms(query),
-            snippet_chars=self.settings.snippet_chars,
-            max_tokens=self._most,
-        )
+        chars = self.settings.snippet_chars
+        return fitting(header, entries, query_terms(query), snippet_chars=chars, max_tokens=self._most)
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""
@@ -331,13 +284,30 @@ class Toolbox:
         ]
 
 
-def _explored(given: Arguments, node: Node, asked: Asked, found: Neighborhood) -> Header:
+def attempt(call: ToolCall, run: partial[Observation]) -> Outcome:
+    """Run a call and time it; where the graph cannot be read, the model is told so."""
+    began, problem = time.perf_counter(), None
+    try:
+        observation = run()
+    except Exception as error:
+        problem = as_store_error(error)
+        observation = failure(f"The graph could not be read: {problem}", wrong="")
+    return Outcome(call, observation, time.perf_counter() - began, problem)
+
+
+def as_store_error(error: Exception) -> GraphretError:
+    """Return what a store or an index raised as an error of ours: those of others raise their own."""
+    return error if isinstance(error, GraphretError) else StoreError(f"{type(error).__name__}: {error}")
+
+
+def _explored(node: Node, asked: Asked, found: Neighborhood) -> Header:
     counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
 
     def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
-        listed = counts[: _SHOWN_COUNTS[level]]
-        made: dict[str, Any] = {"explored": node.id, **_kind(node)} if level < LEVELS - 1 else {}
-        made |= _query(asked.query, level)
+        listed, brief = counts[: _SHOWN_COUNTS[level]], level == LEVELS - 1
+        made: dict[str, Any] = {} if brief else {"explored": node.id, **_kind(node)}
+        if asked.query and not brief:
+            made["query"] = shortened(asked.query, _SHOWN_QUERY)
         made |= {"shown": shown, "of": f"{found.total}+" if found.partial else found.total}
         if cut:
             made["cut"] = True
@@ -348,17 +318,9 @@ def _explored(given: Arguments, node: Node, asked: Asked, found: Neighborhood) -
             ]
         if rest := sum(n for _, n in counts[len(listed) :]):
             made["other_relations"] = rest
-        return made | _notes(given, level)
+        return made
 
     return header
-
-
-def _query(query: str | None, level: int) -> dict[str, Any]:
-    return {"query": shortened(query, _SHOWN_QUERY[level])} if query and _SHOWN_QUERY[level] else {}
-
-
-def _notes(given: Arguments, level: int) -> dict[str, Any]:
-    return {"note": "; ".join(given.notes)} if given.notes and level < LEVELS - 1 else {}
 
 
 def _fields(node: Node) -> dict[str, Any]:
@@ -368,9 +330,7 @@ def _fields(node: Node) -> dict[str, Any]:
 
 def _kind(node: Node) -> dict[str, Any]:
     labels = [label for label in node.labels if label]
-    if not labels:
-        return {}
-    return {"type": labels[0] if len(labels) == 1 else labels[:_SHOWN_LABELS]}
+    return {"type": labels[0] if len(labels) == 1 else labels[:_SHOWN_LABELS]} if labels else {}
 
 
 def _via(via: Sequence[tuple[str, bool]]) -> dict[str, Any]:

@@ -12,22 +12,14 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphret.ark.definitions import SELECT
-from graphret.ark.records import StepRecord
+from graphret.ark.prompt import SELECT, make_tools
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
-from graphret.errors import InvalidInput, NewerVersion, StorageError
-from graphret.graphs.tabular import numbered_lines
+from graphret.errors import GraphretError, InvalidInput, NewerVersion, StorageError
 from graphret.llm.chat import Message
-from graphret.strings import to_json
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 VERSION = 1
 _SCHEMA = "graphret.trajectory/"
@@ -60,10 +52,11 @@ class Recorder:
             When the file cannot be written.
         """
         id_ = uuid.uuid4().hex[:16]
-        lines = "".join(_text(_line(run, session, id_)) + "\n" for session in run.sessions).encode()
+        lines = "".join(_text(_line(run, session, id_)) + "\n" for session in run.sessions)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _append(self.path, lines)
+            with self.path.open("ab", buffering=0) as file:
+                file.write(lines.encode("utf-8", "backslashreplace"))  # half a character as its escape
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be written: {error.strerror or error}") from error
         return id_
@@ -71,6 +64,8 @@ class Recorder:
 
 def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     """Return the runs of a file by their ids, in the order in which they were recorded.
+
+    A session is as it was recorded, but for its memory of earlier calls, which no stopped agent needs.
 
     Raises
     ------
@@ -81,73 +76,53 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     """
     path = Path(path)
     runs: dict[str, Run] = {}
-    firsts: dict[str, _Line] = {}
-    for number, text in numbered_lines(path):
-        where = f"{path}, line {number}"
-        line = _parsed(text, where)
-        first = firsts.setdefault(line.run, line)
-        if _of_run(first) != _of_run(line):
-            raise InvalidInput(f"{where}: run {line.run} is not the one of its earlier lines")
-        run = runs.setdefault(line.run, Run(line.question, [], line.seconds, line.how, line.created))
-        if any(session.agent == line.agent - 1 for session in run.sessions):
-            raise InvalidInput(f"{where}: run {line.run} has an agent {line.agent} already")
-        run.sessions.append(_session(line, where))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InvalidInput(f"{path}: no such file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                data = json.loads(line)
+                _require_version(data)
+                run = Run(data["question"], [], float(data["seconds"]), str(data["how"]), str(data["created"]))
+                runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
+            except NewerVersion as error:
+                raise NewerVersion(f"{path}, line {number}: {error}") from error
+            except (GraphretError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+                what = f"no {error}" if isinstance(error, KeyError) else str(error)
+                raise InvalidInput(f"{path}, line {number}: damaged, {what}") from error
     for run in runs.values():
         run.sessions.sort(key=lambda session: session.agent)
     return runs
 
 
 def read_runs(path: str | os.PathLike[str]) -> list[Run]:
-    """Return the runs of a file, in the order in which they were recorded; see `recorded_runs`.
-
-    A session is as it was recorded, but for its memory of earlier calls, which no stopped agent needs.
-    """
+    """Return the runs of a file, in the order in which they were recorded; see `recorded_runs`."""
     return list(recorded_runs(path).values())
 
 
-@dataclass(slots=True)
-class _Line:
-    schema: str
-    run: str
-    agent: int
-    agents: int
-    question: str
-    model: str
-    tools: list[dict[str, Any]]
-    messages: list[dict[str, Any]]
-    selection: list[str]
-    stop: str
-    error: str
-    usage: dict[str, int]
-    steps: list[StepRecord]
-    settings: dict[str, Any]
-    how: str
-    created: str
-    seconds: float
-
-
 def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
-    from graphret.ark.tools import make_tools
-
-    highest = max(session.agent for session in run.sessions)  # a run need not know of all that came before
-    steps = [asdict(step) for step in session.steps]
+    steps = [step.to_dict() for step in session.steps]
     for step in steps:
-        for call in step["calls"]:
-            call["arguments"] = _text(call["arguments"])
-    usage = {name: sum(step[name] for step in steps) for name in ("input_tokens", "output_tokens")}
+        step["calls"] = [
+            call | {"arguments": _text(call["arguments"]), "error": call["error"] or ""} for call in step["calls"]
+        ]
     return {
         "schema": f"{_SCHEMA}{VERSION}",
         "run": id_,
         "agent": session.agent + 1,
-        "agents": highest + 1,
+        "agents": max(session.agent for session in run.sessions) + 1,
         "question": run.question,
         "model": session.model,
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
-        "messages": list(map(_said, session.messages)),
+        "messages": [_message(message) for message in session.messages],
         "selection": session.selection,
         "stop": session.stop or "",
         "error": session.error or "",
-        "usage": usage,
+        "usage": {name: sum(step[name] for step in steps) for name in ("input_tokens", "output_tokens")},
         "steps": steps,
         "settings": session.settings.to_dict(),
         "how": run.how,
@@ -156,7 +131,7 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     }
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _message(message: Message) -> dict[str, Any]:
     out = message.to_dict()
     for call, written in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
         if call.parsed == {}:  # as which nothing, and `null`, were taken
@@ -165,90 +140,26 @@ def _said(message: Message) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    text = to_json(value)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates, which an escape can hold
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _append(path: Path, data: bytes) -> None:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, flags, 0o666)
-    try:
-        if os.fstat(handle).st_size:
-            os.lseek(handle, -1, os.SEEK_END)
-            if os.read(handle, 1) != b"\n":  # a line that was cut off stays the only damaged one
-                data = b"\n" + data
-        if os.write(handle, data) < len(data):
-            raise OSError(None, "the disk is full; the last line there is cut off")
-    finally:
-        os.close(handle)
-
-
-def _parsed(text: str, where: str) -> _Line:
-    from pydantic import ValidationError
-
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where}: damaged, it is no JSON: {error}") from error
-    _require_version(data, where)
-    try:
-        line = _adapter().validate_python(data)
-    except ValidationError as error:
-        one = error.errors()[0]
-        field = ".".join(map(str, one["loc"]))
-        raise InvalidInput(f"{where}: damaged, {field}: {one['msg']}") from error
-    if not 1 <= line.agent <= line.agents:
-        raise InvalidInput(f"{where}: damaged, agent: {line.agent} of {line.agents}")
-    return line
-
-
-@cache
-def _adapter() -> TypeAdapter[_Line]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(_Line)
-
-
-def _require_version(data: Any, where: str) -> None:
+def _require_version(data: Any) -> None:
     schema = data.get("schema") if isinstance(data, Mapping) else None
-    if not isinstance(schema, str) or not schema.startswith(_SCHEMA):
-        raise InvalidInput(f"{where}: no trajectory of graphret's")
-    version = schema.removeprefix(_SCHEMA)
-    if not version.isdecimal():
-        raise InvalidInput(f"{where}: damaged, schema: {schema!r}")
-    if int(version) > VERSION:
-        raise NewerVersion(f"{where}: a trajectory of version {version}, this graphret reads up to {VERSION}")
+    if not isinstance(schema, str) or not schema.removeprefix(_SCHEMA).isdecimal():
+        raise InvalidInput("no trajectory of graphret's")
+    version = int(schema.removeprefix(_SCHEMA))
+    if version > VERSION:
+        raise NewerVersion(f"a trajectory of version {version}, this graphret reads up to {VERSION}")
 
 
-def _of_run(line: _Line) -> tuple[object, ...]:
-    return line.question, line.agents, line.how, line.created, line.seconds
-
-
-def _session(line: _Line, where: str) -> ArkSession:
-    try:
-        for step in line.steps:
-            for call in step.calls:
-                call.arguments = json.loads(call.arguments)
-        shown = (node for step in line.steps for call in step.calls if call.tool != SELECT for node in call.nodes)
-        return ArkSession.from_dict(
-            {
-                "question": line.question,
-                "agent": line.agent - 1,
-                "model": line.model,
-                "settings": line.settings,
-                "messages": line.messages,
-                "selection": line.selection,
-                "steps": [asdict(step) for step in line.steps],
-                "seen": list(dict.fromkeys(shown)),
-                "stop": line.stop or None,
-                "error": line.error or None,
-                "known": {},
-                "failures": 0,
-            }
-        )
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{where}: damaged, {error}") from error
+def _session(data: Mapping[str, Any]) -> ArkSession:
+    steps = [
+        step
+        | {"calls": [c | {"arguments": json.loads(c["arguments"]), "error": c["error"] or None} for c in step["calls"]]}
+        for step in data["steps"]
+    ]
+    shown = [node for step in steps for call in step["calls"] if call["tool"] != SELECT for node in call["nodes"]]
+    return ArkSession.from_dict(
+        {**data, "agent": data["agent"] - 1, "steps": steps, "seen": shown, "known": {}, "failures": 0}
+        | {"stop": data["stop"] or None, "error": data["error"] or None}
+    )

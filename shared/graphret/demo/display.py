@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from graphret.ark.definitions import EXPLORE
+from graphret.ark.prompt import EXPLORE
 from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
 from graphret.demo.exploration import FOUND, QUESTION, Explored
 from graphret.demo.exploration import about as about_explored

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from graphret.ark.definitions import FINISH, SELECT
+from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession

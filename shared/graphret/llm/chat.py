@@ -130,8 +130,6 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
-    # An estimate, kept by who first made one: see `graphret.ark.spending`.
-    _tokens: int | None = field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if self.role not in _ROLES:

@@ -6,12 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphret.ark.definitions import FINISH, SEARCH, SELECT
-from graphret.ark.scripted.plan import Plan
-from graphret.ark.scripted.policy import TURN, by_node, is_open
-from graphret.ark.scripted.schema import Hop
-from graphret.ark.scripted.transcript import Transcript
-from graphret.ark.scripted.walk import NEIGHBORS_K, Call, follow
+from graphret.ark.prompt import FINISH, SEARCH, SELECT
+from graphret.ark.scripted import NEIGHBORS_K, TURN, Call, follow
+from graphret.ark.scripted.paths import Hop, Plan
+from graphret.ark.scripted.transcript import Exploration, Transcript
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
 
 
@@ -59,9 +57,12 @@ class OracleExplorer:
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": NEIGHBORS_K})]
         plan = Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0)
-        around = by_node(seen.explorations)
-        walk = follow(start, plan, around)
-        wanted = [] if walk is None else [call for call in walk.wanted if is_open(call, seen, around)]
+        around: dict[str, list[Exploration]] = {}
+        for one in seen.explorations:
+            around.setdefault(one.node, []).append(one)
+        walk = follow(start, plan, around, (), "")
+        wanted = [] if walk is None else walk.wanted
+        wanted = [call for call in wanted if call[1]["node"] not in seen.tried or call[1]["node"] in around]
         if wanted and seen.turns < self.last_turn:
             return wanted[: self.turn]
         ends = {} if walk is None else walk.ends

@@ -1,16 +1,68 @@
-"""What a question says around a name: the words that may lead on from it, in order, and the kind of thing asked for."""
+"""What a question says: parts that may be names, and around a name the words that lead on and the thing asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
 
-from graphret.ark.scripted.schema import Known
 from graphret.ark.scripted.words import is_relational, means_person, stem
-from graphret.linking.everyday import FUNCTION_WORDS
+from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.linking.symbols import are_signs
 from graphret.text import Token, tokenize
+
+#: Most parts that are searched for.
+MOST = 4
+
+_ENDS = " ,.;:?!"
+_SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
+_MARKED = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
+
+
+def spans(question: str) -> list[str]:
+    """Return the parts of a question that may be names, the likeliest first: what is marked as such, what stands in
+    capitals, the runs of words that are not everyday ones, or at least none of those that name relations, and symbols
+    between white space ("who acted in $?").
+    """
+    found = [next(filter(None, match.groups())) for match in _MARKED.finditer(question)]
+    found += _capitals(question)
+    found += _runs(question, lambda word: word not in FUNCTION_WORDS and word not in COMMON_WORDS)
+    # "which films are about love"
+    found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not is_relational(word))
+    found += [part for part in _SYMBOLS.findall(question) if not are_signs(part)]
+    cleaned = (part.strip(_ENDS) or part.strip() for part in found)  # a band is called "!!!"
+    return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
+
+
+def _capitals(question: str) -> list[str]:
+    """From the first to the last word of each run in capitals, small words between them included."""
+    runs: list[tuple[int, int]] = []
+    gap = ""
+    for place, (word, start, end) in enumerate(tokenize(question)):
+        opens = not place and (word in FUNCTION_WORDS or word in COMMON_WORDS)  # the capital of a sentence
+        if (question[start].isupper() and not opens) or question[start].isdigit():
+            if runs and (not gap or all(part in FUNCTION_WORDS for part in gap.split())):
+                runs[-1] = runs[-1][0], end
+            else:
+                runs.append((start, end))
+            gap = ""
+        elif runs:
+            gap += f" {word}"
+    return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]
+
+
+def _runs(question: str, tells: Callable[[str], bool]) -> list[str]:
+    """The runs of words that tell something, the longest first."""
+    runs: list[tuple[int, int]] = []
+    told = False
+    for word, start, end in tokenize(question):
+        if tells(word):
+            runs[-1:] = [(runs[-1][0], end)] if told else [*runs[-1:], (start, end)]
+        told = tells(word)
+    return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]
+
 
 #: Most words that are read on either side of a name, the nearest.
 NEAREST = 12
@@ -60,14 +112,8 @@ class _Asked:
 class Cue:
     """A word that may name a relation or a type.
 
-    Parameters
-    ----------
-    word
-        As normalised.
-    weak
-        Whether it may well mean nothing: the work in "wrote the script for".
-    title
-        Whether it stands right before the name and may say what that is: "the actor Ann Ames".
+    One is `weak` that may well mean nothing, as the script in "wrote the script for", and a `title` where it stands
+    right before the name and may say what that is: "the actor Ann Ames".
     """
 
     word: str
@@ -77,20 +123,11 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read a question outward from a name.
+    """One way to read a question outward from a name: the words that may lead on, the nearest first.
 
-    Parameters
-    ----------
-    cues
-        The words that may lead on, the nearest to the name first.
-    asked
-        What kind of thing is asked for, in words each of which may say it: "who", "directors"; empty where none does.
-    together
-        Whether something is shared, so that a relation may be followed there and back.
-    among
-        Whether there are other names, to which some of the words belong.
-    cost
-        How much less likely than the likeliest this reading is.
+    `asked` are words for the kind of thing that is asked for. `together` says that something is shared, so that a
+    relation may be followed there and back; `among` that there are other names, to which some of the words belong.
+    `cost` is how much less likely than the likeliest this reading is.
     """
 
     cues: tuple[Cue, ...]
@@ -117,14 +154,14 @@ def readings(
     return tuple(reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others)))
 
 
-def unread(question: str, names: Collection[tuple[int, int]], known: Known) -> list[str]:
+def unread(question: str, names: Collection[tuple[int, int]], named: Callable[[str], bool]) -> list[str]:
     """Return the words of a question that neither belong to a name nor name a relation or a type: words of texts."""
     return [
         word
         for word, start, end in tokenize(question[:_TEXT])
         if not any(first < end and start < last for first, last in names)
         and _leads(word)
-        and not (known.kin(word) or is_relational(word) or means_person(word))
+        and not (named(word) or is_relational(word) or means_person(word))
     ]
 
 

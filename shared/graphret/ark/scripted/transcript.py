@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.ark.definitions import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
+from graphret.ark.prompt import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
 from graphret.llm.chat import Message, ToolCall
 
 _RELATIONS = 100

@@ -72,13 +72,7 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def root(word: str) -> str:
-    """Return what inflections of a word share, and the one who does it with what is done.
-
-    Examples
-    --------
-    >>> {root(word) for word in ("directs", "directed", "director", "directing")}
-    {'direct'}
-    """
+    """Return what inflections of a word share, and the one who does it with what is done."""
     return _AGENT.sub("", stem(word))
 
 
@@ -122,28 +116,14 @@ def means_person(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a relation's or a type's name, without those that only link.
-
-    Examples
-    --------
-    >>> name_words("has_imdb_rating"), name_words("WrittenBy")
-    (('imdb', 'rating'), ('written',))
-    """
+    """Return the words of a relation's or a type's name, without those that only link."""
     parts = [part.lower() for part in _CAMEL.split(name) if part]
     return tuple(part for part in parts if part not in _LINKS) or tuple(parts)
 
 
 @lru_cache(maxsize=4096)
 def names_source(word: str, relation: str) -> bool:
-    """Whether what a noun means is where a relation of its root comes from, rather than where it leads.
-
-    Examples
-    --------
-    >>> names_source("capital", "capitalOf"), names_source("owner", "owns")
-    (True, True)
-    >>> names_source("capital", "has_capital"), names_source("owner", "owned_by"), names_source("owners", "owner")
-    (False, False, False)
-    """
+    """Whether what a noun means is where a relation of its root comes from, rather than where it leads."""
     parts = [part.lower() for part in _CAMEL.split(relation) if part]
     if parts[-1:] == ["of"]:
         return True

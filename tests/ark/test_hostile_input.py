@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import pytest
-from chat_clients import CLIENTS, chat_model
 
 from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
@@ -86,17 +85,6 @@ def test_a_question_too_long_for_the_model_leaves_the_search() -> None:
         with pytest.raises(RetrievalFailed, match="maximum context length"):
             Ark(model(server), STORE, INDEX, settings=ONE, on_failure="raise").retrieve(query, 3)
         assert all("tools" in request.body for request in server.requests)
-
-
-def test_a_model_that_has_called_tools_is_not_taken_for_one_that_cannot() -> None:
-    def answer(request: Request) -> Behaviour:
-        return status(400, "the function was not understood") if len(request.messages) > 5 else play(request)
-
-    with OpenAIServer(answer) as server:
-        found = Ark(model(server), STORE, INDEX, settings=ONE).retrieve(QUESTION, 3)
-        assert all("tools" in request.body for request in server.requests)
-    assert found.ids[:2] == ["Splash", "Big"]
-    assert "the function was not understood" in found.trace.fallbacks[0].details["error"]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\x00", "\ud800 Tom Hanks", "?" * 50, "🎬\u202e\n\n"])
@@ -242,22 +230,3 @@ def test_a_store_that_hangs_does_not_hold_the_run_up() -> None:
         "seconds",
         "seconds",
     ]
-
-
-def test_a_model_that_calls_no_tools_is_asked_for_json() -> None:
-    turns = [
-        {"calls": [{"tool": name, "arguments": json.loads(raw)} for name, raw in LOOK.calls]},
-        {"calls": [{"tool": "select", "arguments": {"nodes": ["Splash"]}}, {"tool": "finish", "arguments": {}}]},
-    ]
-
-    def answer(request: Request) -> Behaviour:
-        turn = sum(message["role"] == "assistant" for message in request.messages)
-        return Behaviour(content=json.dumps(turns[min(turn, 1)]))
-
-    settings = ArkSettings(max_steps=6, early_stop=False)
-    for client in CLIENTS:
-        with OpenAIServer(answer, refuses=["tools"]) as server:
-            ark = Ark(chat_model(client, server.base_url, retries=0), STORE, INDEX, settings=settings)
-            found = ark.retrieve(QUESTION, 2)
-        assert found.ids[0] == "Splash"
-        assert found.hits[0].evidence[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}

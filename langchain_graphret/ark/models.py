@@ -1,4 +1,4 @@
-"""The core's `Ark`, made of what LangChain's users have."""
+"""The models that drive agents: LangChain's for the core's `Ark`, and the core's policy as one of LangChain's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
+from pydantic import Field
 
 from graphret.ark import Ark, ArkSettings
+from graphret.ark import ScriptedExplorer as Policy
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatModel
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import LangChainChat, is_chat_model
+from langchain_graphret.core_chat import CoreChat
 
 #: A chat model of LangChain, or what stands for one with fallbacks or a configuration, or one of graphret.
 Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
@@ -46,3 +49,20 @@ def _as_core(model: Any) -> Any:
         made = {id(one): _as_core(one) for one in model}  # agents of one model share it
         return [made[id(one)] for one in model]
     return LangChainChat(model) if is_chat_model(model) else model
+
+
+class ScriptedExplorer(CoreChat):
+    """A fixed policy that explores a graph with ARK's tools, in the place of a chat model; it is no language model.
+
+    See `graphret.ark.ScriptedExplorer`. It drives any LangChain agent that offers `ark_tools`; where `select` and
+    `finish` are not among the tools, it ends with a message that calls none.
+
+    Examples
+    --------
+    >>> from langchain_graphret.ark import ScriptedExplorer
+    >>> reply = ScriptedExplorer().invoke("Who directed Heat?")
+    >>> reply.tool_calls[0]["name"]
+    'global_search'
+    """
+
+    core: Any = Field(default_factory=Policy, repr=False)

@@ -1,0 +1,201 @@
+"""Models that fail or make no sense, in every way to run agents: hits and a reason in the trace, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from ark_support import Follows, call, films, index_of, turns
+
+from graphret.ark import Ark, ArkSettings
+from graphret.errors import RetrievalFailed
+from graphret.llm.chat import ChatError, Message, Reply, ToolCall
+from graphret.types import Trace
+from langchain_graphret import create_ark_graph
+from llama_index_graphret import ArkRetriever, retrieval_of
+
+STORE = films()
+INDEX = index_of(STORE)
+QUESTION = "films by Bob Bell"
+SETTINGS = ArkSettings(n_agents=1, max_steps=6)
+
+#: Ids of the hits, and the trace.
+Found = tuple[list[str], Trace]
+
+
+def of_core(model: Any, settings: ArkSettings, **options: Any) -> Found:
+    found = Ark(model, STORE, INDEX, settings=settings, **options).retrieve(QUESTION, 4)
+    return found.ids, found.trace
+
+
+def of_core_awaited(model: Any, settings: ArkSettings, **options: Any) -> Found:
+    found = asyncio.run(Ark(model, STORE, INDEX, settings=settings, **options).aretrieve(QUESTION, 4))
+    return found.ids, found.trace
+
+
+def of_langgraph(model: Any, settings: ArkSettings, **options: Any) -> Found:
+    found = create_ark_graph(model, STORE, INDEX, settings=settings, k=4, **options).invoke({"question": QUESTION})
+    return [hit["id"] for hit in found["hits"]], Trace.from_dict(found["trace"])
+
+
+def of_langgraph_awaited(model: Any, settings: ArkSettings, **options: Any) -> Found:
+    compiled = create_ark_graph(model, STORE, INDEX, settings=settings, k=4, **options)
+    found = asyncio.run(compiled.ainvoke({"question": QUESTION}))
+    return [hit["id"] for hit in found["hits"]], Trace.from_dict(found["trace"])
+
+
+def of_llama_index(model: Any, settings: ArkSettings, **options: Any) -> Found:
+    nodes = ArkRetriever(model, STORE, INDEX, settings=settings, similarity_top_k=4, **options).retrieve(QUESTION)
+    return [one.node.node_id for one in nodes], retrieval_of(nodes).trace
+
+
+WAYS: list[Callable[..., Found]] = [of_core, of_core_awaited, of_langgraph, of_langgraph_awaited, of_llama_index]
+LOOK = [call("global_search", "s", query="Bob Bell"), call("explore_neighborhood", "e", node="p1")]
+CHOOSE = [call("select", "c", nodes=["f4", "f1"])]
+
+
+class Fault(NamedTuple):
+    """What a model does in its second turn, what it or the trace is told, whether it is an error where these raise."""
+
+    reply: Any
+    said: str
+    wrong: bool = True
+
+
+def gone(messages: Sequence[Message]) -> Reply:
+    raise ChatError("it is gone", model="dead", reason="server", status=500)
+
+
+def bug(messages: Sequence[Message]) -> Reply:
+    raise ZeroDivisionError("a bug")
+
+
+TOLD = {
+    "empty": Fault(Reply(""), "Call a tool"),
+    "words": Fault(Reply("I think it was f4."), "Call a tool", wrong=False),
+    "no JSON": Fault([ToolCall("a", "global_search", '{"query": "Bob')], "not valid JSON"),
+    "a list": Fault([ToolCall("a", "global_search", '["Bob"]')], "not a JSON object"),
+    "no such tool": Fault([call("web_search", "a", query="Bob")], 'There is no tool \\"web_search\\"'),
+    "a name that is none": Fault([call("search the web!", "a")], "There is no tool"),
+    "missing argument": Fault([call("global_search", "a")], "Field required"),
+    "unknown argument": Fault([call("global_search", "a", query="Bob", q=1)], "It takes query, k"),
+    "no such node": Fault([call("explore_neighborhood", "a", node="bob bell")], 'Closest: \\"p1\\"'),
+    "no such relation": Fault(
+        [call("explore_neighborhood", "a", node="p1", relation_types=["directed"])], 'Closest: \\"directed_by\\"'
+    ),
+    "no such type": Fault(
+        [call("explore_neighborhood", "a", node="p1", node_types=["movies"])], 'Closest: \\"movie\\"'
+    ),
+    "half a character": Fault([ToolCall("a", "explore_neighborhood", '{"node": "Bob \\ud83d"}')], "There is no node"),
+    "never seen": Fault([call("select", "a", nodes=["atlantis"])], "No tool has shown a node"),
+    "select nothing": Fault([call("select", "a", nodes=[])], "select takes"),
+    "too many calls": Fault(
+        [call("global_search", f"a{i}", query=f"film {i}") for i in range(50)], "only the first 32"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", TOLD)
+def test_a_model_is_told_what_is_wrong_and_goes_on(kind: str, way: Callable[..., Found]) -> None:
+    fault, heard = TOLD[kind], []
+
+    def policy(messages: Sequence[Message]) -> Any:
+        heard.extend(message.content for message in messages[2:])
+        for message in messages:
+            message.content.encode()
+        return turns(LOOK, fault.reply, CHOOSE)(messages)
+
+    ids, trace = way(Follows(policy), SETTINGS)
+    assert ids[:2] == ["f4", "f1"]
+    assert len(ids) == 4
+    assert any(fault.said in one for one in heard)
+    assert not trace.fallbacks
+    if fault.wrong:
+        with pytest.raises(RetrievalFailed, match=r"^ark failed: agent 1, step 2"):
+            way(Follows(turns(LOOK, fault.reply, CHOOSE)), SETTINGS, on_failure="raise")
+
+
+ENDS = {
+    "the model is away": (gone, "failed", "it is gone"),
+    "the model has a bug": (bug, "failed", "ZeroDivisionError: a bug"),
+    "it falls silent": (turns(LOOK, *[Reply("Well.") for _ in range(5)]), "silent", "3 replies in a row"),
+    "it never finishes": (
+        turns(LOOK, *[[call("global_search", query=f"film {i}")] for i in range(9)]),
+        "steps",
+        "6 steps",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ENDS)
+def test_a_model_that_comes_to_nothing_leaves_the_search(kind: str, way: Callable[..., Found]) -> None:
+    policy, stop, said = ENDS[kind]
+    ids, trace = way(Follows(policy), SETTINGS)
+    assert len(ids) == 4
+    [agent] = [stage.details for stage in trace.stages if stage.name == "explore/agent 1"]
+    assert agent["stop"] == stop
+    assert said in agent["error"]
+    assert any("no agent selected" in str(stage.details) for stage in trace.fallbacks)
+    with pytest.raises(RetrievalFailed, match=said):
+        way(Follows(policy), SETTINGS, on_failure="raise")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_selected_before_a_fault_counts(way: Callable[..., Found]) -> None:
+    def dies_late(messages: Sequence[Message]) -> Any:
+        return turns(LOOK, CHOOSE)(messages) if len(messages) < 6 else gone(messages)
+
+    ids, trace = way(Follows(dies_late), SETTINGS)
+    assert ids[:2] == ["f4", "f1"]
+    assert "it is gone" in str(trace.fallbacks[0].details)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_agent_of_three_dies_and_the_others_vote(way: Callable[..., Found]) -> None:
+    models = [Follows(turns(LOOK, CHOOSE)), Follows(gone), Follows(turns(LOOK, CHOOSE))]
+    ids, trace = way(models, ArkSettings(n_agents=3, early_stop=False))
+    assert ids[:2] == ["f4", "f1"]
+    assert [stage.details["failed"] for stage in trace.fallbacks] == ["agent 2"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("budget", "stop"), [({"max_tokens": 150}, "tokens"), ({"max_seconds": 1e-6}, "seconds")])
+def test_a_run_ends_where_its_budget_does(budget: Any, stop: str, way: Callable[..., Found]) -> None:
+    ids, trace = way(Follows(turns(LOOK, CHOOSE, LOOK)), ArkSettings(n_agents=1, **budget))
+    assert len(ids) == 4
+    assert next(s.details["stopped"] for s in trace.stages if s.name == "explore") == {stop: 1}
+
+
+@pytest.mark.parametrize("way", [of_core_awaited, of_langgraph_awaited])
+def test_a_model_that_hangs_is_left_when_the_time_is_up(way: Callable[..., Found]) -> None:
+    def policy(messages: Sequence[Message]) -> Any:
+        model.wait = 30.0  # from now on
+        return turns([*LOOK, call("select", "c", nodes=["p1"])])(messages)
+
+    model = Follows(policy)
+    ids, trace = way(model, ArkSettings(n_agents=1, max_seconds=0.3))
+    assert ids[0] == "p1"
+    [agent] = [stage.details for stage in trace.stages if stage.name == "explore/agent 1"]
+    assert agent["stop"] == "seconds"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_calls_no_tools_is_asked_for_json(way: Callable[..., Found]) -> None:
+    def policy(messages: Sequence[Message]) -> Reply:
+        if "You act by calling tools" not in messages[0].content:
+            raise ChatError("tools are not supported", model="m", reason="bad_request", status=400)
+        done = sum(message.role == "assistant" for message in messages)
+        said = [
+            '{"calls": [{"tool": "explore_neighborhood", "arguments": {"node": "p1"}}]}',
+            '```json\n{"calls": [{"tool": "select", "arguments": {"nodes": ["f4"]}},'
+            ' {"tool": "finish", "arguments": {}}]}```',
+        ]
+        return Reply(said[min(done, 1)])
+
+    ids, trace = way(Follows(policy), SETTINGS)
+    assert ids[0] == "f4"
+    assert next(s.details for s in trace.stages if s.name == "explore")["tokens_estimated"]
