@@ -48,7 +48,9 @@ def of_langgraph_awaited(model: Any, settings: ArkSettings, **options: Any) -> F
 
 def of_llama_index(model: Any, settings: ArkSettings, **options: Any) -> Found:
     nodes = ArkRetriever(model, STORE, INDEX, settings=settings, similarity_top_k=4, **options).retrieve(QUESTION)
-    return [one.node.node_id for one in nodes], retrieval_of(nodes).trace
+    retrieval = retrieval_of(nodes)
+    assert retrieval is not None
+    return [one.node.node_id for one in nodes], retrieval.trace
 
 
 WAYS: list[Callable[..., Found]] = [of_core, of_core_awaited, of_langgraph, of_langgraph_awaited, of_llama_index]
@@ -100,7 +102,8 @@ TOLD = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", TOLD)
 def test_a_model_is_told_what_is_wrong_and_goes_on(kind: str, way: Callable[..., Found]) -> None:
-    fault, heard = TOLD[kind], []
+    fault = TOLD[kind]
+    heard: list[str] = []
 
     def policy(messages: Sequence[Message]) -> Any:
         heard.extend(message.content for message in messages[2:])

@@ -49,7 +49,7 @@ class Simulated:
         return self._reply(sum(message.role == "assistant" for message in messages))
 
     def _reply(self, step: int) -> Reply:
-        calls = [("explore_neighborhood", {"node": f"n{step}"})]
+        calls: list[tuple[str, Any]] = [("explore_neighborhood", {"node": f"n{step}"})]
         if step == STEPS - 1:
             calls = [("select", {"nodes": [f"n{7 * (step - 1) % 200 + 1}"]}), ("finish", {})]
         made = tuple(ToolCall(f"c{step}{i}", name, json.dumps(given)) for i, (name, given) in enumerate(calls))
