@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from graphret.ark import places
 from graphret.ark.places import Places, aligned
+from graphret.columns import Strings
 from graphret.nodes import NodeTable
-from graphret.strings import Strings
 from graphret.types import Node
 
 IDS = st.lists(st.text("abé\U0001f600", min_size=1, max_size=3), unique=True, max_size=60).map(sorted)
@@ -22,13 +22,11 @@ def _table(ids: list[str]) -> NodeTable:
 
 @given(IDS, IDS)
 def test_aligned_is_where_each_string_is(ids: list[str], others: list[str]) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(places, "_STEP", 2)
-        found = aligned(Strings.of(ids), Strings.of(others))
-        if found is None:
-            assert len(set(ids) ^ set(others)) > 64
-        else:
-            assert found.tolist() == [others.index(one) if one in others else -1 for one in ids]
+    found = aligned(Strings.of(ids), Strings.of(others))
+    if found is None:
+        assert len(set(ids) ^ set(others)) > 64
+    else:
+        assert found.tolist() == [others.index(one) if one in others else -1 for one in ids]
 
 
 @given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=4))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from graphret.columns import Strings, to_numpy
 from graphret.nodes import NodeTable
-from graphret.strings import Strings
 
 #: Fewer nodes are looked up each time.
 _FEW = 2_000
 #: So many ids of either table may be in it alone, or all are looked up.
 _ALONE = 64
-_STEP = 1_024
 
 
 class Places:
@@ -67,47 +67,10 @@ def _moved(
 
 
 def aligned(ids: Strings, others: Strings) -> NDArray[np.int64] | None:
-    """Return where each string is among others, -1 if it is not; `None` where many are in one of both alone.
-
-    Both are sorted and without repetition, and are compared as bytes, stretch by stretch.
-    """
-    n, m = len(ids), len(others)
-    found = np.full(n, -1, dtype=np.int64)
+    """Return where each string is among others, -1 if it is not; `None` where many are in one of both alone."""
     if ids is others:
-        return np.arange(n)
-    i = j = alone = 0
-    while i < n and j < m:
-        same = _alike(ids, i, others, j)
-        found[i : i + same] = np.arange(j, j + same)
-        i, j = i + same, j + same
-        if i < n and j < m:
-            alone += 1
-            if alone > _ALONE:
-                return None
-            if _at(ids, i) < _at(others, j):  # utf-8 sorts as the strings do
-                i += 1
-            else:
-                j += 1
-    return found
-
-
-def _alike(ids: Strings, i: int, others: Strings, j: int) -> int:
-    """How many strings from place `i` on are those of another column from place `j` on."""
-    total, step = 0, _STEP
-    while (n := min(step, len(ids) - i, len(others) - j)) > 0:
-        here, there = ids.offsets[i : i + n + 1] - ids.offsets[i], others.offsets[j : j + n + 1] - others.offsets[j]
-        long = here == there
-        rows = n if long.all() else int(np.argmin(long)) - 1
-        end, stop = ids.offsets[i + rows], others.offsets[j + rows]
-        same = ids.blob[ids.offsets[i] : end] == others.blob[others.offsets[j] : stop]
-        if not same.all():
-            rows = int(np.searchsorted(here, np.argmin(same), side="right")) - 1
-        total, i, j = total + rows, i + rows, j + rows
-        if rows < n:
-            break
-        step *= 4
-    return total
-
-
-def _at(ids: Strings, place: int) -> bytes:
-    return ids.blob[ids.offsets[place] : ids.offsets[place + 1]].tobytes()
+        return np.arange(len(ids))
+    at = pc.index_in(ids.array, value_set=others.array)
+    found = np.where(to_numpy(pc.is_valid(at)), to_numpy(at), -1).astype(np.int64)
+    both = int((found >= 0).sum())
+    return found if len(ids) + len(others) - 2 * both <= _ALONE else None

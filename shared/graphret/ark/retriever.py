@@ -7,7 +7,6 @@ import math
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from graphret._contracts import fulfils
 from graphret.ark.board import Board
 from graphret.ark.calling import ToolCaller
 from graphret.ark.prompt import system_prompt
@@ -16,6 +15,7 @@ from graphret.ark.running import Agents, OnRun, OnStep, as_store_error, one_each
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Toolbox
+from graphret.contracts import fulfils
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
 from graphret.llm.running import in_thread, run_sync

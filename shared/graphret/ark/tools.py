@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphret._contracts import fulfils, require_direct
-from graphret._views import require_same_view
 from graphret.ark.arguments import Arguments, Unclear, arrow, meant, relation_filter
 from graphret.ark.closest import closest_nodes, no_such_name, no_such_node
 from graphret.ark.columnar import Columns
@@ -19,6 +17,7 @@ from graphret.ark.neighborhood import CAP, Asked, Neighborhood, explore
 from graphret.ark.observation import ADDED, LEVELS, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.settings import ArkSettings
 from graphret.ark.snippet import query_terms
+from graphret.contracts import fulfils, require_direct, require_same_view
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
 from graphret.llm.running import Threads

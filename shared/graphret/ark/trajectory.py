@@ -21,10 +21,10 @@ from graphret.ark.definitions import SELECT
 from graphret.ark.records import StepRecord
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
+from graphret.columns import to_json
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.graphs.tabular import numbered_lines
 from graphret.llm.chat import Message
-from graphret.strings import to_json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
