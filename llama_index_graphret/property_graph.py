@@ -184,6 +184,16 @@ class PropertyGraphStoreAdapter:
         elif gone:
             self.store.delete(ids=sorted(gone))
 
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away: since a property graph takes nodes alone, their sources go and are written again."""
+        self._require_writable()
+        gone = {edge.identity for edge in edges}
+        nodes = [node for node in self.get(sorted({source for source, *_ in gone})) if node is not None]
+        ids = [node.id for node in nodes]
+        kept = [edge for edge in self.neighbors(ids) if edge.identity not in gone]
+        self.delete(ids)
+        self.upsert(nodes, kept)
+
     def _require_writable(self) -> None:
         if self.restriction is not None:
             raise StoreError("a view of a store cannot be written to; write to the store itself")

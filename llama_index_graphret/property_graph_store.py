@@ -28,7 +28,7 @@ from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
 from graphret.search import DenseIndex
 from graphret.stores import CypherStore, GraphStore, MemoryStore
-from graphret.stores.cutting import delete_edges
+from graphret.stores.base import delete_edges
 from graphret.types import Edge, Node, require_id
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.nodes import to_llama_node

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphret import BM25Index, Document, Expand, MemoryStore, Node, SageGraph
-from graphret._contracts import fulfils
 from graphret.ark import Toolbox
+from graphret.contracts import fulfils
 from graphret.cypher import arun_checked, run_checked
 from graphret.errors import InvalidInput
 from graphret.graphs import copy, export_graph

@@ -72,7 +72,7 @@ def test_a_write_leaves_the_automaton_of_the_other_names_as_it_is() -> None:
     for i in range(800):
         gazetteer.discard(f"name {200 + i}")
     assert len(gazetteer.find("name 999, later 0, later 199")) == 2
-    assert sum(len(level.names) for level in gazetteer._levels) == 200
+    assert sum(len(names) for _, names in gazetteer._levels) == 200
 
 
 def test_threads_that_ask_at_once_find_the_same() -> None:

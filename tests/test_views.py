@@ -10,8 +10,8 @@ import pytest
 from tests_support import HashingEncoder
 
 from graphret import Edge, InvalidInput, MemoryStore, Node
-from graphret._views import require_same_view, restriction_of
 from graphret.ark import Ark, ScriptedExplorer, Toolbox
+from graphret.contracts import require_same_view, restriction_of
 from graphret.expansion import Expand
 from graphret.linking import Linker
 from graphret.retriever import IndexRetriever

@@ -1,296 +1,284 @@
-"""Columns of strings and records put together and looked up, without reading an item that is not asked for."""
+"""Columns of strings and of JSON records, on Arrow arrays: in memory, or mapped from a file of an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeVar
+import json
+from abc import abstractmethod
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
-from graphret.errors import InvalidInput
-from graphret.strings import Column, Records, Strings
+from graphret.errors import CorruptIndex, InvalidInput
 
+T = TypeVar("T")
 C = TypeVar("C", bound="Column[Any]")
 
-_RUNS = 1 << 17
+_BLOCK = 1 << 14
 _STRIDE = 16
-_HEAD = 32
-_WIDEST = 256
-_SMALL = 4096
-_SHARE = 8
-_MANY = 32  # fewer strings are looked up one by one
-_WORD = (1 << 64) - 1
+_RUN = 100
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class Column(Sequence[T]):
+    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are the two kinds."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.LargeStringArray) -> None:
+        if array.type != pa.large_string() or array.null_count:
+            raise InvalidInput(f"{type(self).__name__}: large strings without nulls are expected, not {array.type}")
+        self.array = array
+
+    @classmethod
+    def of(cls, values: Iterable[T]) -> Self:
+        """Make a column in memory; an `InvalidInput` names the position of the first item that cannot be stored."""
+        listed = list(values)
+        try:
+            return cls(text_array([cls._encode(value) for value in listed]))
+        except (TypeError, ValueError, RecursionError) as error:
+            for position, value in enumerate(listed):
+                try:
+                    cls._encode(value).encode()
+                except (TypeError, ValueError, RecursionError) as own:
+                    raise InvalidInput(f"{cls.__name__}, item {position}: {own}") from own
+            raise InvalidInput(f"{cls.__name__}: {error}") from error
+
+    @staticmethod
+    @abstractmethod
+    def _encode(value: Any) -> str:
+        """One item as text; raises TypeError, ValueError or RecursionError for what is not such an item."""
+
+    @staticmethod
+    @abstractmethod
+    def _decode(texts: list[str]) -> list[Any]:
+        """The items that the texts stand for."""
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> T | Self:
+        """Item `index`, or a column of the items of a slice."""
+        if isinstance(index, slice):
+            return type(self)(self.array[index])
+        position = range(len(self))[index]
+        item: T = self._read(self.array.slice(position, 1))[0]
+        return item
+
+    def take(self, positions: ArrayLike) -> list[T]:
+        """Return the items at `positions`, ``(m,)`` in any order; an IndexError says that one is out of range."""
+        return self._read(self.array.take(to_arrow(np.asarray(positions, dtype=np.int64))))
+
+    def tolist(self) -> list[T]:
+        """Return every item."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[T]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self._read(self.array[start : start + _BLOCK])
+
+    def equals(self, other: Column[T]) -> bool:
+        """Whether another column holds the same items."""
+        return bool(self.array.equals(other.array))
+
+    def _read(self, array: pa.LargeStringArray) -> list[T]:
+        try:
+            return self._decode(array.to_pylist())
+        except (ValueError, RecursionError) as error:
+            raise CorruptIndex(f"{type(self).__name__}: an item cannot be read: {error}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.array,)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} items>"
+
+
+class Strings(Column[str]):
+    """A column of strings. Lone surrogates, which are not text, are refused."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def _encode(value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError(f"a string is expected, not {type(value).__name__}")
+        return value
+
+    @staticmethod
+    def _decode(texts: list[str]) -> list[str]:
+        return texts
+
+
+class Records(Column[Any]):
+    """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def _encode(value: Any) -> str:
+        return to_json(value)
+
+    @staticmethod
+    def _decode(texts: list[str]) -> list[Any]:
+        values: list[Any] = json.loads(f"[{','.join(texts)}]")  # one call: several times as fast
+        return values
+
+
+def to_json(value: Any) -> str:
+    """`value` as compact JSON, key order kept.
+
+    Raises
+    ------
+    TypeError, ValueError, RecursionError
+        If it is not JSON: NaN, a set, or a key that is not a string, which `json` would quietly turn into one.
+    """
+    if isinstance(value, dict | list | tuple):
+        _require_string_keys(value)
+    return _to_json(value)
+
+
+def _require_string_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> None:
+    items: Iterable[Any] = value
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+        items = value.values()
+    for item in items:
+        if isinstance(item, dict | list | tuple):
+            _require_string_keys(item)
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of names and values read from JSON, of which `json` would keep the last of a name in silence.
+
+    Raises
+    ------
+    ValueError
+        Names what comes twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {twice!r} comes twice in one object")
+    return found
 
 
 def no_strings(n: int) -> Strings:
     """A column of `n` empty strings."""
-    return Strings(np.empty(0, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64))
+    return Strings(_large_strings(b"", np.zeros(n + 1, dtype=np.int64)))
 
 
 def no_records(n: int) -> Records:
     """A column of `n` empty objects."""
-    return Records(np.frombuffer(b"{}" * n, dtype=np.uint8), np.arange(0, 2 * n + 1, 2, dtype=np.int64))
+    return Records(_large_strings(b"{}" * n, np.arange(n + 1, dtype=np.int64) * 2))
 
 
-def all_empty(column: Column[Any]) -> bool:
-    """Whether a column holds nothing but empty strings, or a column of objects nothing but empty ones."""
-    return len(column.blob) == (2 * len(column) if isinstance(column, Records) else 0)
+# Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
 
 
-def to_strings(what: str, values: Strings | Iterable[str]) -> Strings:
-    """Return a column of strings; an `InvalidInput` names `what` and the row of an item that is none."""
-    if isinstance(values, Strings):
+def text_array(texts: Iterable[str]) -> pa.LargeStringArray:
+    """Strings as an Arrow array."""
+    encoded = [*map(str.encode, texts)]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    return _large_strings(b"".join(encoded), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+def _large_strings(blob: bytes, offsets: NDArray[np.int64]) -> pa.LargeStringArray:
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(blob))
+
+
+def to_arrow(numbers: NDArray[Any]) -> pa.Array:
+    """Numbers as an Arrow array, not copied."""
+    buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer])
+
+
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """The numbers or truth values of an Arrow array without nulls; numbers are not copied."""
+    if pa.types.is_boolean(array.type):
+        return to_numpy(array.cast(pa.uint8())).view(np.bool_)
+    kind = array.type.to_pandas_dtype()
+    return np.ndarray(len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize)
+
+
+def to_column(kind: type[C], what: str, values: Column[Any] | Iterable[Any]) -> C:
+    """Return values as a column; an `InvalidInput` names `what` and the row of an item that cannot be one."""
+    if isinstance(values, kind):
         return values
     try:
-        return Strings.of(values)
-    except InvalidInput as error:
-        raise InvalidInput(f"{what}: {error}") from error
-
-
-def to_records(what: str, values: Records | Sequence[Any]) -> Records:
-    """Return a column of objects; an `InvalidInput` names `what` and the row of an item that is not JSON."""
-    if isinstance(values, Records):
-        return values
-    if not any(values):
-        return no_records(len(values))
-    try:
-        return Records.of(value or {} for value in values)
+        return kind.of(values)
     except InvalidInput as error:
         raise InvalidInput(f"{what}: {error}") from error
 
 
 def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
-    """Return the items of several columns of one kind in a new order; nothing is decoded.
+    """Return the items of several columns of one kind in a new order, positions in the columns laid end to end."""
+    if len(columns) == 1 and np.array_equal(order, np.arange(len(columns[0]))):
+        return columns[0]
+    joined = pa.concat_arrays([column.array for column in columns])
+    kept = _stretches(order)
+    taken = pa.concat_arrays([joined[a:b] for a, b in kept]) if kept else joined.take(to_arrow(order))
+    return type(columns[0])(taken)
 
-    Parameters
-    ----------
-    order
-        Positions in the columns laid end to end, ``(n,)``; each may come any number of times. Stretches that stay
-        together are copied at once.
-    """
-    kind = type(columns[0])
-    if all(map(all_empty, columns)):
-        return no_records(len(order)) if isinstance(columns[0], Records) else no_strings(len(order))  # type: ignore[return-value]
-    first = np.cumsum([0, *map(len, columns)])
-    sizes = np.concatenate([np.diff(column.offsets) for column in columns])[order]
-    offsets = np.zeros(len(order) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    cut = np.flatnonzero(np.diff(order) != 1) + 1
-    which = np.zeros(len(order), dtype=np.int64)
-    if len(columns) > 1:
-        which = np.searchsorted(first, order, side="right") - 1
-        cut = np.union1d(cut, np.flatnonzero(np.diff(which)) + 1)
-    begins = np.concatenate([[0], cut]) if len(order) else cut
-    ends = np.append(cut, len(order)) if len(order) else cut
-    out = np.empty(int(offsets[-1]), dtype=np.uint8)
-    views = [memoryview(np.ascontiguousarray(column.blob)) for column in columns]  # type: ignore[arg-type]
-    at = 0
-    for start in range(0, len(begins), _RUNS):
-        chosen, last = begins[start : start + _RUNS], ends[start : start + _RUNS]
-        source = which[chosen]
-        left, right = order[chosen] - first[source], order[last - 1] - first[source] + 1
-        low, high = np.empty(len(chosen), dtype=np.int64), np.empty(len(chosen), dtype=np.int64)
-        for i, column in enumerate(columns):
-            mine = source == i
-            low[mine], high[mine] = column.offsets[left[mine]], column.offsets[right[mine]]
-        parts = [views[i][a:b] for i, a, b in zip(source.tolist(), low.tolist(), high.tolist(), strict=True)]
-        blob = np.frombuffer(b"".join(parts), dtype=np.uint8)
-        out[at : at + len(blob)] = blob
-        at += len(blob)
-    return kind(out, offsets)
+
+def gathered(arrays: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
+    """Do as `assemble` with arrays."""
+    joined, kept = np.concatenate(arrays), _stretches(order)
+    return np.concatenate([joined[a:b] for a, b in kept]) if kept else joined[order]
+
+
+def _stretches(order: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The stretches that stay together in an order, which are copied at once; none where they are short."""
+    cuts = np.flatnonzero(np.diff(order) != 1) + 1
+    if len(cuts) >= len(order) // _RUN:
+        return []
+    starts = order[np.append(0, cuts)]
+    return list(zip(starts.tolist(), (starts + np.diff([0, *cuts, len(order)])).tolist(), strict=True))
 
 
 class SortedIds:
     """Finds strings in a sorted column of distinct ones.
 
-    Large columns are searched where they lie, on disk or in memory, after a look at every 16th string; once much was
-    asked for beside the length of the column, or where that is small, strings are looked up by their hash instead.
+    They are searched where they lie, on disk or in memory, after a look at every 16th of them; once many were asked
+    for beside the length of the column, they are looked up in a dictionary instead.
     """
 
     def __init__(self, ids: Strings) -> None:
         self.ids = ids
-        self._blob, self._offsets = memoryview(ids.blob), memoryview(ids.offsets)  # type: ignore[arg-type]
-        self._sample: NDArray[np.bytes_] | None = None
-        self._hashed: HashedStrings | None = None
+        self._sample: list[str] | None = None
+        self._known: dict[str, int] | None = None
         self._asked = 0
 
     def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each string, -1 for one that is not here, ``(w,)``."""
         self._asked += len(wanted)
-        if self._hashed is None and max(self._asked * _SHARE, _SMALL) >= len(self.ids):
-            self._hashed = HashedStrings(self.ids)
-        if self._hashed is not None:
-            return self._hashed.find(wanted)
-        asked = _encoded(wanted)
-        found = self._at_once(asked)
-        left = np.flatnonzero(found < 0)
-        places = self._places([asked[i] for i in left.tolist()])
-        for i, place in zip(left.tolist(), places.tolist(), strict=True):
-            if place < len(self.ids) and self._at(place) == asked[i]:
-                found[i] = place
-        return found
+        if self._known is None and self._asked * _STRIDE >= len(self.ids):
+            self._known = dict(zip(self.ids, range(len(self.ids)), strict=True))
+        if self._known is not None:
+            get = self._known.get
+            return np.fromiter((get(one, -1) for one in wanted), np.int64, len(wanted))
+        places = self.places(wanted)
+        there = (place < len(self.ids) and self.ids[place] == one for place, one in zip(places, wanted, strict=True))
+        return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return where each string is or would have to be put in, ``(w,)``."""
-        return self._places(_encoded(wanted))
+        if self._sample is None:
+            self._sample = self.ids[::_STRIDE].tolist()
+        return np.fromiter(map(self._place, wanted), np.int64, len(wanted))
 
-    def _places(self, asked: list[bytes]) -> NDArray[np.int64]:
-        low = np.maximum(self._sampled(asked, "left") - 1, 0) * _STRIDE
-        high = np.minimum(self._sampled(asked, "right") * _STRIDE, len(self.ids))
-        return np.fromiter(map(self._place, asked, low.tolist(), high.tolist()), dtype=np.int64, count=len(asked))
-
-    def _sampled(self, asked: list[bytes], side: Literal["left", "right"]) -> NDArray[np.int64]:
-        """How many strings of the sample are lower than each (or as low, on the right) as far as their heads say."""
-        if self._sample is None:  # utf-8 sorts as the strings do
-            begins, blob = self.ids.offsets[:-1:_STRIDE], self.ids.blob
-            sizes = self.ids.offsets[1::_STRIDE] - begins
-            columns = np.arange(min(max(sizes.max(initial=1), 1), _HEAD))
-            heads = blob.take(begins[:, None] + columns, mode="clip") if len(blob) else np.empty((0, 1), np.uint8)
-            heads[columns >= sizes[:, None]] = 0
-            self._sample = heads.view(f"S{len(columns)}").ravel()
-        return np.searchsorted(self._sample, np.asarray(asked, dtype=self._sample.dtype), side=side)
-
-    def _at_once(self, asked: list[bytes]) -> NDArray[np.int64]:
-        """The positions of strings found by bisection of all together, -1 for those that it cannot tell.
-
-        Strings are compared in as many bytes as the longest of those asked for has, which may reach into the string
-        that comes next; what was found is then compared in its own length.
-        """
-        found = np.full(len(asked), -1, dtype=np.int64)
-        width = max(map(len, asked), default=0)
-        blob, offsets = self.ids.blob, self.ids.offsets
-        if len(asked) < _MANY or not 0 < width <= min(_WIDEST, len(blob)):
-            return found
-        sizes = np.fromiter(map(len, asked), dtype=np.int64, count=len(asked))
-        values = np.asarray(asked, dtype=f"S{width}")
-        last = len(blob) - width
-        windows: NDArray[np.bytes_] = np.ndarray((last + 1,), dtype=values.dtype, buffer=blob.data, strides=(1,))
-        block = self._sampled(asked, "right")
-        low, high = np.maximum(block - 1, 0) * _STRIDE, np.minimum(block * _STRIDE, len(self.ids))
-        for _ in range((_STRIDE - 1).bit_length()):
-            middle = (low + high) >> 1
-            above = windows[np.minimum(offsets[middle], last)] > values
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        begins = offsets[low]
-        there = np.flatnonzero((low < high) & (begins <= last))
-        there = there[offsets[low[there] + 1] - begins[there] == sizes[there]]
-        read = windows[begins[there]].view(np.uint8).reshape(-1, width)
-        same = read == values[there].view(np.uint8).reshape(-1, width)
-        there = there[(same | (np.arange(width) >= sizes[there, None])).all(axis=1)]
-        found[there] = low[there]
-        return found
-
-    def _place(self, value: bytes, low: int, high: int) -> int:
-        while low < high:
-            middle = (low + high) // 2
-            if self._at(middle) < value:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _at(self, position: int) -> bytes:
-        return bytes(self._blob[self._offsets[position] : self._offsets[position + 1]])
-
-
-def _encoded(wanted: Sequence[str]) -> list[bytes]:
-    """Strings as utf-8; what is no string or no text becomes bytes that no utf-8 equals."""
-    try:
-        return [*map(str.encode, wanted)]
-    except (TypeError, UnicodeEncodeError):
-        return [str.encode(value, errors="surrogatepass") if isinstance(value, str) else b"\xff" for value in wanted]
-
-
-class HashedStrings:
-    """Finds strings in a column of distinct ones by their hash.
-
-    A dictionary would do, but at a hundred thousand strings each of its lookups waits for memory several times over.
-    Here hashes and positions are arrays in the order of the hashes, about 20 bytes a string, and a batch is looked up
-    in all of them at once. What is found is compared with what was asked for byte by byte.
-    """
-
-    def __init__(self, strings: Strings) -> None:
-        self.strings = strings
-        n = len(strings)
-        self._shift = 64 - (2 * n + 1).bit_length()
-        hashes = np.fromiter(map(hash, strings), dtype=np.int64, count=n).view(np.uint64)
-        order = np.argsort(hashes)
-        self._hashes, self._positions = hashes[order], order.astype(np.int32)
-        # Where the hashes begin that share their first bits; there are at least twice as many such groups as strings.
-        sizes = np.bincount(self._groups(hashes), minlength=1 << (64 - self._shift))
-        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        arrays = self._starts, self._hashes, self._positions, strings.offsets, strings.blob
-        self._views: tuple[memoryview, ...] = tuple(map(memoryview, arrays))  # type: ignore[arg-type]
-
-    def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
-        """Return the position of each string, -1 for one that is not here, ``(w,)``."""
-        if len(wanted) >= _MANY and len(self._hashes):
-            found = self._by_hash(wanted)
-            if self._are_at(found, wanted):
-                return found
-        return np.fromiter(map(self._one, wanted), dtype=np.int64, count=len(wanted))
-
-    def _groups(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return (hashes >> np.uint64(self._shift)).view(np.int64)
-
-    def _by_hash(self, wanted: Sequence[str]) -> NDArray[np.int64]:
-        """The position of a string of the same hash for each, -1 where there is none."""
-        hashes = np.fromiter(map(hash, wanted), dtype=np.int64, count=len(wanted)).view(np.uint64)
-        groups = self._groups(hashes)
-        at, ends = self._starts[groups], self._starts[groups + 1]
-        same = self._hashes.take(at, mode="clip") == hashes  # no other group holds that hash
-        found = np.where(same, self._positions.take(at, mode="clip"), np.int64(-1))
-        left = np.flatnonzero(~same & (at + 1 < ends))
-        while len(left):
-            at[left] += 1
-            here = at[left]
-            same = self._hashes[here] == hashes[left]
-            found[left[same]] = self._positions[here[same]]
-            left = left[~same & (here + 1 < ends[left])]
-        return found
-
-    def _are_at(self, found: NDArray[np.int64], wanted: Sequence[str]) -> bool:
-        """Whether the strings at the positions found are those that were asked for."""
-        there = np.flatnonzero(found >= 0)
-        chosen = wanted if len(there) == len(wanted) else [wanted[i] for i in there.tolist()]
-        try:
-            text = "".join(chosen)
-            said = text.encode()
-        except (TypeError, UnicodeEncodeError):  # no string, or no text
-            return False
-        lengths = map(len, chosen if text.isascii() else map(str.encode, chosen))
-        sizes = np.fromiter(lengths, dtype=np.int64, count=len(chosen))
-        at = found[there]
-        begins = self.strings.offsets[at]
-        if not np.array_equal(self.strings.offsets[at + 1] - begins, sizes):
-            return False
-        blob, width = self.strings.blob, int(sizes.max(initial=0))
-        if 0 < width <= _WIDEST and (sizes == width).all():  # all of one width are read as items of it
-            windows = np.ndarray((len(blob) - width + 1,), dtype=f"S{width}", buffer=blob.data, strides=(1,))
-            return bool(windows[begins].tobytes() == said)
-        bytes_at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-        bytes_at += np.arange(len(said))
-        return bool(blob[bytes_at].tobytes() == said)
-
-    def _one(self, wanted: str) -> int:
-        starts, hashes, positions, offsets, blob = self._views
-        own = hash(wanted) & _WORD
-        group = own >> self._shift
-        for i in range(starts[group], starts[group + 1]):
-            if hashes[i] == own:
-                position = positions[i]
-                if str(blob[offsets[position] : offsets[position + 1]], "utf-8") == wanted:
-                    return int(position)
-        return -1
-
-
-def fewest_sets(
-    codes: NDArray[np.int32], label_sets: Sequence[tuple[str, ...]]
-) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
-    """Leave out sets of labels that no node has and sort the others, so that the same nodes have the same columns."""
-    used = np.bincount(codes, minlength=len(label_sets)) > 0
-    kept = sorted({labels for labels, there in zip(label_sets, used.tolist(), strict=True) if there})
-    rank = {labels: i for i, labels in enumerate(kept)}
-    new = np.asarray([rank.get(labels, -1) for labels in label_sets], dtype=np.int32)
-    return new[codes], kept
+    def _place(self, wanted: str) -> int:
+        assert self._sample is not None
+        block, array = bisect_left(self._sample, wanted) * _STRIDE, self.ids.array
+        low, high = max(0, block - _STRIDE), min(block, len(array))
+        return low + bisect_left(array[low:high].to_pylist(), wanted)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret._checked import PART_KEYS, checked_edges, property_column
-from graphret._edge_order import Merge, fewest, last_of_equals, ranges, row_starts, sorted_order
-from graphret.columns import all_empty, assemble, no_records, to_records
+from graphret.columns import Records, Strings, assemble, gathered, no_records, text_array, to_arrow, to_column, to_numpy
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.storage import Bundle, Parts, Records, Strings
+from graphret.storage import Bundle, Parts, coded
 from graphret.types import Edge
+from graphret.validation import PART_KEYS, checked_edges, edge_words, property_column
 
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
+MOST_RELATIONS = 2**15 - 1
 _BLOCK = 1 << 14
-_SCANS = 16  # nodes whose entering edges are looked for among all before these are put in order: that takes as long
+_KEYS = ("source", "target", "relation", "source_part", "target_part")
+_COLUMNS = (*_KEYS, "weight")
 
 
 class EdgeTable:
@@ -59,7 +62,8 @@ class EdgeTable:
         target_part: NDArray[np.int32],
         properties: Records,
         *,
-        adjacency: Sequence[NDArray[np.int64]] | None = None,
+        out_indptr: NDArray[np.int64] | None = None,
+        entering: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     ) -> None:
         self.n_nodes = n_nodes
         self.source = source
@@ -70,16 +74,14 @@ class EdgeTable:
         self.source_part = source_part
         self.target_part = target_part
         self.properties = properties
-        out, *incoming = adjacency or (row_starts(source, n_nodes),)
-        self.out_indptr = out
-        self._incoming: Sequence[NDArray[np.int64]] = incoming
-        self._scans = _SCANS
+        self.out_indptr = row_starts(source, n_nodes) if out_indptr is None else out_indptr
+        self._entering = entering
 
     @classmethod
     def empty(cls, n_nodes: int) -> EdgeTable:
         """A table with no edges."""
         none = np.empty(0, dtype=np.int32)
-        return cls(n_nodes, none, none, none.astype(np.int16), [], none.astype(np.float32), none, none, Records.of([]))
+        return cls(n_nodes, none, none, none.astype(np.int16), [], none.astype(np.float32), none, none, no_records(0))
 
     @classmethod
     def build(
@@ -95,38 +97,39 @@ class EdgeTable:
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
         *,
         distinct: bool = False,
-        double: bool = False,
     ) -> EdgeTable:
         """Make a table of edges in any order; relations are renumbered in the order of their names,
         without those that no edge has.
 
-        With `distinct`, of edges that are equal but for weight and properties only the last is kept. With `double`
-        weights keep their precision, which is single otherwise.
+        With `distinct`, of edges that are equal but for weight and properties only the last is kept.
         """
         n, m = n_nodes, len(source)
         names = sorted(set(relations))
-        place = {name: i for i, name in enumerate(names)}
-        rank = np.asarray([place[name] for name in relations], dtype=np.int32)
-        codes, names = fewest(rank[np.asarray(relation)] if len(relations) else np.empty(0, np.int32), names)
-        ends = [np.asarray(end, dtype=np.int32) for end in (source, target)]
-        parts = [
-            np.full(m, NO_PART, dtype=np.int32) if part is None else np.asarray(part, dtype=np.int32)
-            for part in (source_part, target_part)
-        ]
-        keys: list[NDArray[Any]] = [*ends, codes, *parts]
-        order = sorted_order(n, keys, len(names))
+        rank = np.asarray([names.index(name) for name in relations], dtype=np.int32)
+        codes, names = _used(rank[np.asarray(relation)] if len(relations) else np.empty(0, np.int32), names)
+        whole = np.full(m, NO_PART, dtype=np.int32)
+        columns: dict[str, NDArray[Any]] = {
+            "source": np.asarray(source, dtype=np.int32),
+            "target": np.asarray(target, dtype=np.int32),
+            "relation": codes,
+            "source_part": whole if source_part is None else np.asarray(source_part, dtype=np.int32),
+            "target_part": whole if target_part is None else np.asarray(target_part, dtype=np.int32),
+            "weight": np.asarray(weight, dtype=np.float64),
+        }
+        order = _sorted_order(n, [columns[name] for name in _KEYS], len(names))
         if distinct and m:
-            order = order[last_of_equals(order, keys)]
-        records = no_records(m) if properties is None else to_records("properties", properties)
+            same = np.all([np.diff(columns[name][order]) == 0 for name in _KEYS], axis=0)
+            order = order[np.append(~same, True)]
+        records = no_records(m) if properties is None else to_column(Records, "properties", properties)
         return cls(
             n,
-            ends[0][order],
-            ends[1][order],
-            codes[order],
+            columns["source"][order],
+            columns["target"][order],
+            columns["relation"][order],
             names,
-            np.asarray(weight, dtype=np.float64 if double else np.float32)[order],
-            parts[0][order],
-            parts[1][order],
+            columns["weight"][order],
+            columns["source_part"][order],
+            columns["target_part"][order],
             assemble([records], order),
         )
 
@@ -141,28 +144,27 @@ class EdgeTable:
         InvalidInput
             When an edge names a node that is not in the table, or its weight is not a finite number.
         """
-        last: dict[tuple[Any, ...], Edge] = {}
-        for edge in checked_edges(edges):
-            rows = tuple(edge.properties.get(key, NO_PART) for key in PART_KEYS)
-            last[edge.source, edge.target, edge.relation, rows] = edge
-        chosen = list(last.values())
-        ends = [nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])]
-        for edge, i, j in zip(chosen, *(end.tolist() for end in ends), strict=True):
-            if i < 0 or j < 0:
-                absent = edge.source if i < 0 else edge.target
-                raise InvalidInput(f"edge {edge.source!r} to {edge.target!r}: there is no node {absent!r}")
+        chosen = list({edge.identity: edge for edge in checked_edges(edges)}.values())
+        sources, targets = nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])
+        absent = np.flatnonzero((sources < 0) | (targets < 0))
+        if len(absent):
+            edge = chosen[int(absent[0])]
+            end = edge.source if sources[absent[0]] < 0 else edge.target
+            raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
         relations = sorted({e.relation for e in chosen})
         code = {relation: i for i, relation in enumerate(relations)}
-        parts = [np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in PART_KEYS]
+        first, second = (
+            np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in PART_KEYS
+        )
         return cls.build(
             len(nodes),
-            ends[0],
-            ends[1],
+            sources,
+            targets,
             np.asarray([code[e.relation] for e in chosen], dtype=np.int64),
             relations,
-            np.asarray([e.weight for e in chosen], dtype=np.float32),
-            parts[0],
-            parts[1],
+            np.asarray([e.weight for e in chosen], dtype=np.float64),
+            first,
+            second,
             property_column(chosen, [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]),
         )
 
@@ -172,31 +174,27 @@ class EdgeTable:
     @property
     def in_indptr(self) -> NDArray[np.int64]:
         """Where the edges that enter each node begin in `in_order`, ``(n_nodes + 1,)``."""
-        return self._entering()[0]
+        return self._by_target()[0]
 
     @property
     def in_order(self) -> NDArray[np.int64]:
         """The edges by target, then in their order, ``(m,)``."""
-        return self._entering()[1]
+        return self._by_target()[1]
 
-    def _entering(self) -> Sequence[NDArray[np.int64]]:
-        if not self._incoming:  # when it is first asked for: a write makes tables that nobody reads
+    def _by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self._entering is None:  # when it is first asked for: a write makes tables that nobody reads
             shape = self.n_nodes, self.n_nodes
-            rows = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape)
-            columns = rows.tocsc()  # a counting sort, stable
-            self._incoming = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
-        return self._incoming
+            columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
+            self._entering = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
+        return self._entering
 
     def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
-        found = []
-        if direction in ("out", "both"):
-            found.append(self.leaving(positions))
-        if direction in ("in", "both"):
-            found.append(self.entering(positions))
-        if not found:
+        if direction not in ("out", "in", "both"):
             raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
-        return np.unique(np.concatenate(found))
+        leaving = self.leaving(positions) if direction != "in" else np.empty(0, np.int64)
+        entering = self.entering(positions) if direction != "out" else np.empty(0, np.int64)
+        return np.unique(np.concatenate([leaving, entering]))
 
     def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that leave each of the nodes in turn."""
@@ -204,67 +202,46 @@ class EdgeTable:
 
     def entering(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that enter each of the nodes in turn."""
-        if len(positions) == 1 and not self._incoming and self._scans:
-            self._scans -= 1
-            return np.flatnonzero(self.target == positions[0])
         return self.in_order[ranges(self.in_indptr, positions)]
 
     def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
-        found, which = [], []
-        for indptr, order in ((self.out_indptr, None), (self.in_indptr, self.in_order)):
-            at = ranges(indptr, positions)
-            found.append(at if order is None else order[at])
-            which.append(np.repeat(np.arange(len(positions)), indptr[np.asarray(positions) + 1] - indptr[positions]))
-        return np.concatenate(found), np.concatenate(which)
+        at = np.asarray(positions)
+        which = [
+            np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at]) for indptr in (self.out_indptr, self.in_indptr)
+        ]
+        return np.concatenate([self.leaving(at), self.entering(at)]), np.concatenate(which)
 
     def degrees(self) -> NDArray[np.int64]:
         """How many edges touch each node, ``(n_nodes,)``."""
         return np.diff(self.out_indptr) + np.diff(self.in_indptr)
 
-    def edge(self, i: int, ids: Sequence[str]) -> Edge:
-        """Return one edge, with its parts among its properties."""
-        properties = dict(self.properties[i])
-        for key, part in zip(PART_KEYS, (self.source_part[i], self.target_part[i]), strict=True):
-            if part != NO_PART:
-                properties[key] = int(part)
-        return Edge(
-            ids[self.source[i]],
-            self.relations[self.relation[i]],
-            ids[self.target[i]],
-            float(self.weight[i]),
-            properties,
-        )
-
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
         """Return the edges at `positions`, in that order, with their parts among their properties."""
-        properties = self._properties_at(positions)
+        properties: list[dict[str, Any]] = self.properties.take(positions)
         for key, parts in zip(PART_KEYS, (self.source_part[positions], self.target_part[positions]), strict=True):
             for i in np.flatnonzero(parts != NO_PART).tolist():
                 properties[i][key] = int(parts[i])
-        relations, n = self.relations, len(positions)
-        ends = ids.take(np.concatenate([self.source[positions], self.target[positions]]))
-        return _edges(
-            ends[:n],
-            [relations[code] for code in self.relation[positions].tolist()],
-            ends[n:],
-            self.weight[positions].tolist(),
-            properties,
-        )
+        relations = [self.relations[code] for code in self.relation[positions].tolist()]
+        ends, n = ids.take(np.concatenate([self.source[positions], self.target[positions]])), len(relations)
+        return _edges(ends[:n], relations, ends[n:], self.weight[positions].tolist(), properties)
 
-    def _properties_at(self, positions: NDArray[np.int64]) -> list[dict[str, Any]]:
-        column, n = self.properties, len(positions)
-        if isinstance(column, Records) and (
-            all_empty(column) or (column.offsets[positions + 1] - column.offsets[positions] == 2).all()
-        ):
-            return [{} for _ in range(n)]  # empty ones are not read
-        return column.take(positions)
-
-    def edges(self, ids: Sequence[str]) -> Iterator[Edge]:
+    def edges(self, ids: Strings) -> Iterator[Edge]:
         """All edges, in order."""
-        column = ids if isinstance(ids, Strings) else Strings.of(ids)
         for start in range(0, len(self), _BLOCK):
-            yield from self.at(np.arange(start, min(start + _BLOCK, len(self))), column)
+            yield from self.at(np.arange(start, min(start + _BLOCK, len(self))), ids)
+
+    def find(self, nodes: NodeTable, edges: Iterable[Edge]) -> NDArray[np.int64]:
+        """Return the positions of those edges that are here, known by source, relation, target and rows."""
+        listed = list(checked_edges(edges))
+        code = {name: i for i, name in enumerate(self.relations)}
+        sources, targets = nodes.find([e.source for e in listed]), nodes.find([e.target for e in listed])
+        relations = [code.get(e.relation, -1) for e in listed]
+        parts = ([e.properties.get(key, NO_PART) for e in listed] for key in PART_KEYS)
+        wanted = set(zip(sources.tolist(), targets.tolist(), relations, *parts, strict=True))
+        near = self.leaving(np.unique(sources[sources >= 0]))
+        keys = zip(*(getattr(self, name)[near].tolist() for name in _KEYS), strict=True)
+        return np.asarray(near[np.fromiter((key in wanted for key in keys), bool, len(near))])
 
     def relation_mask(self, relations: Collection[str] | None) -> NDArray[np.bool_] | None:
         """Which relation codes are among `relations`; `None` for all."""
@@ -281,49 +258,36 @@ class EdgeTable:
         return self.moved(len(positions), new)
 
     def moved(self, n_nodes: int, new: NDArray[np.int64]) -> EdgeTable:
-        """Return the edges among the nodes that stay, where each node gets a new position in the same order.
+        """Return the edges among the nodes that stay, of which there are `n_nodes`.
 
-        Parameters
-        ----------
-        n_nodes
-            How many nodes there then are.
-        new
-            The position of each node then, -1 for one that is gone, ``(n_nodes before,)``.
+        `new` is the position that each node then has, in the same order, -1 for one that is gone.
         """
-        to, source, target = new.astype(np.int32), self.source, self.target
-        rest = self.relation, self.relations, self.weight, self.source_part, self.target_part, self.properties
-        if (new >= 0).all():
-            if len(new) and new[-1] != len(new) - 1:  # else they are where they were
-                source, target = to[source], to[target]
-            out = np.zeros(n_nodes + 1, dtype=np.int64)
-            out[new + 1] = np.diff(self.out_indptr)
-            return EdgeTable(n_nodes, source, target, *rest, adjacency=[np.cumsum(out)])
-        source, target = to[source], to[target]
-        kept = np.flatnonzero((source >= 0) & (target >= 0))
-        if len(kept) == len(self):
-            return EdgeTable(n_nodes, source, target, *rest)
+        to = new.astype(np.int32)
+        source, target = to[self.source], to[self.target]
+        rest = self
+        if (new < 0).any():
+            kept = np.flatnonzero((source >= 0) & (target >= 0))
+            source, target, rest = source[kept], target[kept], self.take(kept)
         return EdgeTable(
             n_nodes,
-            source[kept],
-            target[kept],
-            *fewest(self.relation[kept], self.relations),
-            self.weight[kept],
-            self.source_part[kept],
-            self.target_part[kept],
-            assemble([_records(self)], kept),
+            source,
+            target,
+            rest.relation,
+            rest.relations,
+            rest.weight,
+            rest.source_part,
+            rest.target_part,
+            rest.properties,
         )
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
+        if len(positions) == len(self):
+            return self
+        columns: dict[str, Any] = {name: gathered([getattr(self, name)], positions) for name in _COLUMNS}
+        columns["relation"], relations = _used(columns["relation"], self.relations)
         return EdgeTable(
-            self.n_nodes,
-            self.source[positions],
-            self.target[positions],
-            *fewest(self.relation[positions], self.relations),
-            self.weight[positions],
-            self.source_part[positions],
-            self.target_part[positions],
-            assemble([_records(self)], positions),
+            self.n_nodes, relations=relations, properties=assemble([self.properties], positions), **columns
         )
 
     def merged(self, fresh: EdgeTable) -> EdgeTable:
@@ -333,56 +297,46 @@ class EdgeTable:
         """
         if not len(fresh) or not len(self):
             return fresh if len(fresh) else self
-        names = sorted({*self.relations, *fresh.relations})
-        code = {name: i for i, name in enumerate(names)}
-        ours, theirs = (
-            table.relation
-            if table.relations == names
-            else np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
-            for table in (self, fresh)
-        )
-        keys = [
-            (self.source, fresh.source),
-            (self.target, fresh.target),
-            (ours, theirs),
-            (self.source_part, fresh.source_part),
-            (self.target_part, fresh.target_part),
-        ]
-        merge = Merge(self.out_indptr, [mine for mine, _ in keys], [new for _, new in keys])
-        source, target, relation, *parts = (merge.column(mine, new) for mine, new in keys)
-        weight, records = merge.column(self.weight, fresh.weight), [_records(self), _records(fresh)]
-        empty = all(map(all_empty, records))
-        properties = no_records(len(source)) if empty else assemble(records, merge.order())
-        codes, names = fewest(relation, names)
-        return EdgeTable(
-            self.n_nodes, source, target, codes, names, weight, parts[0], parts[1], properties, adjacency=[merge.indptr]
-        )
+        # The edges that leave the sources of fresh ones are put in order anew; all others stay as they are.
+        near = self.leaving(np.unique(fresh.source))
+        rows = joined(self.n_nodes, [self.take(near), fresh], distinct=True)
+        stay = np.ones(len(self), dtype=bool)
+        stay[near] = False
+        at = np.searchsorted(self.source[stay], rows.source)
+        relations = sorted({*self.relations, *rows.relations})
+
+        order = np.insert(np.flatnonzero(stay), at, len(self) + np.arange(len(rows)))
+        properties = assemble([self.properties, rows.properties], order)
+        columns: dict[str, Any] = {n: gathered([getattr(self, n), getattr(rows, n)], order) for n in _COLUMNS}
+        columns["relation"] = gathered([_renumbered(one, relations) for one in (self, rows)], order)
+        return EdgeTable(self.n_nodes, relations=relations, properties=properties, **columns)
 
     def parts(self) -> Parts:
-        """The table as it is saved."""
-        columns = "source", "target", "relation", "weight", "source_part", "target_part"
-        adjacency = "out_indptr", "in_indptr", "in_order"
-        return Parts(
-            arrays={name: getattr(self, name) for name in (*columns, *adjacency)},
-            strings={},
-            records={"properties": self.properties},
-            meta={"n_nodes": self.n_nodes, "relations": self.relations},
-        )
+        """The table as it is saved: an Arrow table of its columns, the ends as positions of nodes, and adjacency."""
+        columns = {name: to_arrow(getattr(self, name)) for name in _COLUMNS}
+        columns["relation"] = pa.DictionaryArray.from_arrays(columns["relation"], text_array(self.relations))
+        columns["properties"] = self.properties.array
+        adjacency = {name: getattr(self, name) for name in ("out_indptr", "in_indptr", "in_order")}
+        return Parts(adjacency, {"table": pa.table(columns)}, {"n_nodes": self.n_nodes})
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> EdgeTable:
         """Open a saved table; its columns stay on disk until they are read."""
-        array: Callable[[str], NDArray[Any]] = bundle.array
+        column = bundle.columns("table")
+        codes, relations = coded(column.pop("relation"))
+        properties = Records(column.pop("properties"))
         return cls(
             bundle.meta["n_nodes"],
-            relations=bundle.meta["relations"],
-            properties=bundle.records("properties"),
-            adjacency=(array("out_indptr"), array("in_indptr"), array("in_order")),
-            **{name: array(name) for name in ("source", "target", "relation", "weight", "source_part", "target_part")},
+            relation=codes,
+            relations=relations,
+            properties=properties,
+            out_indptr=bundle.array("out_indptr"),
+            entering=(bundle.array("in_indptr"), bundle.array("in_order")),
+            **{name: to_numpy(array) for name, array in column.items()},
         )
 
 
-_FILL = [getattr(Edge, name).__set__ for name in ("source", "relation", "target", "weight", "properties")]
+_FILL = [getattr(Edge, one.name).__set__ for one in fields(Edge)]
 
 
 def _edges(*columns: Sequence[Any]) -> list[Edge]:
@@ -393,5 +347,54 @@ def _edges(*columns: Sequence[Any]) -> list[Edge]:
     return edges
 
 
-def _records(table: EdgeTable) -> Records:
-    return table.properties if isinstance(table.properties, Records) else Records.of(table.properties)
+def joined(n_nodes: int, tables: Sequence[EdgeTable], *, distinct: bool = False) -> EdgeTable:
+    """Return the edges of tables over the same nodes in one; of equal ones the last where `distinct` is asked for."""
+    filled = [table for table in tables if len(table)]
+    if len(filled) < 2:
+        return filled[0] if filled else EdgeTable.empty(n_nodes)
+    relations = sorted({name for table in filled for name in table.relations})
+    columns = {name: np.concatenate([getattr(table, name) for table in filled]) for name in _COLUMNS}
+    columns["relation"] = np.concatenate([_renumbered(table, relations) for table in filled])
+    properties = assemble([table.properties for table in filled], np.arange(len(columns["source"])))
+    return EdgeTable.build(n_nodes, relations=relations, properties=properties, distinct=distinct, **columns)
+
+
+def ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over `positions`."""
+    starts = indptr[positions]
+    lengths = indptr[np.asarray(positions) + 1] - starts
+    shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+    return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)
+
+
+def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[np.int64]:
+    """Return where the edges of each source begin in a sorted table, ``(n_nodes + 1,)``."""
+    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
+    return indptr
+
+
+def _renumbered(table: EdgeTable, relations: Sequence[str]) -> NDArray[np.int16]:
+    if table.relations == relations:
+        return table.relation
+    code = {name: i for i, name in enumerate(relations)}
+    return np.asarray([code[name] for name in table.relations], dtype=np.int16)[table.relation]
+
+
+def _used(codes: NDArray[Any], relations: Sequence[str]) -> tuple[NDArray[np.int16], list[str]]:
+    """Leave out the names of relations that no edge has; an `InvalidInput` says if there are too many."""
+    used = np.bincount(codes, minlength=len(relations)) > 0
+    kept = [name for name, there in zip(relations, used.tolist(), strict=True) if there]
+    if len(kept) > MOST_RELATIONS:
+        raise InvalidInput(f"relations: {len(kept):,} names are more than the {MOST_RELATIONS:,} that can be kept")
+    return (np.cumsum(used) - 1).astype(np.int16)[codes] if kept else codes.astype(np.int16), kept
+
+
+def _sorted_order(n_nodes: int, keys: Sequence[NDArray[Any]], n_relations: int) -> NDArray[np.int64]:
+    """Return the stable order by source, target, relation and parts."""
+    source, target, relation, *parts = keys
+    whole = all(not len(part) or part.min() == part.max() for part in parts)
+    if not whole or n_nodes * n_nodes * max(n_relations, 1) >= 2**62:
+        return np.lexsort(keys[::-1])
+    key = (source.astype(np.int64) * n_nodes + target) * n_relations + relation  # one key for three
+    return np.argsort(key, kind="stable")

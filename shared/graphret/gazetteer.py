@@ -20,37 +20,23 @@ class Match(NamedTuple):
     end: int
 
 
-class _Level(NamedTuple):
-    """Names in an automaton, which takes no more; those among them that are gone are passed over."""
-
-    automaton: AhoCorasick
-    names: list[str]
-
-
 class Gazetteer:
     """A list of names that can be looked for in texts, in time linear in the text.
 
-    Names and texts are compared word by word as `graphret.text.normalize_name` makes them, so that case, accents and
-    punctuation do not matter and a name is never found inside a word. Of two names that normalise to the same words
-    the first is found; names with no letter or digit are never found.
+    Names and texts are compared word by word as `graphret.text.words` makes them, so that case, accents and punctuation
+    do not matter and a name is never found inside a word. Of two names of the same words the first is found.
 
-    An Aho-Corasick automaton (Aho and Corasick, 1975) runs over the normalised text and finds all names at all places.
-    As it takes no name once it is built, there are several, the later ones smaller, as in a log-structured merge tree
-    (O'Neil et al., 1996): the names added since the last search become one when next asked, together with those of the
-    automata before it that hold less than twice as many. So there are at most log2(n) + 1 of them for n names, and each
-    name goes through O(log n). A name discarded is passed over; when most are, the rest are put into one anew.
+    An Aho-Corasick automaton (Aho and Corasick, 1975) finds all names at all places. As it takes no name once it is
+    built, there are several, the later ones smaller, as in a log-structured merge tree (O'Neil et al., 1996): the names
+    added since the last search become one when next asked, together with those of the automata before it that hold less
+    than twice as many. A name discarded is passed over; when most are, the rest are put into one anew.
 
-    Several threads may search at once; a change must be alone.
-
-    Parameters
-    ----------
-    names
-        The names; matches refer to them by position.
+    Several threads may search at once; a change must be alone. Matches refer to names by position.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: dict[str, int] = {}
-        self._levels: tuple[_Level, ...] = ()  # the largest first
+        self._levels: list[tuple[AhoCorasick, list[str]]] = []  # the largest first
         # Each name is in one level or among the new ones; those of them that are no longer in _names are gone.
         self._new: list[str] = []
         self._gone: set[str] = set()
@@ -95,60 +81,46 @@ class Gazetteer:
         return self.find_tokens(tokenize(text))
 
     def find_tokens(self, tokens: Sequence[Token]) -> list[Match]:
-        """Do as `find` with a text that `graphret.text.tokenize` has already read."""
+        """Do as `find` with a text that `tokenize` has read."""
         found = self.find_words([word for word, _, _ in tokens])
         return [Match(index, tokens[first][1], tokens[last - 1][2]) for index, first, last in found]
 
     def find_words(self, words: Sequence[str]) -> list[Match]:
         """Do as `find` with normalised words; the places in the matches are those of words."""
         matches: list[Match] = []
-        free = 0
         for match in self.find_every(words):
-            if match.start >= free:
+            if not matches or match.start >= matches[-1].end:
                 matches.append(match)
-                free = match.end
         return matches
 
     def find_every(self, words: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
-        text = _bounded(" ".join(words))
+        if self._new or len(self._gone) > len(self._names):
+            with self._building:
+                self._settle()
+        text = f" {' '.join(words)} "
         # The space before a word is that behind the one before it: where it is in the text, to which word it is.
         place = {at: word for word, at in enumerate(accumulate((len(word) + 1 for word in words), initial=0))}
         matches = [
             Match(position, place[start], place[end - 1])
-            for automaton, names in self._settled()
+            for automaton, names in self._levels
             for index, start, end in automaton.find_matches_as_indexes(text, overlapping=True)
             if (position := self._names.get(names[index])) is not None
         ]
         return sorted(matches, key=lambda match: (match.start, -match.end))
 
-    def _settled(self) -> tuple[_Level, ...]:
-        """Return automata that hold all names, those added since they were last asked for too."""
-        if self._unsettled():
-            with self._building:
-                if self._unsettled():
-                    self._settle()
-        return self._levels
-
-    def _unsettled(self) -> bool:
-        return bool(self._new) or len(self._gone) > len(self._names)
-
     def _settle(self) -> None:
+        """Put the names added since the last search, and those of smaller levels, into an automaton."""
         names, kept, anew = self._new, list(self._levels), len(self._gone) > len(self._names)
-        while kept and (anew or len(kept[-1].names) < 2 * len(names)):
-            names = kept.pop().names + names
+        if not (names or anew):  # another thread was first
+            return
+        while kept and (anew or len(kept[-1][1]) < 2 * len(names)):
+            names = kept.pop()[1] + names
         living = sorted(name for name in names if name in self._names)  # in order it is built in half the time
         if living:
-            # The smallest of the library's automata; of up to 100 names built in a quarter of its default's time.
-            automaton = AhoCorasick(
-                map(_bounded, living), store_patterns=False, implementation=Implementation.ContiguousNFA
-            )
-            kept.append(_Level(automaton, living))
-        self._levels = tuple(kept)
+            bounded = [f" {name} " for name in living]  # which tells a name from a part of a word
+            small = Implementation.ContiguousNFA
+            kept.append((AhoCorasick(bounded, store_patterns=False, implementation=small), living))
+        self._levels = kept
         self._gone.difference_update(names)
         self._new = []
-
-
-def _bounded(normal: str) -> str:
-    """Words with the spaces around them by which a name is told from a part of a word."""
-    return f" {normal} "

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
-import weakref
-from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphret._checked import (
-    checked_nodes,
-    label_set,
-    property_column,
-    refuse_rows_twice,
-    refuse_twice,
-    text_column,
+from graphret.columns import (
+    Records,
+    SortedIds,
+    Strings,
+    assemble,
+    no_records,
+    no_strings,
+    text_array,
+    to_arrow,
+    to_column,
+    to_json,
+    to_numpy,
 )
-from graphret._matching import matching, reads, with_labels
-from graphret.columns import SortedIds, all_empty, assemble, fewest_sets, no_records, no_strings, to_records, to_strings
 from graphret.errors import InvalidInput
-from graphret.storage import Bundle, Parts, Records, Strings
+from graphret.storage import Bundle, Parts, coded
 from graphret.types import Node, Trace, require_id
-from graphret.where import Where, both
+from graphret.validation import checked_nodes, property_column
+from graphret.where import Where, both, lookup
+
+T = TypeVar("T")
 
 _MASKS_KEPT = 32
 _VIEWS_KEPT = 8
 _BLOCK = 1 << 14
 _READ_SHARE = 20
+_OWN_FIELDS = ("id", "name", "text")
 
 
 class NodeTable(Sequence[Node]):
@@ -65,39 +73,29 @@ class NodeTable(Sequence[Node]):
         label_sets: Sequence[tuple[str, ...]],
         properties: Records,
     ) -> None:
-        self.ids = ids
-        self.names = names
-        self.texts = texts
+        self.ids, self.names, self.texts = ids, names, texts
         self.labels = labels
         self.label_sets = list(label_sets)
         self.properties = properties
         self._sorted = SortedIds(ids)
-        self._masks: OrderedDict[Where, NDArray[np.bool_]] = OrderedDict()
-        self._restricted: OrderedDict[Where, tuple[NodeTable, NDArray[np.int64]]] = OrderedDict()
+        self._masks: dict[Where, NDArray[np.bool_]] = {}
+        self._restricted: dict[Where, tuple[NodeTable, NDArray[np.int64]]] = {}
         self._lock = threading.Lock()
-        self._came: tuple[weakref.ref[NodeTable], NDArray[np.int64]] | None = None
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> NodeTable:
-        """Make a table of nodes in any order.
-
-        Raises
-        ------
-        InvalidInput
-            When an id is not a string or comes twice, or a text, a name or a property is not what it must be.
-        """
-        ordered = sorted(checked_nodes(nodes), key=lambda node: node.id)
+        """Make a table of nodes in any order; an `InvalidInput` names one that is malformed or comes twice."""
+        listed = list(checked_nodes(nodes))
         sets: dict[tuple[str, ...], int] = {}
-        codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in ordered]
-        ids = [node.id for node in ordered]
-        refuse_twice(ids)
-        return cls(
-            text_column("id", ids, ids),
-            text_column("name", ids, [node.name for node in ordered]),
-            text_column("text", ids, [node.text for node in ordered]),
-            *fewest_sets(np.asarray(codes, dtype=np.int32), list(sets)),
-            property_column(ordered, [node.properties for node in ordered]),
-        )
+        codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in listed]
+        return cls.build(
+            [node.id for node in listed],
+            [node.name for node in listed],
+            [node.text for node in listed],
+            np.asarray(codes, dtype=np.int32),
+            list(sets),
+            property_column(listed, [node.properties for node in listed]),
+        )[0]
 
     @classmethod
     def build(
@@ -111,79 +109,66 @@ class NodeTable(Sequence[Node]):
     ) -> tuple[NodeTable, NDArray[np.int64]]:
         """Make a table of columns in any order, without an object for each node.
 
-        Parameters
-        ----------
-        ids, names, texts, properties
-            ``n`` each; names and texts are empty and properties none where they are left out.
-        labels
-            For each node the position of its tuple of labels in `label_sets`, ``(n,)``; the first where left out.
-
-        Returns
-        -------
-        table
-            The nodes by id.
-        positions
-            Where each of the given nodes is in the table, ``(n,)``.
+        Names and texts are empty, properties none and labels the first of `label_sets` where they are left out.
+        Returned too is where each of the given nodes is in the table, ``(n,)``.
 
         Raises
         ------
         InvalidInput
             When columns differ in length, or an id is empty, no string or comes twice; names the row.
         """
-        listed = list(ids)
-        n = len(listed)
-        if not all(isinstance(node_id, str) and node_id for node_id in listed):
-            row = next(i for i, node_id in enumerate(listed) if not isinstance(node_id, str) or not node_id)
-            require_id(listed[row], f"ids, row {row}")
+        given = to_column(Strings, "ids", ids)
+        n = len(given)
+        if (empty := to_numpy(pc.binary_length(given.array)) == 0).any():
+            require_id("", f"ids, row {int(np.argmax(empty)):,}")
         codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
         if len(codes) != n or (n and not 0 <= codes.min() <= codes.max() < len(label_sets)):
             raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
-        sets = [label_set(labels) for labels in label_sets]
-        columns = [
-            to_strings("ids", ids),
-            no_strings(n) if names is None else to_strings("names", names),
-            no_strings(n) if texts is None else to_strings("texts", texts),
-        ]
-        records = no_records(n) if properties is None else to_records("properties", properties)
-        for what, column in (("names", columns[1]), ("texts", columns[2]), ("properties", records)):
+        for own in label_sets:
+            if isinstance(own, str) or not all(isinstance(label, str) for label in own):
+                raise InvalidInput(f"label_sets: {own!r} is not a tuple of labels")
+        columns: dict[str, Strings | Records] = {
+            "names": no_strings(n) if names is None else to_column(Strings, "names", names),
+            "texts": no_strings(n) if texts is None else to_column(Strings, "texts", texts),
+            "properties": no_records(n) if properties is None else to_column(Records, "properties", properties),
+        }
+        for what, column in columns.items():
             if len(column) != n:
                 raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
-        order = np.arange(n, dtype=np.int64)
-        if any(one >= other for one, other in pairwise(listed)):
-            order = np.asarray(sorted(range(n), key=listed.__getitem__), dtype=np.int64)
-            refuse_rows_twice(listed, order)
-            columns = [assemble([column], order) for column in columns]
-            records = assemble([records], order)
+        order = _order(given)
+        table = cls(
+            given,
+            columns["names"],  # type: ignore[arg-type]
+            columns["texts"],  # type: ignore[arg-type]
+            codes,
+            [tuple(own) for own in label_sets],
+            columns["properties"],  # type: ignore[arg-type]
+        ).take(order)
         positions = np.empty(n, dtype=np.int64)
         positions[order] = np.arange(n)
-        return cls(columns[0], columns[1], columns[2], *fewest_sets(codes[order], sets), records), positions
+        return table, positions
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
-            return [self[i] for i in range(*position.indices(len(self)))]
-        i = int(position)
-        labels = self.label_sets[self.labels[i]]
-        return Node(self.ids[i], labels, self.names[i], self.texts[i], self.properties[i])
+            return self.at(np.arange(len(self))[position])
+        return self.at([range(len(self))[position]])[0]
 
     def at(self, positions: Sequence[int] | NDArray[np.int64]) -> list[Node]:
         """Return the nodes at `positions`, in that order; quicker than one at a time."""
         chosen = np.asarray(positions, dtype=np.int64)
-        columns = (column.take(chosen) for column in (self.ids, self.names, self.texts, self.properties))
-        labels = (self.label_sets[code] for code in self.labels[chosen].tolist())
-        return [
-            Node(node_id, own, name, text, properties)
-            for (node_id, name, text, properties), own in zip(zip(*columns, strict=True), labels, strict=True)
-        ]
+        labels = [self.label_sets[code] for code in self.labels[chosen].tolist()]
+        columns = (column.take(chosen) for column in (self.names, self.texts, self.properties))
+        return [*map(Node, self.ids.take(chosen), labels, *columns)]
 
     def __iter__(self) -> Iterator[Node]:
         for start in range(0, len(self), _BLOCK):
             yield from self.at(np.arange(start, min(start + _BLOCK, len(self))))
 
     def __contains__(self, node_id: object) -> bool:
-        return bool(self._sorted.find([node_id])[0] >= 0)  # type: ignore[list-item]
+        return isinstance(node_id, str) and bool(self.find([node_id])[0] >= 0)
 
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids, -1 for those that are not here."""
@@ -198,14 +183,24 @@ class NodeTable(Sequence[Node]):
         return found
 
     def take(self, positions: NDArray[np.int64]) -> NodeTable:
-        """Return the table of the nodes at `positions`, which must be ascending."""
-        chosen = np.asarray(positions, dtype=np.int64)
+        """Return the table of the nodes at `positions`, in whose order their ids must rise."""
+        return NodeTable._assembled([self], np.asarray(positions, dtype=np.int64))
+
+    @staticmethod
+    def _assembled(tables: Sequence[NodeTable], order: NDArray[np.int64]) -> NodeTable:
+        """The nodes at positions in several tables laid end to end; sets of labels that none has are left out."""
+        sets = sorted({labels for table in tables for labels in table.label_sets})
+        code = {labels: i for i, labels in enumerate(sets)}
+        renumbered = (np.asarray([code[own] for own in t.label_sets], dtype=np.int32)[t.labels] for t in tables)
+        labels = np.concatenate([np.empty(0, np.int32), *renumbered])[order]
+        used = np.bincount(labels, minlength=len(sets)) > 0
         return NodeTable(
-            assemble([self.ids], chosen),
-            assemble([self.names], chosen),
-            assemble([self.texts], chosen),
-            *fewest_sets(self.labels[chosen], self.label_sets),
-            assemble([self.properties], chosen),
+            assemble([table.ids for table in tables], order),
+            assemble([table.names for table in tables], order),
+            assemble([table.texts for table in tables], order),
+            (np.cumsum(used, dtype=np.int32) - 1)[labels] if len(sets) else labels,
+            [own for own, there in zip(sets, used.tolist(), strict=True) if there],
+            assemble([table.properties for table in tables], order),
         )
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
@@ -216,17 +211,9 @@ class NodeTable(Sequence[Node]):
     def merged(self, fresh: NodeTable, deletes: Collection[str] = ()) -> tuple[NodeTable, NDArray[np.int64]]:
         """Return a table in which the nodes of another take the place of those of the same id, and some are gone.
 
-        Parameters
-        ----------
-        deletes
-            Ids of nodes of this table, not of `fresh`; unknown ones are ignored.
-
-        Returns
-        -------
-        table
-            What a table built of the same nodes would be.
-        moved
-            Where each node of this table is in the new one, -1 if it is gone, ``(n,)``.
+        It is what a table built of the same nodes would be. `deletes` are ids of nodes of this table, not of `fresh`;
+        unknown ones are ignored. Returned too is where each node of this table is in the new one, -1 if it is gone,
+        ``(n,)``.
         """
         n = len(self)
         replaced, gone = self.find(fresh.ids), self.find(list(deletes))
@@ -240,72 +227,34 @@ class NodeTable(Sequence[Node]):
         old = order < n
         moved[order[old]] = np.flatnonzero(old)
         moved[replaced[replaced >= 0]] = np.flatnonzero(~old)[replaced >= 0]
-        sets = list(dict.fromkeys([*self.label_sets, *fresh.label_sets]))
-        code = {labels: i for i, labels in enumerate(sets)}
-        theirs = np.asarray([code[labels] for labels in fresh.label_sets], dtype=np.int32)[fresh.labels]
-        table = NodeTable(
-            assemble([self.ids, fresh.ids], order),
-            assemble([self.names, fresh.names], order),
-            assemble([self.texts, fresh.texts], order),
-            *fewest_sets(np.concatenate([self.labels, theirs])[order], sets),
-            assemble([self.properties, fresh.properties], order),
-        )
-        table._came, table.restriction = (weakref.ref(self), moved), self.restriction
+        table = NodeTable._assembled([self, fresh], order)
+        table.restriction = self.restriction
         return table, moved
 
-    def relabelled(self, positions: Sequence[int], labels: Sequence[tuple[str, ...]]) -> NodeTable:
-        """Return a table in which the nodes at `positions` bear other labels; ids are found as they are here."""
-        sets = list(dict.fromkeys([*self.label_sets, *labels]))
-        codes = self.labels.copy()
-        codes[list(positions)] = [sets.index(own) for own in labels]
-        table = NodeTable(self.ids, self.names, self.texts, *fewest_sets(codes, sets), self.properties)
-        table._sorted, table.restriction = self._sorted, self.restriction
-        return table
-
     def places_in(self, before: NodeTable, fresh: Iterable[str] = ()) -> NDArray[np.int64]:
-        """Return where each node of this table is in another, -1 if it is not there or among `fresh`, ``(n,)``.
-
-        No id is read but those in `fresh` where this table was made of the other by `merged` or `changed`.
-        """
-        came = self._came
+        """Return where each node of this table is in another, -1 if it is not there or among `fresh`, ``(n,)``."""
         if before is self:
             places = np.arange(len(self))
-        elif came is not None and came[0]() is before:
-            places = np.full(len(self), -1, dtype=np.int64)
-            kept = np.flatnonzero(came[1] >= 0)
-            places[came[1][kept]] = kept
         else:
-            places = before.find(self.ids)
+            found = pc.index_in(self.ids.array, value_set=before.ids.array)
+            places = np.where(to_numpy(pc.is_valid(found)), to_numpy(found), -1)
         again = self.find(list(fresh))
         places[again[again >= 0]] = -1
         return places
 
     def mask(self, where: Where | None, labels: Collection[str] | None = None) -> NDArray[np.bool_] | None:
-        """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``; `None` if all do.
-
-        Raises
-        ------
-        InvalidInput
-            When the condition does not apply to the nodes' values.
-        """
-        where = with_labels(where, labels)
+        """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``; `None` if nothing is asked."""
+        where = _with_labels(where, labels)
         if where is None:
             return None
-        mask = self._known_mask(where)
-        if mask is None:
-            mask = self._evaluate(where, np.arange(len(self)))
-            mask.flags.writeable = False
-            with self._lock:
-                self._masks[where] = mask
-                while len(self._masks) > _MASKS_KEPT:
-                    self._masks.popitem(last=False)
-        return mask
+        condition = where
+        return self._remembered(self._masks, condition, _MASKS_KEPT, lambda: self._whole_mask(condition))
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
         """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""
         for child in where.children if where else ():
             self.warn_of_unknown(child, trace)
-        if not where or where.operator == "$exists" or where.field in ("", "id", "name", "text", "label"):
+        if not where or where.operator == "$exists" or where.field in ("", "label", *_OWN_FIELDS):
             return
         there = self.mask(Where("$exists", where.field, True))
         if len(self) and there is not None and not there.any():
@@ -319,31 +268,40 @@ class NodeTable(Sequence[Node]):
 
         Reads only those nodes where they are few.
         """
-        where = with_labels(where, labels)
+        where = _with_labels(where, labels)
         if where is None:
             return None
-        mask = self._known_mask(where)
-        if mask is None and len(positions) * _READ_SHARE < len(self):
-            if not reads(where):
-                return self._evaluate(where, positions)
+        if where not in self._masks and len(positions) * _READ_SHARE < len(self):
             distinct, inverse = np.unique(positions, return_inverse=True)
             return np.asarray(self._evaluate(where, distinct)[inverse])
-        mask = self.mask(where) if mask is None else mask
+        mask = self.mask(where)
         return None if mask is None else np.asarray(mask[positions])
 
-    def _known_mask(self, where: Where) -> NDArray[np.bool_] | None:
+    def _whole_mask(self, where: Where) -> NDArray[np.bool_]:
+        mask = self._evaluate(where, np.arange(len(self)))
+        mask.flags.writeable = False
+        return mask
+
+    def _remembered(self, known: dict[Where, T], where: Where, most: int, make: Callable[[], T]) -> T:
+        """What was made for a condition lately, or is made now; the one used longest ago is forgotten."""
         with self._lock:
-            mask = self._masks.get(where)
-            if mask is not None:
-                self._masks.move_to_end(where)
-            return mask
+            value = known.pop(where, None)
+            if value is not None:
+                known[where] = value
+                return value
+        value = make()
+        with self._lock:
+            value = known.setdefault(where, value)
+            while len(known) > most:
+                del known[next(iter(known))]
+        return value
 
     def _evaluate(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
         """Evaluate a condition on the nodes at positions, reading no column that it does not ask for."""
         if where.operator in ("$and", "$or"):
             conjunction = where.operator == "$and"
             mask = np.full(len(at), conjunction)
-            for child in sorted(where.children, key=reads):
+            for child in sorted(where.children, key=_cost):
                 open_ = np.flatnonzero(mask if conjunction else ~mask)
                 mask[open_] = self._evaluate(child, at[open_])
             return mask
@@ -352,11 +310,30 @@ class NodeTable(Sequence[Node]):
         if where.field == "label":  # few distinct sets of labels, many nodes
             fits = np.asarray([where.matches(Node("-", labels)) for labels in self.label_sets], dtype=bool)
             return np.asarray(fits[self.labels[at]])
-        if where.field in ("id", "name", "text"):
-            return matching(getattr(self, f"{where.field}s"), at, where)
-        if all_empty(self.properties):
-            return np.full(len(at), where.compares(False, None))
-        return matching(self.properties, at, where)
+        if where.field in _OWN_FIELDS:
+            return self._compare_strings(where, at, getattr(self, f"{where.field}s"))
+        return self._compare_properties(where, at)
+
+    def _compare_strings(self, where: Where, at: NDArray[Any], column: Strings) -> NDArray[np.bool_]:
+        values = column.array if len(at) == len(column) else column.array.take(to_arrow(at))
+        if where.operator in ("$eq", "$in"):
+            wanted = [
+                one for one in (where.value if where.operator == "$in" else [where.value]) if isinstance(one, str)
+            ]
+            return to_numpy(pc.is_in(values, value_set=pa.array(wanted, pa.large_string())))
+        return np.fromiter((where.compares(True, one) for one in Strings(values)), bool, len(at))
+
+    def _compare_properties(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
+        """Decode the records that spell the key, as any that has the property does, and compare its value."""
+        records = self.properties.array if len(at) == len(self) else self.properties.array.take(to_arrow(at))
+        mask = np.full(len(at), where.compares(False, None))
+        spelt = to_json(where.field.rpartition(".")[2])[1:]
+        if where.operator == "$eq" and isinstance(where.value, str):
+            spelt += f":{to_json(where.value)}"
+        there = np.flatnonzero(to_numpy(pc.match_substring(records, spelt)))
+        found = Records(records.take(to_arrow(there)))
+        mask[there] = np.fromiter((where.compares(*lookup(own, where.field)) for own in found), bool, len(there))
+        return mask
 
     def restricted(self, where: Where | None) -> tuple[NodeTable, NDArray[np.int64]] | None:
         """Return the table of the nodes that satisfy `where` and their positions here; `None` if all do.
@@ -366,44 +343,75 @@ class NodeTable(Sequence[Node]):
         mask = self.mask(where)
         if where is None or mask is None:
             return None
-        with self._lock:
-            known = self._restricted.get(where)
-        if known is None:
-            positions = np.flatnonzero(mask)
-            known = self.take(positions), positions
-            known[0].restriction = both(self.restriction, where)
-            with self._lock:
-                known = self._restricted.setdefault(where, known)
-                while len(self._restricted) > _VIEWS_KEPT:
-                    self._restricted.popitem(last=False)
-        return known
+        condition, positions = where, np.flatnonzero(mask)
+
+        def cut() -> tuple[NodeTable, NDArray[np.int64]]:
+            table = self.take(positions)
+            table.restriction = both(self.restriction, condition)
+            return table, positions
+
+        return self._remembered(self._restricted, condition, _VIEWS_KEPT, cut)
 
     def label_counts(self) -> Counter[str]:
         """How many nodes bear each label."""
         counts: Counter[str] = Counter()
-        for labels, n in zip(
-            self.label_sets, np.bincount(self.labels, minlength=len(self.label_sets)).tolist(), strict=True
-        ):
+        sizes = np.bincount(self.labels, minlength=len(self.label_sets)).tolist()
+        for labels, n in zip(self.label_sets, sizes, strict=True):
             counts.update({label: n for label in labels if n})
         return counts
 
     def parts(self) -> Parts:
-        """The table as it is saved."""
-        return Parts(
-            arrays={"labels": self.labels},
-            strings={name: getattr(self, name) for name in ("ids", "names", "texts")},
-            records={"properties": self.properties},
-            meta={"label_sets": [list(labels) for labels in self.label_sets]},
-        )
+        """The table as it is saved: an Arrow table of id, name, text, labels and properties, the last two as JSON."""
+        labels = text_array(to_json(own) for own in self.label_sets)
+        columns = {
+            "id": self.ids.array,
+            "name": self.names.array,
+            "text": self.texts.array,
+            "labels": pa.DictionaryArray.from_arrays(to_arrow(self.labels), labels),
+            "properties": self.properties.array,
+        }
+        return Parts(tables={"table": pa.table(columns)})
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> NodeTable:
         """Open a saved table; the columns stay on disk until they are read."""
+        column = bundle.columns("table")
+        labels, label_sets = coded(column["labels"])
         return cls(
-            bundle.strings("ids"),
-            bundle.strings("names"),
-            bundle.strings("texts"),
-            bundle.array("labels"),
-            [tuple(labels) for labels in bundle.meta["label_sets"]],
-            bundle.records("properties"),
+            Strings(column["id"]),
+            Strings(column["name"]),
+            Strings(column["text"]),
+            labels,
+            [tuple(json.loads(own)) for own in label_sets],
+            Records(column["properties"]),
         )
+
+
+def _order(ids: Strings) -> NDArray[np.int64]:
+    """The order that sorts ids; an `InvalidInput` names one that comes twice."""
+    if pc.all(pc.less(ids.array[:-1], ids.array[1:])).as_py() is not False:
+        return np.arange(len(ids))
+    order: NDArray[np.int64] = to_numpy(pc.sort_indices(ids.array)).astype(np.int64)
+    by_id = ids.array.take(to_arrow(order))
+    twice = np.flatnonzero(to_numpy(pc.equal(by_id[:-1], by_id[1:])))
+    if len(twice):
+        first, second = order[twice[0]], order[twice[0] + 1]
+        name = ids[int(first)]
+        raise InvalidInput(f"node {name!r}: the id comes twice, in the rows {first:,} and {second:,}")
+    return order
+
+
+def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where | None:
+    """The condition that a node bears one of `labels` besides."""
+    if labels is None:
+        return where
+    if isinstance(labels, str):
+        raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
+    return Where("$in", "label", tuple(labels)) & where
+
+
+def _cost(where: Where) -> int:
+    """How much has to be read for a condition: nothing for one on labels, least of all for one on ids."""
+    if where.children:
+        return max(map(_cost, where.children))
+    return {"label": 0, "id": 1, "name": 2}.get(where.field, 3)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
-from graphret._contracts import require_direct
-from graphret._views import require_same_view
+from graphret.contracts import require_direct, require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
 from graphret.search.index import ArrayIndex, TextIndex, require_k

@@ -1,55 +1,53 @@
-"""Arrays, strings and records in one folder: versioned, checksummed, swapped in whole, memory-mapped.
+"""Arrays and tables in one folder: versioned, checksummed, swapped in whole, memory-mapped.
 
-``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the sha256 of its ``manifest.json``,
-which names the sha256 of every other file. A save writes a new generation beside the old one and swaps `CURRENT` in one
-rename, so that a reader sees the one or the other, whatever happens to the writer. Nothing is pickled.
+``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the sha256 of every file of it: ``.npy``
+for arrays, ``.arrow`` (Arrow IPC, which pandas, polars and DuckDB open too) for tables. A save writes a new generation
+beside the old one and swaps `CURRENT` in one rename, so that a reader sees the one or the other, whatever happens to
+the writer. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
-import json
+import mmap
+import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from graphret import _current
-from graphret._current import CURRENT, FORMAT_VERSION, read_current, refuse_foreign, require_format, swap
-from graphret._files import (
+from graphret.columns import to_json, to_numpy
+from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex, StorageError
+from graphret.folder import (
+    FRESH,
+    GENERATION,
     Folder,
-    HashedFile,
-    compare,
     fsync_folder,
-    map_array,
-    open_file,
+    read_current,
     reading,
     storing,
-    write_array,
+    swap,
+    write_file,
+    writing,
 )
-from graphret._lock import writing
-from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex, StorageError
-from graphret.strings import Column, Records, Strings, to_json
 
-__all__ = ["Bundle", "Parts", "Records", "Strings", "load", "save", "verify", "writing"]
+__all__ = ["Bundle", "Parts", "coded", "load", "save", "verify", "writing"]
 
-C = TypeVar("C", bound="Column[Any]")
+T = TypeVar("T")
 
 QUICK_BYTES = 1 << 27
 """How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
-
-_MANIFEST = "manifest.json"
-_ATTEMPTS = 100
 
 
 @dataclass
@@ -57,67 +55,57 @@ class Parts:
     """What a component hands over to be saved; `meta` is a JSON object."""
 
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    strings: dict[str, Strings] = field(default_factory=dict)
-    records: dict[str, Records] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
 
     def add(self, prefix: str, other: Parts) -> None:
         """Nest another component's parts as ``prefix/name``, its meta as ``meta[prefix]``; `Bundle.sub` reads them."""
-        if not prefix or "/" in prefix:
-            raise InvalidInput(f"prefix: a non-empty name without '/' expected, not {prefix!r}")
-        taken = [name for group in self._groups() for name in group if name.startswith(f"{prefix}/")]
-        if taken or prefix in self.meta:
+        if prefix in self.meta:
             raise InvalidInput(f"prefix: {prefix!r} is taken already")
-        for mine, theirs in zip(self._groups(), other._groups(), strict=True):
-            mine.update({f"{prefix}/{name}": part for name, part in theirs.items()})
+        self.arrays.update({f"{prefix}/{name}": array for name, array in other.arrays.items()})
+        self.tables.update({f"{prefix}/{name}": table for name, table in other.tables.items()})
         self.meta[prefix] = other.meta
 
-    def _groups(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        return self.arrays, self.strings, self.records
 
-
-@dataclass(frozen=True, eq=False)
-class Bundle:
-    """An opened index; its arrays are read-only memory maps and stay valid after a later save."""
+@dataclass(kw_only=True)
+class Bundle(Parts):
+    """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save."""
 
     folder: Path
     kind: str
     version: int
-    meta: dict[str, Any]
-    parts: Parts = field(repr=False)
 
     def names(self) -> list[str]:
-        """Return the names of all arrays, strings and records, sorted."""
-        return sorted({name for group in self.parts._groups() for name in group})
+        """Return the names of all arrays and tables, sorted."""
+        return sorted({*self.arrays, *self.tables})
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return an array; CorruptIndex if there is none of that name, as for the two below."""
-        return self.parts.arrays[name] if name in self.parts.arrays else self._absent("array", name)
+        """Return an array; CorruptIndex if there is none of that name, as for the others."""
+        return self._found("array", self.arrays, name)
 
-    def strings(self, name: str) -> Strings:
-        """Return a column of strings."""
-        return self.parts.strings[name] if name in self.parts.strings else self._absent("strings", name)
-
-    def records(self, name: str) -> Records:
-        """Return a column of JSON records."""
-        return self.parts.records[name] if name in self.parts.records else self._absent("records", name)
+    def columns(self, name: str) -> dict[str, pa.Array]:
+        """Return the columns of a table, each in one piece."""
+        table = self._found("table", self.tables, name)
+        columns = zip(table.column_names, table.columns, strict=True)
+        return {name: c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for name, c in columns}
 
     def sub(self, prefix: str) -> Bundle:
         """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without the prefix."""
-        head = f"{prefix}/"
-        groups = [{n.removeprefix(head): p for n, p in g.items() if n.startswith(head)} for g in self.parts._groups()]
-        meta = self.meta.get(prefix)
-        if not isinstance(meta, dict):
-            if not any(groups):
-                self._absent("component", prefix)
-            meta = {}
-        return Bundle(self.folder, self.kind, self.version, meta, Parts(groups[0], groups[1], groups[2], meta))
+        meta, head = self._found("component", self.meta, prefix), f"{prefix}/"
+        arrays = {n.removeprefix(head): one for n, one in self.arrays.items() if n.startswith(head)}
+        tables = {n.removeprefix(head): one for n, one in self.tables.items() if n.startswith(head)}
+        return Bundle(arrays, tables, meta, folder=self.folder, kind=self.kind, version=self.version)
 
-    def _absent(self, what: str, name: str) -> NoReturn:
-        raise CorruptIndex(f"{self.folder}: this {self.kind!r} index (version {self.version}) has no {what} {name!r}")
+    def _found(self, what: str, group: dict[str, T], name: str) -> T:
+        if name not in group:
+            index = f"this {self.kind!r} index (version {self.version})"
+            raise CorruptIndex(f"{self.folder}: {index} has no {what} {name!r}")
+        return group[name]
 
 
-# Writing
+def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
+    """Return the codes of a dictionary column, not copied, and what they stand for."""
+    return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
 def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
@@ -144,100 +132,55 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
         If a file cannot be written (disk full); the message names it and the cause is the OSError.
     """
     folder = Path(folder)
-    _check(parts, kind, version)
+    files = _file_names(parts)
     with writing(folder):
-        refuse_foreign(folder)
-        if (held := _kind_held(folder)) not in (None, kind):
-            raise NotAnIndex(f"{folder}: holds a {held!r} index, which a {kind!r} index does not replace")
-        _sweep(folder)
+        if (held := _held(folder)) and held["kind"] != kind:
+            raise NotAnIndex(f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does not replace")
         generation = folder / f"gen-{secrets.token_hex(8)}"
         try:
             with storing(generation):
                 generation.mkdir()
-            digest = _write_generation(generation, parts, kind, version)
-            swap(folder, {"generation": generation.name, "kind": kind, "manifest": digest})
+            written = {file: {"name": name, **_write(generation / file, parts, name)} for file, name in files.items()}
+            with storing(generation):
+                fsync_folder(generation)
+            about = {"generation": generation.name, "kind": kind, "version": version, "meta": parts.meta}
+            swap(folder, {**about, "graphret": _own_version(), "files": written})
         except BaseException:
-            if _in_force(folder) not in (None, generation.name):
-                shutil.rmtree(generation, ignore_errors=True)
+            with suppress(StorageError):
+                if _held(folder).get("generation") != generation.name:
+                    shutil.rmtree(generation, ignore_errors=True)
             raise
-        _sweep(folder)
+        _sweep(folder, generation.name)
 
 
-def _kind_held(folder: Path) -> str | None:
-    try:
-        return str(read_current(folder)["kind"])
-    except (CorruptIndex, NotAnIndex):
-        return None
-
-
-def _check(parts: Parts, kind: str, version: int) -> None:
-    if not isinstance(kind, str) or not kind or type(version) is not int:
-        raise InvalidInput(f"kind and version: a name and an int expected, not {kind!r} and {version!r}")
+def _file_names(parts: Parts) -> dict[str, str]:
+    """The name of a file for each part; an `InvalidInput` names a part that cannot be stored."""
     for name, array in parts.arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise InvalidInput(f"array {name!r}: a numpy array of numbers or fixed-size items expected")
-    for cls, group in ((Strings, parts.strings), (Records, parts.records)):
-        for name, column in group.items():
-            if not isinstance(column, cls):
-                raise InvalidInput(f"{name!r}: {cls.__name__} expected, not {type(column).__name__}")
-    for what, value in (("kind", kind), ("meta", parts.meta), *(("names", dict.fromkeys(g)) for g in parts._groups())):
-        try:
-            to_json(value).encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"{what}: not JSON: {error}") from error
-
-
-def _write_generation(generation: Path, parts: Parts, kind: str, version: int) -> str:
-    """Write every file and the manifest; return the manifest's sha256."""
-    files: dict[str, dict[str, Any]] = {}
-
-    def put(name: str, array: NDArray[Any]) -> str:
-        file = f"{len(files):03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}.npy"
-        files[file] = write_array(generation / file, name, array)
-        return file
-
-    def put_column(name: str, column: Column[Any]) -> list[str]:
-        return [put(f"{name}.blob", column.blob), put(f"{name}.offsets", column.offsets)]
-
-    manifest = {
-        "format": "graphret",
-        "format_version": FORMAT_VERSION,
-        "kind": kind,
-        "version": version,
-        "graphret": _own_version(),
-        "meta": parts.meta,
-        "arrays": {name: put(name, parts.arrays[name]) for name in sorted(parts.arrays)},
-        "strings": {name: put_column(name, parts.strings[name]) for name in sorted(parts.strings)},
-        "records": {name: put_column(name, parts.records[name]) for name in sorted(parts.records)},
-        "files": files,
-    }
-    path = generation / _MANIFEST
-    with storing(path), HashedFile(path) as out:
-        out.write(to_json(manifest).encode())
-    with storing(generation):
-        fsync_folder(generation)
-    return out.hexdigest()
-
-
-def _in_force(folder: Path) -> str | None:
-    """The name of the generation in force, "" where there is none, None where that cannot be told."""
+    for name, table in parts.tables.items():
+        if not isinstance(table, pa.Table):
+            raise InvalidInput(f"table {name!r}: an Arrow table expected, not {type(table).__name__}")
     try:
-        return str(read_current(folder)["generation"])
-    except NotAnIndex:
-        return ""
-    except StorageError:
-        return None
+        to_json(parts.meta).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"meta: not JSON: {error}") from error
+    names = sorted([*parts.arrays, *parts.tables])
+    plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] for name in names)
+    suffix = (".npy" if name in parts.arrays else ".arrow" for name in names)
+    return {f"{i:03d}-{one}{end}": name for i, (one, end, name) in enumerate(zip(plain, suffix, names, strict=True))}
 
 
-def _sweep(folder: Path) -> None:
-    """Remove all that is not in force: older generations, and what a writer that died left. The lock is held."""
-    if (keep := _in_force(folder)) is None:
-        return
-    with suppress(OSError):
-        (folder / _current.FRESH).unlink(missing_ok=True)
-        for path in folder.iterdir():
-            if _current.GENERATION.fullmatch(path.name) and path.name != keep:
-                shutil.rmtree(path, ignore_errors=True)
+def _write(path: Path, parts: Parts, name: str) -> dict[str, Any]:
+    def write(out: Any) -> None:
+        if name in parts.arrays:
+            np.lib.format.write_array(out, parts.arrays[name], version=(1, 0), allow_pickle=False)
+        else:
+            table = parts.tables[name]
+            with pa.ipc.new_file(out, table.schema) as writer:
+                writer.write_table(table.combine_chunks())
+
+    return write_file(path, write)
 
 
 def _own_version() -> str:
@@ -247,7 +190,21 @@ def _own_version() -> str:
         return "unknown"
 
 
-# Reading
+def _held(folder: Path) -> dict[str, Any]:
+    """What CURRENT says, nothing where there is none that can be read."""
+    try:
+        return read_current(folder)
+    except (CorruptIndex, NotAnIndex):
+        return {}
+
+
+def _sweep(folder: Path, keep: str) -> None:
+    """Remove all that is not in force: older generations, and what a writer that died left. The lock is held."""
+    with suppress(OSError):
+        (folder / FRESH).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if GENERATION.fullmatch(path.name) and path.name != keep:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True) -> Bundle:
@@ -259,8 +216,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
         What is expected, and the newest version the caller understands; an older one is in `Bundle.version`.
     verify
         Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, sizes only. `None` is a
-        quick check: sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all. The manifest's sha256 is
-        compared always.
+        quick check: sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all.
 
     Raises
     ------
@@ -271,7 +227,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
     CorruptIndex
         If a file is missing, truncated or altered; the message names it.
     """
-    return _settled(Path(folder), lambda path, current: _open(path, current, kind, version, verify)[0])
+    return _settled(Path(folder), verify, kind, version)[0]
 
 
 def verify(folder: Folder) -> dict[str, Any]:
@@ -281,75 +237,74 @@ def verify(folder: Folder) -> dict[str, Any]:
     -------
     dict
         ``kind``, ``version``, ``graphret`` (the version that wrote it), ``generation``, ``files`` and ``bytes``, and
-        ``arrays``, ``strings`` and ``records``: the shape or the length of each, by name.
+        ``arrays`` and ``tables``: the shape of each, by name.
     """
 
-    def check(path: Path, current: dict[str, Any]) -> dict[str, Any]:
-        bundle, manifest = _open(path, current, None, None, True)
-        return {
-            "kind": bundle.kind,
-            "version": bundle.version,
-            "graphret": manifest["graphret"],
-            "generation": current["generation"],
-            "files": len(manifest["files"]),
-            "bytes": sum(entry["size"] for entry in manifest["files"].values()),
-            "arrays": {name: list(array.shape) for name, array in bundle.parts.arrays.items()},
-            "strings": {name: len(column) for name, column in bundle.parts.strings.items()},
-            "records": {name: len(column) for name, column in bundle.parts.records.items()},
-        }
-
-    return _settled(Path(folder), check)
+    bundle, current = _settled(Path(folder), True)
+    return {
+        **{key: current[key] for key in ("kind", "version", "graphret", "generation")},
+        "files": len(current["files"]),
+        "bytes": sum(entry["size"] for entry in current["files"].values()),
+        "arrays": {name: list(array.shape) for name, array in bundle.arrays.items()},
+        "tables": {name: list(table.shape) for name, table in bundle.tables.items()},
+    }
 
 
-R = TypeVar("R")
-
-
-def _settled(folder: Path, read: Callable[[Path, dict[str, Any]], R]) -> R:
-    """Read the generation in force; again where a writer swapped and removed it meanwhile."""
+def _settled(
+    folder: Path, check: bool | None, kind: str | None = None, version: int | None = None
+) -> tuple[Bundle, dict[str, Any]]:
+    """Open the generation in force; again where a writer swapped and removed it meanwhile."""
     current = read_current(folder)
-    for _ in range(_ATTEMPTS):
+    while True:
+        if kind is not None and current["kind"] != kind:
+            raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
+        if version is not None and current["version"] > version:
+            newer = f"has version {current['version']}, this graphret reads up to {version}"
+            raise NewerVersion(f"{folder}: this {kind!r} index {newer}")
         try:
-            return read(folder, current)
+            return _open(folder, current, check), current
         except CorruptIndex:
             before, current = current, read_current(folder)
             if current == before:
                 raise
-    return read(folder, current)
 
 
-def _open(
-    folder: Path, current: dict[str, Any], kind: str | None, version: int | None, verify: bool | None
-) -> tuple[Bundle, dict[str, Any]]:
-    """Map every file of a generation, then compare checksums if told to; where `kind` is None, any is taken."""
-    generation = folder / current["generation"]
-    manifest = _read_manifest(generation / _MANIFEST, current["manifest"])
-    if kind is not None and manifest["kind"] != kind:
-        raise NotAnIndex(f"{folder}: holds a {manifest['kind']!r} index, not a {kind!r} index")
-    if version is not None and manifest["version"] > version:
-        raise NewerVersion(
-            f"{folder}: this {kind!r} index has version {manifest['version']}, this graphret reads up to {version}"
-        )
-    entries: dict[str, dict[str, Any]] = manifest["files"]
-    with ExitStack() as stack:
-        # All are opened before the first is hashed, so that a writer's sweep cannot overtake a long check.
-        handles = {name: open_file(generation / name, entries[name], stack) for name in entries}
-        for name in entries if verify else _smallest(entries) if verify is None else ():
-            compare(generation / name, handles[name], entries[name])
-        arrays = {name: map_array(generation / name, handle, entries[name]) for name, handle in handles.items()}
-
-    def column(cls: type[C], blob: str, offsets: str) -> C:
+def _open(folder: Path, current: dict[str, Any], check: bool | None) -> Bundle:
+    """Map every file of a generation and compare checksums if told to."""
+    generation, entries = folder / current["generation"], current["files"]
+    # All are mapped before the first is hashed, so that a writer's sweep cannot overtake a long check.
+    maps = {file: _mapped(generation / file, entries[file]["size"]) for file in entries}
+    for file in entries if check else _smallest(entries) if check is None else ():
+        if hashlib.sha256(maps[file]).hexdigest() != entries[file]["sha256"]:
+            raise CorruptIndex(f"{generation / file}: altered (its sha256 is not the one in CURRENT)")
+    bundle = Bundle(meta=current["meta"], folder=folder, kind=current["kind"], version=current["version"])
+    for file, entry in entries.items():
         try:
-            return cls(arrays[blob], arrays[offsets])
-        except InvalidInput as error:
-            raise CorruptIndex(f"{generation / offsets}: altered: {error}") from error
+            if file.endswith(".arrow"):
+                bundle.tables[entry["name"]] = pa.ipc.open_file(pa.py_buffer(maps[file])).read_all()
+            else:
+                bundle.arrays[entry["name"]] = _array(maps[file])
+        except (ValueError, TypeError, OSError) as error:  # Arrow's errors are such
+            raise CorruptIndex(f"{generation / file}: altered: {error}") from error
+    return bundle
 
-    parts = Parts(
-        {name: arrays[file] for name, file in manifest["arrays"].items()},
-        {name: column(Strings, *files) for name, files in manifest["strings"].items()},
-        {name: column(Records, *files) for name, files in manifest["records"].items()},
-        manifest["meta"],
-    )
-    return Bundle(folder, manifest["kind"], manifest["version"], manifest["meta"], parts), manifest
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """Map a file, read-only; the map outlives the file's name."""
+    with reading(path), open(path, "rb") as handle:
+        there = os.fstat(handle.fileno()).st_size
+        if there != size or not size:
+            raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {size}")
+        return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _array(mapped: mmap.mmap) -> NDArray[Any]:
+    """The array of a mapped .npy file."""
+    head = io.BytesIO(mapped[:4096])
+    if np.lib.format.read_magic(head) != (1, 0):
+        raise ValueError("an unknown version of .npy")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+    return np.ndarray(shape, dtype, mapped, head.tell(), order="F" if fortran else "C")
 
 
 def _smallest(entries: dict[str, dict[str, Any]]) -> list[str]:
@@ -357,23 +312,3 @@ def _smallest(entries: dict[str, dict[str, Any]]) -> list[str]:
     names = sorted(entries, key=lambda name: (entries[name]["size"], name))
     sizes = itertools.accumulate(entries[name]["size"] for name in names)
     return [name for name, total in zip(names, sizes, strict=True) if total <= QUICK_BYTES]
-
-
-def _read_manifest(path: Path, digest: str) -> dict[str, Any]:
-    with reading(path):
-        content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise CorruptIndex(f"{path}: altered (its sha256 is not the one in {CURRENT})")
-    try:
-        manifest = json.loads(content)
-        require_format(path.parent.parent, manifest)
-        columns = [*manifest["strings"].values(), *manifest["records"].values()]
-        named = [*manifest["arrays"].values(), *(file for pair in columns for file in pair)]
-        if sorted(named) != sorted(manifest["files"]) or any(len(pair) != 2 for pair in columns):
-            raise ValueError("its lists of files do not agree")
-        if any(Path(file).name != file for file in named):
-            raise ValueError("a file lies outside of its folder")
-        manifest["kind"], manifest["version"], manifest["graphret"], manifest["meta"]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptIndex(f"{path}: unreadable: {error}") from error
-    return dict(manifest)

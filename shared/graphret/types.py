@@ -6,11 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 
@@ -20,6 +20,10 @@ def require_id(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{what}: an id is a non-empty string, not {value!r}")
     return value
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {one.name: getattr(item, one.name) for one in fields(item)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,11 @@ class Node:
 
     def to_dict(self) -> dict[str, Any]:
         """The node as JSON values."""
-        return {
-            "id": self.id,
-            "labels": list(self.labels),
-            "name": self.name,
-            "text": self.text,
-            "properties": dict(self.properties),
-        }
+        return _fields(self) | {"labels": list(self.labels), "properties": dict(self.properties)}
+
+
+#: Finds nodes by id.
+Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,14 @@ class Edge:
     weight: float = 1.0
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What identifies the edge in a store: source, relation, target and rows."""
+        return self.source, self.relation, self.target, *map(self.properties.get, _ROWS)
+
     def to_dict(self) -> dict[str, Any]:
         """The edge as JSON values."""
-        return {
-            "source": self.source,
-            "relation": self.relation,
-            "target": self.target,
-            "weight": self.weight,
-            "properties": dict(self.properties),
-        }
+        return _fields(self) | {"properties": dict(self.properties)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +126,8 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
-        fields = {
-            "kind": self.kind,
-            "source": self.source,
-            "source_name": self.source_name,
-            "relation": self.relation,
-            "direction": self.direction,
-            "target": self.target,
-            "target_name": self.target_name,
-            "weight": self.weight,
-            "rank": self.rank,
-            "retriever": self.retriever,
-        }
-        out: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
-        if self.properties:
-            out["properties"] = dict(self.properties)
-        return out
+        given = {key: value for key, value in _fields(self).items() if value is not None and key != "properties"}
+        return given | ({"properties": dict(self.properties)} if self.properties else {})
 
     def __str__(self) -> str:
         if self.kind == "neighbor":
@@ -258,28 +245,17 @@ class Trace:
         """What rich prints: stages and their times, or the timeline of exploring agents."""
         return import_module("graphret.explain").render_timeline(self)
 
-    def html(
-        self, *, title: str = "graphret", lookup: Callable[[Sequence[str]], Mapping[str, Node]] | None = None
-    ) -> str:
+    def html(self, *, title: str = "graphret", lookup: Lookup | None = None) -> str:
         """Return the trace as a page that needs no other file: the timeline of exploring agents, or stages and times.
 
-        Parameters
-        ----------
-        title
-            The page's heading.
-        lookup
-            Finds nodes by id, for their names and texts, such as `graphret.explain.store_lookup` of a store; without
-            it they are shown by their ids.
+        `lookup` finds nodes by id, for their names and texts, such as `graphret.explain.store_lookup` of a store;
+        without it they are shown by their ids.
         """
         page: str = import_module("graphret.explain").timeline_page(self, title=title, lookup=lookup)
         return page
 
     def write_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str = "graphret",
-        lookup: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
+        self, path: str | os.PathLike[str], *, title: str = "graphret", lookup: Lookup | None = None
     ) -> Path:
         """Write `html` to a file, making its folder if need be, and return its path."""
         written: Path = import_module("graphret.explain").write_timeline(path, self, title=title, lookup=lookup)
@@ -313,19 +289,19 @@ class Trace:
         stages = data.get("stages") if isinstance(data, Mapping) else None
         if not isinstance(stages, (list, tuple)):
             raise InvalidInput("trace: an object with a list of stages is expected, as Trace.to_dict makes it")
-        return cls([_stage(number, stage) for number, stage in enumerate(stages)])
+        return cls([_stage(f"trace: stages[{i}]", stage) for i, stage in enumerate(stages)])
 
 
-def _stage(number: int, data: Any) -> Stage:
-    where = f"trace: stages[{number}]"
+def _stage(where: str, data: Any) -> Stage:
     if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
         raise InvalidInput(f"{where}: an object is expected, not {data!r:.80}")
-    name, seconds = data.get("name"), data.get("seconds")
+    details = dict(data)
+    name, seconds = details.pop("name", None), details.pop("seconds", None)
     if not isinstance(name, str):
         raise InvalidInput(f"{where}.name: a string is expected, not {name!r:.80}")
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise InvalidInput(f"{where}.seconds: a number is expected, not {seconds!r:.80}")
-    return Stage(name, seconds, {key: value for key, value in data.items() if key not in ("name", "seconds")})
+    return Stage(name, seconds, details)
 
 
 @dataclass(slots=True)

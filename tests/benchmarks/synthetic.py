@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from graphret.columns import Strings, no_records, no_strings
 from graphret.corpus import Document, Item, Table
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
@@ -16,7 +16,6 @@ from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.storage import Records, Strings
 from graphret.stores.memory import Graph
 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch dr fl gr kl pr sh st tr".split()
@@ -91,11 +90,11 @@ def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tupl
     rng = np.random.default_rng(seed)
     table = NodeTable(
         _numbered(n_nodes),
-        _empty(n_nodes),
-        _empty(n_nodes),
+        no_strings(n_nodes),
+        no_strings(n_nodes),
         np.zeros(n_nodes, dtype=np.int32),
         [("Document",)],
-        _objects(n_nodes),
+        no_records(n_nodes),
     )
     m = n_nodes * degree
     whole = np.full(m, NO_PART, dtype=np.int32)
@@ -110,7 +109,7 @@ def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tupl
         rng.uniform(0.5, 1.0, m).astype(np.float32),
         whole,
         whole,
-        _objects(m),
+        no_records(m),
     )
     ranks = np.minimum((_WORDS ** rng.random((n_nodes, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
     indptr = np.arange(n_nodes + 1, dtype=np.int64) * terms
@@ -130,12 +129,3 @@ def array_questions(n: int, seed: int = 1) -> list[str]:
 
 def _numbered(n: int) -> Strings:
     return Strings.of(f"n{i:08d}" for i in range(n))
-
-
-def _empty(n: int) -> Strings:
-    return Strings(np.empty(0, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64))
-
-
-def _objects(n: int) -> Records:
-    offsets: NDArray[np.int64] = np.arange(n + 1, dtype=np.int64) * 2
-    return Records(np.tile(np.frombuffer(b"{}", dtype=np.uint8), n), offsets)

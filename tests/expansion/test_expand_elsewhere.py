@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphret._views import restriction_of
+from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.reach import ONWARD

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from graphret.columns import SortedIds
 from graphret.errors import InvalidInput, ModelError
 from graphret.linking import Linker
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
@@ -234,26 +232,3 @@ def test_an_index_made_elsewhere_reads_the_neighbours_of_the_store_that_it_follo
 
 def _of(store: MemoryStore) -> tuple[list[Node], list[Edge]]:
     return [n for block in store.nodes() for n in block], [e for block in store.edges() for e in block]
-
-
-@pytest.mark.parametrize("make", [hybrid, MAKERS["bm25"]])
-def test_a_write_looks_up_no_id_that_it_does_not_touch(
-    monkeypatch: pytest.MonkeyPatch, make: Any, encoder: Any
-) -> None:
-    store = MemoryStore.of(Node(f"n{i:04d}", name=f"name {i}") for i in range(200))
-    index = make(store, encoder)
-    store.attach(index)
-    asked: list[str] = []
-    find = SortedIds.find
-
-    def counted(self: SortedIds, wanted: Sequence[str]) -> NDArray[np.int64]:
-        asked.extend(wanted)
-        return find(self, wanted)
-
-    monkeypatch.setattr(SortedIds, "find", counted)
-    store.upsert([Node("n0007", name="another"), Node("zzz", name="last")], [Edge("zzz", "R", "n0008")])
-    store.delete(["n0009"])
-    assert len(asked) < 50
-    assert set(asked) <= {"n0007", "n0008", "n0009", "zzz"}
-    assert index.search("another", 1).ids == ["n0007"]
-    assert index.table.ids.tolist() == store.graph.nodes.ids.tolist()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from graphret.columns import to_json
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug.engine import Session
 from graphret.stores.ladybug.hubs import WORTH_A_QUERY
-from graphret.strings import to_json
 from graphret.types import Edge, Node
 from graphret.where import Where
 

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret.errors import CorruptIndex, InvalidInput, NotAnIndex
-from graphret.stores import GraphStore, MemoryStore
+from graphret.stores import MemoryStore
+from graphret.testing.graphs import CONDITIONS, random_graph
+from graphret.testing.reading import expected_neighbors
+from graphret.testing.stores import GraphStoreSuite
 from graphret.types import Edge, Node
 
 NODES = [
@@ -35,15 +38,6 @@ def triples(edges: list[Edge]) -> list[tuple[str, str, str]]:
     return [(e.source, e.relation, e.target) for e in edges]
 
 
-def test_it_keeps_the_contract(store: MemoryStore) -> None:
-    assert isinstance(store, GraphStore)
-
-
-def test_get_is_by_batch_in_order(store: MemoryStore) -> None:
-    assert store.get(["engine", "nobody", "ada"]) == [NODES[2], None, NODES[0]]
-    assert store.count() == (4, 4)
-
-
 def test_schema_counts_labels_and_triples(store: MemoryStore) -> None:
     schema = store.schema()
     assert schema.labels == {"Author": 1, "Machine": 1, "Person": 2, "Text": 1}
@@ -57,33 +51,6 @@ def test_schema_counts_labels_and_triples(store: MemoryStore) -> None:
     }
 
 
-def test_neighbors(store: MemoryStore) -> None:
-    assert triples(store.neighbors(["engine"])) == [
-        ("babbage", "DESIGNED", "engine"),
-        ("notes", "ABOUT", "engine"),
-    ]
-    assert triples(store.neighbors(["ada"], direction="out", relations=["WROTE"])) == [("ada", "WROTE", "notes")]
-    assert store.neighbors(["ada"], direction="in") == []
-    assert triples(store.neighbors(["ada"], labels=["Person"])) == [("ada", "KNEW", "babbage")]
-    assert triples(store.neighbors(["ada"], where={"born": {"$lt": 1800}})) == [("ada", "KNEW", "babbage")]
-    assert triples(store.neighbors(["engine"], limit=1)) == [("babbage", "DESIGNED", "engine")]
-    assert store.neighbors(["nobody"]) == []
-    assert store.neighbors(["notes"], direction="out")[0].properties == {"source_row": 3}
-
-
-def test_upsert_replaces_what_is_the_same(store: MemoryStore) -> None:
-    store.upsert([Node("ada", ("Person",), "Augusta Ada King")], [Edge("ada", "KNEW", "babbage", 9.0)])
-    assert store.count() == (4, 4)
-    assert store.get(["ada"])[0].name == "Augusta Ada King"  # type: ignore[union-attr]
-    assert store.neighbors(["ada"], relations=["KNEW"])[0].weight == 9.0
-
-
-def test_delete_takes_the_edges_along(store: MemoryStore) -> None:
-    store.delete(["engine", "nobody"])
-    assert store.count() == (3, 2)
-    assert ("Text", "ABOUT", "Machine") not in store.schema().relations
-
-
 @pytest.mark.parametrize(
     ("nodes", "edges", "message"),
     [
@@ -91,6 +58,7 @@ def test_delete_takes_the_edges_along(store: MemoryStore) -> None:
         ([], [Edge("ada", "WROTE", "notes", float("nan"))], "finite"),
         ([], [Edge("ada", "", "notes")], "relation"),
         ([Node("")], [], "non-empty"),
+        ([NODES[0], NODES[0]], [], "'ada'"),
         ([Node("x", text=3)], [], "'x': the text"),  # type: ignore[arg-type]
         ([Node("x", "Label")], [], "'x': the labels"),  # type: ignore[arg-type]
         ([Node("x", properties={"a": object()})], [], "'x': the property 'a'"),
@@ -102,11 +70,6 @@ def test_what_cannot_be_stored_is_named_and_changes_nothing(
     with pytest.raises(InvalidInput, match=message):
         store.upsert(nodes, edges)
     assert store.count() == (4, 4)
-
-
-def test_an_id_that_comes_twice_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'ada'"):
-        MemoryStore.of([NODES[0], NODES[0]])
 
 
 @pytest.mark.parametrize("arguments", [{"direction": "up"}, {"limit": 0}, {"relations": "WROTE"}, {"labels": "Person"}])
@@ -150,11 +113,24 @@ def test_a_view_is_the_induced_graph(graph: tuple[list[str], list[tuple[str, str
     assert view.neighbors(IDS) == alone.neighbors(IDS)
 
 
-def test_nodes_and_edges_by_batch_are_those_one_by_one(store: MemoryStore) -> None:
-    nodes, edges = store.graph.nodes, store.graph.edges
-    order = np.arange(len(nodes))[::-1]
-    assert nodes.at(order) == [nodes[i] for i in order.tolist()]
-    every = np.arange(len(edges))
-    assert edges.at(every, nodes.ids) == [edges.edge(i, nodes.ids) for i in every.tolist()]
-    assert nodes.at(order[:0]) == []
-    assert edges.at(every[:0], nodes.ids) == []
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbors_are_those_of_the_contract(seed: int) -> None:
+    nodes, edges = random_graph(seed)
+    store, rng = MemoryStore.of(nodes, edges), random.Random(seed)
+    ids = [node.id for node in nodes] + ["nobody"]
+    for _ in range(100):
+        options: dict[str, Any] = {
+            "relations": rng.choice([None, ["LIKES"], ["KNOWS", "LIKES"], ["NOTHING"]]),
+            "labels": rng.choice([None, ["Person"], ["Person", "Film"], ["Nothing"]]),
+            "where": rng.choice([None, None, *CONDITIONS]),
+            "direction": rng.choice(["both", "out", "in"]),
+            "limit": rng.choice([None, 1, 2]),
+        }
+        anchors = rng.choices(ids, k=rng.randint(0, len(ids)))
+        assert store.neighbors(anchors, **options) == expected_neighbors(nodes, edges, anchors, **options), options
+
+
+class TestMemoryStore(GraphStoreSuite):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphret.cypher import check, kinds
-from graphret.schema import PropertySchema, SchemaBuilder
+from graphret.schema import PropertySchema
 from graphret.stores import MemoryStore, summary
 from graphret.testing.graphs import EDGES, NODES, random_graph
 from graphret.testing.reading import check_schema
@@ -118,122 +118,38 @@ def test_what_was_counted_is_an_error_though_properties_are_sampled(sizes: list[
 
 
 def test_nodes_without_a_label_may_be_those_that_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "_IN_ALL", 20)
+    monkeypatch.setattr(summary, "READ", 20)
     store = MemoryStore.of([Node(f"n{i}", ()) for i in range(50)], [Edge("n0", "R", "n1")])
     schema = store.schema()
     assert schema.sampled
     assert (schema.sampled_properties, schema.sampled_relations) == ({""}, frozenset())
 
 
-def test_many_sets_of_labels_share_the_sample(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    monkeypatch.setattr(summary, "_PROBED", 1)
-    monkeypatch.setattr(SchemaBuilder, "observe_nodes", lambda self, nodes, times=1: read.extend(times for _ in nodes))
-    for in_all, values, expected in ((90, 10**6, 64), (90, 40, 36), (2, 10**6, 2)):
-        read.clear()
-        monkeypatch.setattr(summary, "_IN_ALL", in_all)
-        monkeypatch.setattr(summary, "_VALUES", values)
-        summary.graph_schema(large.graph.nodes, large.graph.edges, 50)
-        assert len(read) == expected
-    assert read == [1796, 200]
-
-
-@pytest.mark.parametrize("dense", [0, 1 << 20])
-def test_triples_are_counted_block_by_block(large: MemoryStore, monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
-    whole = summary.triples(large.graph.nodes, large.graph.edges)
-    monkeypatch.setattr(summary, "_BLOCK", 1000)
-    monkeypatch.setattr(summary, "DENSE", dense)
-    assert summary.triples(large.graph.nodes, large.graph.edges) == whole
-    assert not whole[1]
-    monkeypatch.setattr(summary, "COUNTED", 1000)
-    monkeypatch.setattr(summary, "SPARSE", 1000)
-    assert summary.triples(large.graph.nodes, large.graph.edges) == whole  # all are drawn
-    monkeypatch.setattr(summary, "DRAWN", 4000)
-    estimated, in_part = summary.triples(large.graph.nodes, large.graph.edges)
-    assert in_part == ["R", "S"]
-    assert estimated.keys() <= whole[0].keys()
-    assert sum(estimated.values()) == pytest.approx(sum(whole[0].values()), rel=0.02)
-    assert all(estimated[triple] == pytest.approx(n, rel=0.1) for triple, n in whole[0].items() if n > 500)
-
-
-@pytest.fixture
-def labelled(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
-    """Nearly every node has labels of its own among twelve; of the 20,000 edges one has the relation RARE."""
-    monkeypatch.setattr(summary, "DENSE", 0)
-    monkeypatch.setattr(summary, "SPARSE", 1000)
-    monkeypatch.setattr(summary, "DRAWN", 8000)
-    monkeypatch.setattr(summary, "DRAWN_SPARSE", 8000)
-    rng = np.random.default_rng(0)
-    sets = [tuple(f"L{i:02d}" for i in sorted(rng.choice(12, rng.integers(1, 5), replace=False))) for _ in range(800)]
-    relation = np.arange(20_000) % 2
-    relation[7] = 2
-    ends = rng.integers(1000, size=(2, 20_000))
-    return MemoryStore.from_arrays(
-        [f"n{i:04d}" for i in range(1000)],
-        labels=rng.integers(800, size=1000),
-        label_sets=sets,
-        source=ends[0],
-        target=ends[1],
-        relation=relation,
-        relations=["EVEN", "ODD", "RARE"],
-    )
-
-
-@pytest.mark.parametrize(("pairs", "off"), [(10**6, 0.2), (16_000, 0.3)])
-def test_triples_of_very_many_sets_of_labels_are_estimated(
-    labelled: MemoryStore, monkeypatch: pytest.MonkeyPatch, pairs: int, off: float
-) -> None:
-    monkeypatch.setattr(summary, "TRIPLES", pairs)
-    schema = labelled.schema()
-    monkeypatch.setattr(summary, "TRIPLES", 10**6)
-    monkeypatch.setattr(summary, "SPARSE", 10**6)
-    exact, drawn = summary.triples(labelled.graph.nodes, labelled.graph.edges)
-    assert schema.sampled_relations == ({"EVEN", "ODD"} if pairs == 10**6 else {"EVEN", "ODD", "RARE"})
-    assert schema.labels == labelled.graph.nodes.label_counts()
-    assert not schema.sampled_names
-    assert schema.sampled_properties == frozenset()  # they have none, but all were read
-    assert not drawn
-    assert set(schema.relations) <= set(exact)
-    assert schema.relation_names == ["EVEN", "ODD", "RARE"]
-    frequent = [triple for triple in exact if triple[1] != "RARE" and exact[triple] > 300]
-    assert len(frequent) > 200
-    assert all(schema.relations[triple] == pytest.approx(exact[triple], rel=3 * off) for triple in frequent)
-    errors = [abs(schema.relations[triple] / exact[triple] - 1) for triple in frequent]
-    assert np.mean(errors) < off / 2
-    assert sum(schema.relations.values()) == pytest.approx(sum(exact.values()), rel=0.05)
-
-
-def test_an_estimated_schema_warns_of_a_triple_that_it_lacks(
-    labelled: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(summary, "DRAWN_SPARSE", 60)
-    schema = labelled.schema()
-    for relation in ("EVEN", "RARE"):
-        missing = next(
-            (source, target)
-            for source in sorted(schema.labels)
-            for target in sorted(schema.labels)
-            if (source, relation, target) not in schema.relations
-        )
-        (found,) = check(f"MATCH (a:{missing[0]})-[:{relation}]->(b:{missing[1]}) RETURN a, b LIMIT 5", schema).findings
-        assert found.severity == ("warning" if relation == "EVEN" else "error")  # all edges of RARE were read
-    assert schema == MemoryStore(labelled.graph).schema()
-
-
-@pytest.mark.parametrize("drawn", [3, 30, 10_000])
 @pytest.mark.parametrize("read", [1, 10, 2000])
-def test_whatever_is_sampled_no_name_is_missing(monkeypatch: pytest.MonkeyPatch, drawn: int, read: int) -> None:
-    for name, value in {"COUNTED": 10, "SPARSE": 10, "DRAWN": drawn, "DRAWN_SPARSE": drawn}.items():
-        monkeypatch.setattr(summary, name, value)
+@pytest.mark.parametrize("dense", [0, 1 << 22])
+def test_whatever_is_sampled_counts_are_exact(monkeypatch: pytest.MonkeyPatch, dense: int, read: int) -> None:
+    monkeypatch.setattr(summary, "DENSE", dense)
     nodes, edges = random_graph(5, 40, 600)
     edges += [Edge("n0", f"ONCE_{i}", "n1") for i in range(20)]
-    graph = MemoryStore.of([*nodes, Node("lone", ("Lone", "Other"))], edges).graph
+    nodes.append(Node("lone", ("Lone", "Other")))
+    graph = MemoryStore.of(nodes, edges).graph
     schema = summary.graph_schema(graph.nodes, graph.edges, read)
-    check_schema(schema, [*nodes, Node("lone", ("Lone", "Other"))], edges)
-    assert schema.sampled == (drawn < 10_000 or read < 2000)
-    assert not schema.sampled_names
-    assert ("ONCE_3" in schema.sampled_relations, "KNOWS" in schema.sampled_relations) == (False, drawn < 10_000)
+    check_schema(schema, nodes, edges)
+    assert schema.sampled == (read < 2000)
+    assert not schema.sampled_relations
+    assert "ONCE_3" not in schema.sampled_relation_properties
     assert schema == summary.graph_schema(graph.nodes, graph.edges, read)
+
+
+def test_of_too_many_kinds_of_edges_the_frequent_ones_and_one_of_each_relation_stay(
+    large: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = large.schema()
+    monkeypatch.setattr(summary, "KINDS", 2)
+    schema = MemoryStore(large.graph).schema()
+    assert schema.sampled_relations == {"R", "S"}
+    assert schema.relation_names == ["R", "S"]
+    assert set(schema.relations) < set(whole.relations)
 
 
 def test_an_empty_graph_has_an_empty_schema() -> None:

@@ -16,7 +16,7 @@ from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused, StoreMismatch
 from graphret.schema import GraphSchema
 from graphret.search import BM25Index
-from graphret.stores.cutting import delete_edges
+from graphret.stores.base import delete_edges
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote, sampling
 from graphret.stores.neo4j.layout import key_of
 from graphret.stores.neo4j.statements import Work

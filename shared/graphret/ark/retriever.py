@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from graphret._contracts import fulfils
 from graphret.ark.agent import Board, adrive, answer, ask, reason_of
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
@@ -16,6 +15,7 @@ from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Toolbox, as_store_error
+from graphret.contracts import fulfils
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
 from graphret.llm.running import in_thread, run_sync

@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from graphret._contracts import fulfils, require_direct
-from graphret._views import require_same_view
 from graphret.ark.arguments import (
     ExploreArguments,
     SearchArguments,
@@ -37,6 +35,7 @@ from graphret.ark.observation import (
 )
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT, make_tools
 from graphret.ark.settings import ArkSettings
+from graphret.contracts import fulfils, require_direct, require_same_view
 from graphret.cypher.suggestions import nearest
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall

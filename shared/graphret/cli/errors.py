@@ -96,7 +96,7 @@ def _line(text: str) -> str:
 @contextmanager
 def changing(where: str) -> Iterator[None]:
     """Say what is at a place when the work that writes there is interrupted."""
-    from graphret._current import CURRENT
+    from graphret.folder import CURRENT
     from graphret.graphs.locations import FOLDER, NEO4J, kind_of, path_of, place_of
 
     kind, path = kind_of(where), path_of(where)

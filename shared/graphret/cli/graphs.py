@@ -239,7 +239,7 @@ def _inspect_database(where: str, json: bool) -> None:
 
 def _require_room(to: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
-    from graphret._current import CURRENT
+    from graphret.folder import CURRENT
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.stores import MemoryStore
 

@@ -110,7 +110,7 @@ def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str
 
 def holds_documents(where: str) -> bool:
     """Whether there is a folder with a graph of documents, which has an index of its own."""
-    from graphret._current import read_current
+    from graphret.folder import read_current
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.sage.saving import KIND
 

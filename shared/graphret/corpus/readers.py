@@ -13,13 +13,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from graphret._current import GENERATION
+from graphret.columns import members
 from graphret.corpus.documents import Loaded, parse_markdown, to_items
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
 from graphret.corpus.names import stem_of
 from graphret.corpus.tables import parse_delimited
 from graphret.errors import InvalidInput
-from graphret.strings import members
+from graphret.folder import GENERATION
 from graphret.types import Edge
 
 Parsed: TypeAlias = "Item | Edge"

@@ -16,7 +16,6 @@ from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import ArrayIndex, TextIndex, min_max
 from graphret.stores.base import GraphStore
-from graphret.stores.cutting import identity
 from graphret.stores.memory import Graph
 from graphret.types import Edge
 
@@ -61,11 +60,11 @@ def reach(
         At most this many edges of a node are read, the heaviest first.
     """
     held = [node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None]
-    edges = {identity(edge): edge for edge in store.neighbors(held, limit=links)} if held else {}
+    edges = {edge.identity: edge for edge in store.neighbors(held, limit=links)} if held else {}
     near = _others(edges.values(), held)
     onward = near if len(near) <= ONWARD else _best(index, query, near)
     if onward:
-        edges.update({identity(edge): edge for edge in store.neighbors(onward, limit=links)})
+        edges.update({edge.identity: edge for edge in store.neighbors(onward, limit=links)})
     found = list(edges.values())
     ids = [*held, *_others(found, held)]
     if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():

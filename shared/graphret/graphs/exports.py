@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret._contracts import require_direct
+from graphret.columns import to_json
+from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.transfer import Progress, no_progress
 from graphret.stores.base import GraphStore
-from graphret.strings import to_json
 from graphret.types import Edge, Node
 
 #: Every format that a graph can be written in, with what it is.

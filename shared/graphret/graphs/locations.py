@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from graphret._current import CURRENT
-from graphret._files import storing
 from graphret.errors import InvalidInput, NotAnIndex
+from graphret.folder import CURRENT, storing
 from graphret.stores.base import GraphStore
 from graphret.stores.opening import is_address, is_ladybug, neo4j_login, open_store
 

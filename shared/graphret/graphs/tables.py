@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphret.columns import members
 from graphret.errors import InvalidInput
 from graphret.stores.memory import MemoryStore
-from graphret.strings import members
 
 Fields: TypeAlias = Mapping[str, Any]
 _NONE: Fields = {}

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphret import storage
-from graphret._contracts import require_direct
-from graphret._current import CURRENT
+from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, StoreMismatch
+from graphret.folder import CURRENT
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
 from graphret.graphs.locations import FOLDER, kind_of, opened, place_of

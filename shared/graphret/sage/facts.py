@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.columns import to_json
 from graphret.nodes import NodeTable
 from graphret.sage.signals import SETS, role_of, set_of
-from graphret.strings import to_json
 from graphret.text import normalize_name
 
 _CHUNK = 1 << 16

@@ -9,14 +9,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from graphret._edge_order import ranges, row_starts
-from graphret.edges import EdgeTable
+from graphret.columns import to_json
+from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
 from graphret.sage.edge_rows import edge_table
 from graphret.sage.links import LinkSettings, speaks
 from graphret.sage.tables import MIN_SHARED_PART, MIN_SHARED_VALUES
 from graphret.search.analysis import Analyzer
-from graphret.strings import to_json
 from graphret.text import words as words_of
 
 #: The relation from a row to the row of another table whose key it says.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphret._contracts import require_direct
+from graphret.contracts import require_direct
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -18,8 +18,7 @@ from graphret.search.encoder import Encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.search.resolve import named_encoder, resolve_encoder
 from graphret.search.vectors import check_vectors
-from graphret.stores.base import GraphStore
-from graphret.stores.cutting import delete_edges, identity
+from graphret.stores.base import GraphStore, delete_edges
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
 
@@ -79,8 +78,8 @@ def write_to(graph: SageGraph, store: GraphStore, *, name: str = "sage", embeddi
     if gone:
         store.delete(sorted(gone))
     mark = {MARK: name} if shared else {}
-    known = {identity(edge): edge for edge in _edges(store, name, shared)}
-    wanted = {identity(edge): edge for edge in (_edge_out(edge, mark) for edge in graph.edges.edges(graph.nodes.ids))}
+    known = {edge.identity: edge for edge in _edges(store, name, shared)}
+    wanted = {edge.identity: edge for edge in (_edge_out(edge, mark) for edge in graph.edges.edges(graph.nodes.ids))}
     stale = [edge for key, edge in known.items() if key not in wanted]
     delete_edges(store, stale)
     same = _is_there if shared else Node.__eq__

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.columns import to_json
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
 from graphret.sage.edge_rows import edge_table
@@ -18,7 +19,6 @@ from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name
 from graphret.sage.settings import SimilaritySettings, Thresholds, percentile_of
 from graphret.sage.signals import DOCUMENT, PAIR_KINDS, TABLE, Signal
 from graphret.sage.tables import TableDetails
-from graphret.strings import to_json
 
 #: The relation of nodes that are similar; stored once a pair, from the lower position to the higher.
 IS_SIMILAR = "IS_SIMILAR"

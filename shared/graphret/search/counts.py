@@ -10,12 +10,14 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.columns import Strings
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
-from graphret.storage import Bundle, Parts, Strings
+from graphret.storage import Bundle, Parts
 
 #: Ends the name of a field that has parts: ``rows[]``.
 PARTS = "[]"
@@ -131,9 +133,10 @@ class FieldCounts:
 
     def parts(self) -> Parts:
         """The counts as they are saved."""
+        terms = self.terms if isinstance(self.terms, Strings) else Strings.of(self.terms)
         parts = Parts(
             arrays={"part_indptr": self.part_indptr},
-            strings={"terms": self.terms if isinstance(self.terms, Strings) else Strings.of(self.terms)},
+            tables={"terms": pa.table({"term": terms.array})},
             meta={"n_terms": len(self.terms), "fields": list(self.fields)},
         )
         for name, matrix in self.fields.items():
@@ -149,7 +152,7 @@ class FieldCounts:
             name: sparse_of(bundle, f"fields/{name}", sp.csr_matrix, (height, meta["n_terms"]))
             for name, height in heights.items()
         }
-        return cls(bundle.strings("terms"), fields, indptr)
+        return cls(Strings(bundle.columns("terms")["term"]), fields, indptr)
 
 
 def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:

@@ -13,8 +13,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret._contracts import require_direct
-from graphret._views import restriction_of
+from graphret.contracts import require_direct, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.fields import NodeSource, NodeText

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphret.stores.base import AsyncGraphStore, CypherStore, GraphStore, Rows
+from graphret.stores.base import CypherStore, GraphStore, Rows
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.stores.opening import open_store
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
 
 __all__ = [
-    "AsyncGraphStore",
     "AsyncNeo4jStore",
     "CypherStore",
     "Graph",

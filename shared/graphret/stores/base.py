@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
@@ -24,11 +24,7 @@ class GraphStore(Protocol):
     """
 
     def schema(self) -> GraphSchema:
-        """Return the labels, relations and properties with their counts, sampled where the graph is large.
-
-        Labels and relations have the names that nodes and edges bear, and that `neighbors`, `nodes` and `edges` take;
-        see `GraphSchema` for those that a query has to call otherwise.
-        """
+        """Return the labels, relations and properties with their counts, sampled where the graph is large."""
         ...
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
@@ -51,16 +47,13 @@ class GraphStore(Protocol):
         ----------
         ids
             The nodes; unknown ids are ignored.
-        relations
-            Only edges of these relations.
-        labels, where
-            Only edges whose other end bears one of the labels and satisfies the condition. Of an edge between two of
-            the nodes, either end may be the other one.
+        relations, labels, where
+            Only edges of these relations, whose other end bears one of the labels and satisfies the condition. Of an
+            edge between two of the nodes, either end may be the other one.
         direction
             ``out``, ``in`` or ``both``, seen from the nodes.
         limit
-            At most this many edges for each of the nodes, the heaviest first, then in the order above. An edge between
-            two of the nodes is there if it is among those of either.
+            At most this many edges for each of the nodes, the heaviest first, then in the order above.
 
         Raises
         ------
@@ -76,13 +69,16 @@ class GraphStore(Protocol):
         ------
         InvalidInput
             When a node or an edge is malformed, an id comes twice among `nodes`, or an end of an edge is neither here
-            nor among `nodes`; nothing is then written. Properties are JSON: names and keys are strings, and numbers
-            finite.
+            nor among `nodes`; nothing is then written. Properties are JSON.
         """
         ...
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored, a bare string is refused."""
+        ...
+
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away, known by source, relation, target and rows; those that are not here are ignored."""
         ...
 
     def count(self) -> tuple[int, int]:
@@ -100,46 +96,11 @@ class GraphStore(Protocol):
     def view(self, where: WhereLike) -> GraphStore:
         """Return the store as far as nodes satisfy `where`; nothing of the others can be read through it.
 
-        A view cannot be written to, and no index can follow it: `attach`, where the store has it, raises an
-        `InvalidInput` here, since the store's next write would bring to the index what the view hides. Attach the index
-        to the store, and take a view of the index.
-
-        It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes a store and an index only
-        as views of the same condition. One without that attribute counts as no view.
+        A view cannot be written to, and no index can follow it: attach the index to the store, and take a view of the
+        index. It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes a store and an index
+        only as views of the same condition. One without that attribute counts as no view.
         """
         ...
-
-
-@runtime_checkable
-class AsyncGraphStore(Protocol):
-    """A `GraphStore` whose calls are awaited; each does what the one of the same name does there."""
-
-    async def schema(self) -> GraphSchema: ...
-
-    async def get(self, ids: Sequence[str]) -> list[Node | None]: ...
-
-    async def neighbors(
-        self,
-        ids: Sequence[str],
-        *,
-        relations: Collection[str] | None = None,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        direction: str = "both",
-        limit: int | None = None,
-    ) -> list[Edge]: ...
-
-    async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None: ...
-
-    async def delete(self, ids: Iterable[str]) -> None: ...
-
-    async def count(self) -> tuple[int, int]: ...
-
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]: ...
-
-    def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]: ...
-
-    def view(self, where: WhereLike) -> AsyncGraphStore: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +139,7 @@ class CypherStore(GraphStore, Protocol):
         as a `Node`, a relationship as an `Edge`, a path as the list of both, and anything else as a JSON value: a date
         as text, NaN as `None`.
 
-        Parameters
-        ----------
-        cypher, parameters
-            The query, and the values of its ``$names``.
-        timeout
-            Seconds after which the database gives up.
-        max_rows
-            At most this many rows are read.
+        At most `max_rows` are read, and the database gives up after `timeout` seconds.
 
         Raises
         ------
@@ -199,16 +153,16 @@ class CypherStore(GraphStore, Protocol):
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
 
-        The query does not run, but is planned, which takes seconds where a pattern is long.
-
-        Raises
-        ------
-        QueryRefused
-            When the database refuses it, or the store is a view.
-        QueryTimeout
-            When the plan took longer than `timeout` seconds.
+        The query does not run, but is planned, which takes seconds where a pattern is long; raises what `query` does.
         """
         ...
+
+
+def delete_edges(store: Any, edges: Iterable[Edge]) -> None:
+    """Let a store take edges away; a `StoreError` says of one that somebody else made that it has no such method."""
+    if not callable(own := getattr(store, "delete_edges", None)):
+        raise StoreError(f"store: {type(store).__name__} has no method delete_edges, by which edges are taken away")
+    own(edges)
 
 
 def require_direction(direction: str) -> str:
@@ -221,8 +175,7 @@ def require_direction(direction: str) -> str:
 def require_ids(ids: Iterable[str]) -> list[str]:
     """Return ids as a list, and raise an `InvalidInput` on a string, which is no list of ids, or on what is no id."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        what = f"the string {ids!r}" if isinstance(ids, str) else repr(ids)
-        raise InvalidInput(f"ids: a list of ids is expected, not {what}")
+        raise InvalidInput(f"ids: a list of ids is expected, not {ids!r}")
     listed = list(ids)
     for node_id in listed:
         if not isinstance(node_id, str):

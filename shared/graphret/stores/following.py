@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
-from graphret._views import restriction_of
+from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
@@ -52,18 +52,17 @@ class Following:
         It must hold the store's nodes as they are now, as those made by ``of_store`` do. What is upserted and deleted
         here then reaches it, and nodes whose text names a neighbour that changed are read anew. A write is all or
         none: where an index fails, its encoder being down for instance, the store and every index stay as they were.
+        What others write to the database does not reach it.
 
         Parameters
         ----------
         index
-            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`; of the last kind one that
-            did its part is told to undo it where another fails.
+            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`.
 
         Raises
         ------
         InvalidInput
-            When it has no such methods, where it lives in a database and this store does not, and where one of both is
-            a view: attach the index to the store, and take a view of the index.
+            When it has no such methods, lives in a database and this store does not, or one of both is a view.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
@@ -85,75 +84,61 @@ class Following:
     @contextmanager
     def followed(
         self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = (), deletes: Sequence[str] = ()
-    ) -> Iterator[Callable[[Any], None]]:
+    ) -> Iterator[Callable[[GraphStore], None]]:
         """Make a write of this store one of its indexes too; the state before is read on entry.
 
         Yields what is to be called with the store as it will be, before the write is put in force. On leaving, the
         indexes change; where an error leaves, they do not.
         """
-        change = _Change(self, self._followers, nodes, edges, deletes)
+        followers, store = self._followers, self
+        nodes, deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
+        ids = [*(node.id for node in nodes), *deletes] if followers else []
+        before: dict[str, Node | None] = dict(zip(ids, store.get(ids), strict=True)) if ids else {}  # type: ignore[attr-defined]
+        reading = any(isinstance(one, Follower) and one.reads_neighbors for one in followers)
+        touched = _touched(store, before, nodes, edges, deletes) if reading else []
+        adopt: list[Callable[[], None]] = []
+        undo: list[Callable[[], None]] = []
+
+        def stage(after: GraphStore) -> None:
+            others = [node for node in after.get(touched) if node is not None] if touched else []
+            for index in followers:
+                if not isinstance(index, Follower):
+                    undo.append(lambda index=index: _put_back(index, before))  # type: ignore[misc]
+                    index.upsert(nodes)
+                    index.delete(deletes)
+                    continue
+                chosen = [*nodes, *others] if index.reads_neighbors else nodes
+                if chosen or deletes:
+                    adopt.append(index.staged(chosen, deletes, after))
+
         try:
-            yield change.stage
+            yield stage
         except BaseException:
-            change.undo()
+            for put_back in reversed(undo):
+                put_back()
             raise
-        change.commit()
+        for put_in_force in adopt:
+            put_in_force()
 
 
-class _Change:
-    def __init__(
-        self,
-        store: Any,
-        followers: tuple[Any, ...],
-        nodes: Sequence[Node],
-        edges: Sequence[Edge],
-        deletes: Sequence[str],
-    ) -> None:
-        self._staging = [one for one in followers if isinstance(one, Follower)]
-        self._direct = [one for one in followers if not isinstance(one, Follower)]
-        self._nodes, self._deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
-        self._adopt: list[Callable[[], None]] = []
-        self._undo: list[Callable[[], None]] = []
-        self._touched: list[str] = []
-        reading = any(one.reads_neighbors for one in self._staging)
-        ids = [*(node.id for node in self._nodes), *self._deletes]
-        self._before = dict(zip(ids, store.get(ids), strict=True)) if ids and (reading or self._direct) else {}
-        if reading:
-            self._touched = self._find_touched(store, edges)
+def _touched(
+    store: Any,
+    before: Mapping[str, Node | None],
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    deletes: Sequence[str],
+) -> list[str]:
+    """The other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
+    names = {node_id: node.name for node_id, node in before.items() if node is not None}
+    changed = [node.id for node in nodes if names.get(node.id, node.name) != node.name]
+    changed += [node_id for node_id in deletes if node_id in names]
+    touched = {end for edge in edges for end in (edge.source, edge.target)}
+    for start in range(0, len(changed), _BLOCK):
+        for edge in store.neighbors(changed[start : start + _BLOCK]):
+            touched |= {edge.source, edge.target}
+    return sorted(touched.difference(before))
 
-    def _find_touched(self, store: GraphStore, edges: Sequence[Edge]) -> list[str]:
-        """The other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
-        names = {node_id: node.name for node_id, node in self._before.items() if node is not None}
-        changed = [node.id for node in self._nodes if names.get(node.id, node.name) != node.name]
-        changed += [node_id for node_id in self._deletes if node_id in names]
-        touched = {end for edge in edges for end in (edge.source, edge.target)}
-        for start in range(0, len(changed), _BLOCK):
-            for edge in store.neighbors(changed[start : start + _BLOCK]):
-                touched |= {edge.source, edge.target}
-        return sorted(touched.difference(self._before))
 
-    def stage(self, after: GraphStore) -> None:
-        touched = [node for node in after.get(self._touched) if node is not None] if self._touched else []
-        for follower in self._staging:
-            nodes = [*self._nodes, *touched] if follower.reads_neighbors else self._nodes
-            if nodes or self._deletes:
-                self._adopt.append(follower.staged(nodes, self._deletes, after))
-        for index in self._direct:
-            index.upsert(self._nodes)
-            self._undo.append(self._undoing(index))
-            index.delete(self._deletes)
-
-    def _undoing(self, index: Any) -> Callable[[], None]:
-        def undo() -> None:
-            index.upsert([node for node in self._before.values() if node is not None])
-            index.delete([node_id for node_id, node in self._before.items() if node is None])
-
-        return undo
-
-    def commit(self) -> None:
-        for adopt in self._adopt:
-            adopt()
-
-    def undo(self) -> None:
-        for undo in reversed(self._undo):
-            undo()
+def _put_back(index: Any, before: Mapping[str, Node | None]) -> None:
+    index.upsert([node for node in before.values() if node is not None])
+    index.delete([node_id for node_id, node in before.items() if node is None])

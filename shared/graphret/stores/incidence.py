@@ -9,9 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import no_records, no_strings
+from graphret.columns import Strings, no_records, no_strings
 from graphret.nodes import NodeTable
-from graphret.strings import Strings
 from graphret.types import Edge, Node
 
 
@@ -118,7 +117,7 @@ def assembled(parts: Sequence[Part]) -> Incidence | None:
     if not np.array_equal(labels[others], of_edge):
         return None
     table = NodeTable(
-        _strings(coded.dictionary.take(order)), no_strings(n), no_strings(n), labels, [*sets] or [()], no_records(n)
+        Strings(coded.dictionary.take(order)), no_strings(n), no_strings(n), labels, [*sets] or [()], no_records(n)
     )
     relations = sorted({part.relation for part in parts})
     lengths = [len(part.ids) for part in parts]
@@ -154,7 +153,11 @@ def rejoined(
     there = [(at, one.labels) for at, one in zip(known.tolist(), given, strict=True) if at >= 0]
     other = [(at, labels) for at, labels in there if table.label_sets[table.labels[at]] != labels]
     if other:
-        table = table.relabelled(*zip(*other, strict=True))
+        sets = list(dict.fromkeys([*table.label_sets, *(labels for _, labels in other)]))
+        codes = table.labels.copy()
+        for at, labels in other:
+            codes[at] = sets.index(labels)
+        table = NodeTable(table.ids, table.names, table.texts, codes, sets, table.properties)
     fresh = [Node(one.id, one.labels) for one, at in zip(given, known.tolist(), strict=True) if at < 0]
     if table is links.nodes and not fresh and not others:
         return links
@@ -186,11 +189,3 @@ def rejoined(
         spliced(links.weight, [edge.weight for edge in ordered]),
         list(code),
     )
-
-
-def _strings(column: Any) -> Strings:
-    """A column of large strings in Arrow's layout, which is that of `Strings`."""
-    offsets = np.frombuffer(column.buffers()[1], dtype=np.int64, count=len(column) + 1)
-    text = column.buffers()[2]
-    blob = np.frombuffer(text, dtype=np.uint8) if text is not None and text.size else np.empty(0, dtype=np.uint8)
-    return Strings(blob[: offsets[-1]], offsets) if not column.offset else Strings.of(column.to_pylist())

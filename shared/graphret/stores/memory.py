@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphret import storage
-from graphret._checked import PART_KEYS, checked_edges
+from graphret.columns import Records, Strings, no_records, to_column
 from graphret.edges import NO_PART, EdgeTable
-from graphret.errors import StoreError
+from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
-from graphret.storage import Records, Strings
-from graphret.stores.arrays import checked_edge_columns
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
 from graphret.stores.following import Following
-from graphret.stores.neighbors import neighbor_edges
 from graphret.stores.summary import graph_schema
 from graphret.types import Edge, Node
+from graphret.validation import PART_KEYS, require_part
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
@@ -48,11 +46,8 @@ class MemoryStore(Following):
     """A `GraphStore` in the memory of this process; a saved one is opened by memory map.
 
     Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the
-    graph and reads none of them but for the rows that it touches: give it batches.
-
-    Weights are kept in single precision (about seven digits): one is rounded when it is written, so that `limit` may
-    rank two edges as equal that differ beyond, and one of 3.4e38 or more is refused. A tuple among properties comes
-    back as a list; all else as it was.
+    graph and reads none of them but for the rows that it touches: give it batches. A tuple among properties comes back
+    as a list.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -76,15 +71,14 @@ class MemoryStore(Following):
         labels: NDArray[Any] | None = None,
         label_sets: Sequence[tuple[str, ...]] = (("Node",),),
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
-        source: NDArray[Any] | Sequence[int] = (),
-        target: NDArray[Any] | Sequence[int] = (),
-        relation: NDArray[Any] | Sequence[int] | None = None,
+        source: ArrayLike = (),
+        target: ArrayLike = (),
+        relation: ArrayLike | None = None,
         relations: Sequence[str] = ("RELATED",),
-        weight: NDArray[Any] | Sequence[float] | None = None,
-        source_row: NDArray[Any] | None = None,
-        target_row: NDArray[Any] | None = None,
+        weight: ArrayLike | None = None,
+        source_row: ArrayLike | None = None,
+        target_row: ArrayLike | None = None,
         edge_properties: Records | Sequence[Mapping[str, Any]] | None = None,
-        double: bool = False,
     ) -> MemoryStore:
         """Make a store of columns, with no object for each node or edge; they may come in any order.
 
@@ -93,7 +87,7 @@ class MemoryStore(Following):
         Parameters
         ----------
         ids, names, texts, properties
-            One for each of the ``n`` nodes; `Records` are taken as they are, other properties are checked.
+            One for each of the ``n`` nodes.
         labels
             For each node the position of its tuple of labels in `label_sets`, ``(n,)``.
         source, target
@@ -106,8 +100,6 @@ class MemoryStore(Following):
             The rows that an edge is about, -1 for none, ``(m,)``.
         edge_properties
             One for each edge. The rows may be among them, unless they are `Records`.
-        double
-            Keep weights in double precision: for a graph that is on its way to a database, which keeps it too.
 
         Raises
         ------
@@ -116,21 +108,36 @@ class MemoryStore(Following):
             comes twice, an edge to a place that there is not, a weight that is not finite.
         """
         table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
-        given = checked_edge_columns(
-            len(table), source, target, relation, relations, weight, source_row, target_row, edge_properties, double
-        )
+        if len(set(relations)) < len(relations) or not all(isinstance(name, str) and name for name in relations):
+            raise InvalidInput("relations: distinct names are expected")
+        n, most = len(table), 2**31 - 1
+        rows = {"source_row": source_row, "target_row": target_row}
+        if edge_properties is not None and not isinstance(edge_properties, Records):
+            found, edge_properties = _split_rows(edge_properties)
+            rows.update(found)
+        sources = _integers("source", source, n)
+        m = len(sources)
+        given: dict[str, Any] = {
+            "target": _integers("target", target, n),
+            "relation": _integers("relation", np.zeros(m, np.int16) if relation is None else relation, len(relations)),
+            "weight": _numbers("weight", np.ones(m) if weight is None else weight),
+            **{key: _integers(key, np.full(m, -1) if own is None else own, most, -1) for key, own in rows.items()},
+            "edge_properties": no_records(m) if edge_properties is None else edge_properties,
+        }
+        for name, column in given.items():
+            if len(column) != m:
+                raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {len(column):,}")
         edges = EdgeTable.build(
-            len(table),
-            positions[given.source],
-            positions[given.target],
-            given.relation,
+            n,
+            positions[sources],
+            positions[given["target"]],
+            given["relation"],
             list(relations),
-            given.weight,
-            given.source_row,
-            given.target_row,
-            given.properties,
+            given["weight"],
+            given["source_row"],
+            given["target_row"],
+            to_column(Records, "edge_properties", given["edge_properties"]),
             distinct=True,
-            double=double,
         )
         return cls(Graph(table, edges))
 
@@ -140,16 +147,7 @@ class MemoryStore(Following):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties, the last two sampled where the graph is large.
-
-        An edge counts under every pair of the labels of its ends. A graph is large where more than 2,000 nodes have
-        the same labels, or more than 2,000 edges one relation (10,000 of either in all): the properties of so many are
-        read. Triples are counted exactly up to ten million edges (in 0.3 s); but only to half a million where the sets
-        of labels, squared, times the relations are more than 4,194,304, and where there are no more than 250,000
-        triples. Beyond that they are estimated from edges drawn at random, the same each time: a million, and of more
-        kinds 50,000, in equal parts from each relation. Labels are always counted exactly, no name of a label or
-        a relation is missing, and the schema says what was read in part.
-        """
+        """Return labels and triples with their counts, and properties; see `graph_schema`."""
         graph, known = self.graph, self._schema
         if known is None or known[0] is not graph:
             self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
@@ -173,18 +171,33 @@ class MemoryStore(Following):
         limit: int | None = None,
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        graph = self.graph
-        found = neighbor_edges(
-            graph.nodes,
-            graph.edges,
-            require_ids(ids),
-            require_names("relations", relations),
-            require_names("labels", labels),
-            Where.parse(where),
-            require_direction(direction),
-            require_limit(limit),
-        )
-        return graph.edges.at(found, graph.nodes.ids)
+        graph, direction, limit = self.graph, require_direction(direction), require_limit(limit)
+        nodes, edges = graph.nodes, graph.edges
+        anchors = np.unique(nodes.find(require_ids(ids)))
+        anchors = anchors[anchors >= 0]
+        none = np.empty(0, dtype=np.int64)
+        leaving = edges.leaving(anchors) if direction != "in" else none
+        entering = edges.entering(anchors) if direction != "out" else none
+        if direction == "both":  # a loop counts once
+            entering = entering[edges.source[entering] != edges.target[entering]]
+        edge = np.concatenate([leaving, entering])
+        anchor = np.concatenate([edges.source[leaving], edges.target[entering]])
+        other = np.concatenate([edges.target[leaving], edges.source[entering]])
+        keep = np.ones(len(edge), dtype=bool)
+        of_relation = edges.relation_mask(require_names("relations", relations))
+        if of_relation is not None and len(edges.relations):
+            keep &= of_relation[edges.relation[edge]]
+        fits = nodes.fits(other, Where.parse(where), require_names("labels", labels))
+        if fits is not None:
+            keep &= fits
+        edge, anchor = edge[keep], anchor[keep]
+        if limit is not None:
+            # For each anchor its edges, the heaviest first, then in their order.
+            order = np.lexsort((edge, -edges.weight[edge], anchor))
+            anchor = anchor[order]
+            edge = edge[order[np.arange(len(order)) - np.searchsorted(anchor, anchor) < limit]]
+        edge.sort()
+        return edges.at(edge[np.diff(edge, prepend=-1) > 0], nodes.ids)  # one between two of the nodes came twice
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity; an edge's ends must exist."""
@@ -207,24 +220,19 @@ class MemoryStore(Following):
         self._require_writable()
         with self._writing:
             nodes, listed = self.graph.nodes, require_ids(ids)
-            gone = nodes.find(listed)
-            keep = np.ones(len(nodes), dtype=bool)
-            keep[gone[gone >= 0]] = False
-            if keep.all():
-                return
-            positions = np.flatnonzero(keep)
-            self._adopt(Graph(nodes.take(positions), self.graph.edges.induced(positions)), deletes=listed)
+            positions = _without(len(nodes), nodes.find(listed))
+            if len(positions) < len(nodes):
+                self._adopt(Graph(nodes.take(positions), self.graph.edges.induced(positions)), deletes=listed)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not here are ignored."""
         self._require_writable()
-        listed = list(checked_edges(edges))
+        listed = list(edges)
         with self._writing:
             graph = self.graph
-            keep = np.ones(len(graph.edges), dtype=bool)
-            keep[_places(graph, listed)] = False
-            if not keep.all():
-                self._adopt(Graph(graph.nodes, graph.edges.take(np.flatnonzero(keep))), edges=listed)
+            positions = _without(len(graph.edges), graph.edges.find(graph.nodes, listed))
+            if len(positions) < len(graph.edges):
+                self._adopt(Graph(graph.nodes, graph.edges.take(positions)), edges=listed)
 
     def _adopt(self, graph: Graph, **written: Sequence[Any]) -> None:
         with self.followed(**written) as stage:
@@ -291,16 +299,42 @@ def graph_from_bundle(bundle: storage.Bundle) -> Graph:
     return Graph(NodeTable.from_bundle(bundle.sub("nodes")), EdgeTable.from_bundle(bundle.sub("edges")))
 
 
-def _places(graph: Graph, listed: Sequence[Edge]) -> NDArray[np.int64]:
-    """The positions of edges in a graph, found by what identifies them; those that are not there are left out."""
-    nodes, edges = graph.nodes, graph.edges
-    code = {name: i for i, name in enumerate(edges.relations)}
-    sources, targets = nodes.find([e.source for e in listed]), nodes.find([e.target for e in listed])
-    rows = ([e.properties.get(key, NO_PART) for e in listed] for key in PART_KEYS)
-    wanted = set(
-        zip(sources.tolist(), targets.tolist(), [code.get(e.relation, -1) for e in listed], *rows, strict=True)
-    )
-    near = edges.leaving(np.unique(sources[sources >= 0]))
-    columns = edges.source, edges.target, edges.relation, edges.source_part, edges.target_part
-    there = [key in wanted for key in zip(*(column[near].tolist() for column in columns), strict=True)]
-    return np.asarray(near[np.asarray(there, dtype=bool)])
+def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.delete(np.arange(n), gone[gone >= 0])
+
+
+def _split_rows(
+    properties: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, NDArray[np.int32]], Sequence[Mapping[str, Any]]]:
+    """The rows that edges are about, if any has one, and the properties without them."""
+    found = {}
+    for key in PART_KEYS:
+        if any(key in own for own in properties):
+            rows = (
+                require_part(own[key], f"edge_properties, row {i:,}: {key}") if key in own else NO_PART
+                for i, own in enumerate(properties)
+            )
+            found[key] = np.fromiter(rows, np.int32, len(properties))
+    return found, [{k: v for k, v in own.items() if k not in found} for own in properties] if found else properties
+
+
+def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{what}: numbers are expected: {error}") from error
+    if (wrong := ~np.isfinite(numbers)).any():
+        raise InvalidInput(f"{what}, row {int(np.argmax(wrong)):,}: a finite number is expected")
+    return numbers
+
+
+def _integers(what: str, values: ArrayLike, bound: int, least: int = 0) -> NDArray[Any]:
+    array = np.asarray(values)
+    if not array.size:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInput(f"{what}: integers in one dimension are expected, not {array.dtype} in {array.ndim}")
+    if (wrong := (array < least) | (array >= bound)).any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(f"{what}, row {row:,}: {int(array[row]):,} is not from {least} to below {bound:,}")
+    return array

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphret import storage
-from graphret._current import read_current
 from graphret.errors import InvalidInput, NotAnIndex
+from graphret.folder import read_current
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import KIND, VERSION, MemoryStore, graph_from_bundle
 

@@ -21,8 +21,7 @@ import pytest
 
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout
 from graphret.search import BM25Index
-from graphret.stores.base import CypherStore, GraphStore
-from graphret.stores.cutting import delete_edges
+from graphret.stores.base import CypherStore, GraphStore, delete_edges
 from graphret.testing.graphs import CONDITIONS, EDGES, NO_JSON, NODES, random_graph
 from graphret.testing.reading import all_edges, all_nodes, check_schema, edge_key, expected_neighbors
 from graphret.testing.store_values import StoreValues

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug.scalars import scalar_texts
 from graphret.stores.ladybug.values import KEPT
-from graphret.strings import to_json
 
 _BEGIN, _END, _SHORT = "\x02", "\x03", "\x04"
 _MARKED = rf"{_BEGIN}\1{_END}"

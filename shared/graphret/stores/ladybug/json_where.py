@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from graphret.columns import to_json
 from graphret.stores.ladybug.json_marks import Marks
 from graphret.stores.ladybug.scalars import EXACT_DIGITS, SIGNS, bound_of_doubles, bound_of_whole, scalar_texts
 from graphret.stores.ladybug.values import DEEPEST, KEPT
-from graphret.strings import to_json
 from graphret.where import Where
 
 # Of a pattern the database turns every two backslashes into one (0.22): a backslash is written as \x5c.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.storage import Records, Strings
+from graphret.columns import Records, Strings
 from graphret.stores.ladybug.catalog import Catalog, NodeTable, TableNames
 from graphret.stores.ladybug.columns import Columns
 from graphret.stores.ladybug.engine import Session
@@ -194,7 +194,7 @@ class _Loader:
             nodes = isinstance(known, NodeTable)
             pattern = f"(x:{quoted(known.name)})" if nodes else f"()-[x:{quoted(known.name)}]->()"
         columns = Columns(pattern, own if known is None else known.columns, self.nested)
-        full = chosen[np.diff(records.offsets)[chosen] > _EMPTY]
+        full = chosen[_lengths(records)[chosen] > _EMPTY]
         for start in range(0, len(full), _DECODED):
             part = full[start : start + _DECODED]
             for i, properties in zip(part.tolist(), records.take(part), strict=True):
@@ -209,7 +209,7 @@ class _Loader:
         if not names:
             return {}
         held: dict[str, list[Any]] = {name: [None] * len(part) for name in names}
-        full = np.flatnonzero(np.diff(records.offsets)[part] > _EMPTY)
+        full = np.flatnonzero(_lengths(records)[part] > _EMPTY)
         for start in range(0, len(full), _DECODED):
             at = full[start : start + _DECODED]
             for i, properties in zip(at.tolist(), records.take(part[at]), strict=True):
@@ -230,7 +230,11 @@ def _rows(parts: NDArray[np.int32]) -> Any:
 
 
 def _strings(column: Strings) -> Any:
-    """A column of strings as an Arrow array over the same bytes."""
-    import pyarrow as pa
+    return column.array
 
-    return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(column.offsets), pa.py_buffer(column.blob))
+
+def _lengths(records: Records) -> NDArray[np.int64]:
+    import pyarrow.compute as pc
+
+    lengths: NDArray[np.int64] = pc.binary_length(records.array).to_numpy()
+    return lengths

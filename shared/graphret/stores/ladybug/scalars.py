@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from graphret.columns import to_json
 from graphret.stores.ladybug.values import INFINITE, KINDS
-from graphret.strings import to_json
 
 SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from graphret.columns import to_json
 from graphret.stores.ladybug.names import is_text
-from graphret.strings import to_json
 
 #: The type of a property of which only empty lists were seen.
 EMPTY = "EMPTY[]"

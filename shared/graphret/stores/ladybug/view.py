@@ -42,6 +42,10 @@ class LadybugView(Reader, Following):
         """Refuse."""
         raise StoreError("a view of a store cannot be written to; write to the store itself")
 
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")
+
     def delete(self, ids: Iterable[str]) -> None:
         """Refuse."""
         raise StoreError("a view of a store cannot be written to; write to the store itself")

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug.catalog import Catalog, TableNames
 from graphret.stores.ladybug.columns import Columns
@@ -15,6 +14,7 @@ from graphret.stores.ladybug.names import EDGE_COLUMNS, NODE_COLUMNS, is_text, l
 from graphret.stores.ladybug.records import EdgeKey, edge_key
 from graphret.stores.ladybug.values import arrow_array
 from graphret.types import Edge, Node, require_id
+from graphret.validation import require_edge, require_properties
 
 #: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
 COPIED = 2_000

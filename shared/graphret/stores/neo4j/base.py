@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from graphret._views import restriction_of
+from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.stores.following import Follower, require_whole

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from graphret._checked import require_edge, require_properties
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.layout import LABELS, LONG_ID, RESERVED, ROWS, Layout, is_id, may_be_element
 from graphret.stores.neo4j.names import quote
 from graphret.stores.neo4j.placing import NOTHING, Said, lost, placed
 from graphret.stores.neo4j.values import NESTED, edge_key, stored
 from graphret.types import Edge, Node, require_id
+from graphret.validation import require_edge, require_properties
 
 #: Nodes or edges in one statement.
 BATCH = 5_000

@@ -1,0 +1,62 @@
+"""Whether what is given together fits together: protocols, stores that are not awaited, views of one condition."""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+from typing import Any
+
+from typing_extensions import get_protocol_members
+
+from graphret.errors import InvalidInput
+from graphret.where import Where
+
+#: What a store may lack that needs to take no edge away.
+OPTIONAL = frozenset({"delete_edges"})
+
+
+def fulfils(value: Any, contract: type) -> bool:
+    """Whether an object has all members of a protocol.
+
+    ``isinstance`` says so too, but from Python 3.12 on not of a wrapper that hands them on by ``__getattr__``.
+    """
+    return all(hasattr(value, name) for name in get_protocol_members(contract) - OPTIONAL)
+
+
+def is_awaited(store: Any) -> bool:
+    """Whether a store's calls have to be awaited: one that nobody awaits does nothing at all."""
+    return iscoroutinefunction(getattr(store, "get", None))
+
+
+def require_direct(store: Any, what: str = "store") -> None:
+    """Raise an `InvalidInput` where a store's calls would have to be awaited."""
+    if is_awaited(store):
+        raise InvalidInput(f"{what}: {type(store).__name__} is awaited; a store is needed here whose calls are not")
+
+
+def restriction_of(one: object) -> Where | None:
+    """The condition of a view, which it keeps as `restriction`; `None` for what shows all."""
+    found = getattr(one, "restriction", None)
+    return found if isinstance(found, Where) else None
+
+
+def require_same_view(store: object, index: object) -> None:
+    """Raise an `InvalidInput` unless store and index are views of one condition, or neither is a view."""
+    seen, found = restriction_of(store), restriction_of(index)
+    if _parts(seen) == _parts(found):
+        return
+    of_store, of_index = ("no view" if one is None else f"a view of {one.to_dict()}" for one in (seen, found))
+    either = [f"the store is {of_store}", f"the index is {of_index}"]
+    other = "store" if seen is None else "index"
+    raise InvalidInput(
+        f"{other}: {' and '.join(either if seen else either[::-1])}, so that one would show what the other hides; "
+        f"give {other}.view(where) of the same condition"
+    )
+
+
+def _parts(where: Where | None) -> frozenset[Where]:
+    """The conditions that must all hold, so that neither their order nor a view of a view makes a difference."""
+    if where is None:
+        return frozenset()
+    if where.operator == "$and":
+        return frozenset[Where]().union(*map(_parts, where.children))
+    return frozenset((where,))

@@ -1,0 +1,97 @@
+"""Nodes and edges, checked before they are written; an `InvalidInput` names what is malformed, and what of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from graphret.columns import Records, no_records, to_json
+from graphret.errors import InvalidInput
+from graphret.types import Edge, Node, require_id
+
+#: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
+PART_KEYS = ("source_row", "target_row")
+_SIMPLE = {str, int, bool, type(None)}
+
+
+def edge_words(edge: Edge) -> str:
+    """What messages call an edge."""
+    return f"edge {edge.source!r} to {edge.target!r}"
+
+
+def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Go through nodes; their properties are left to `property_column` or `require_properties`."""
+    for node in nodes:
+        require_id(node.id, "node")
+        for what, value in (("id", node.id), ("name", node.name), ("text", node.text)):
+            if not isinstance(value, str):
+                raise InvalidInput(f"node {node.id!r}: the {what} must be a string, not {type(value).__name__}")
+            try:
+                value.isascii() or value.encode()
+            except UnicodeEncodeError as error:
+                raise InvalidInput(f"node {node.id!r}: the {what} is not text: {error}") from error
+        if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
+            raise InvalidInput(f"node {node.id!r}: the labels must be a tuple of strings")
+        if not isinstance(node.properties, Mapping):
+            raise InvalidInput(f"node {node.id!r}: the properties must be a mapping")
+        yield node
+
+
+def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
+    """Go through edges; their properties, but for the rows, are left as those of nodes."""
+    for edge in edges:
+        where, weight = edge_words(edge), edge.weight
+        for end in (edge.source, edge.target):
+            require_id(end, where)
+        if not isinstance(edge.relation, str) or not edge.relation:
+            raise InvalidInput(f"{where}: the relation must be a non-empty string")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+            raise InvalidInput(f"{where}: the weight must be a finite number, not {weight!r}")
+        if not isinstance(edge.properties, Mapping):
+            raise InvalidInput(f"{where}: the properties must be a mapping")
+        for key in PART_KEYS:
+            if key in edge.properties:
+                require_part(edge.properties[key], f"{where}: {key}")
+        yield edge
+
+
+def require_edge(edge: Edge) -> str:
+    """Return the words for an edge, all of it checked."""
+    for one in checked_edges([edge]):
+        require_properties(one.properties, edge_words(one))
+    return edge_words(edge)
+
+
+def require_properties(properties: Any, what: str) -> None:
+    """Raise an `InvalidInput` that names the property which is no JSON value, for any store."""
+    if not isinstance(properties, Mapping):
+        raise InvalidInput(f"{what}: the properties must be a mapping")
+    for name, value in properties.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"{what}: the name of a property must be a string, not {name!r}")
+        if type(value) not in _SIMPLE:
+            try:
+                to_json(value).encode()
+            except (TypeError, ValueError, RecursionError) as error:
+                raise InvalidInput(f"{what}: the property {name!r} is not a JSON value: {error}") from error
+
+
+def require_part(value: Any, what: str) -> int:
+    """Return the number of a row, and raise an `InvalidInput` if it is none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**31:
+        raise InvalidInput(f"{what} must be a whole number from 0, not {value!r}")
+    return int(value)
+
+
+def property_column(items: Sequence[Node] | Sequence[Edge], properties: Sequence[Mapping[str, Any]]) -> Records:
+    """Return the properties of nodes or edges as a column."""
+    if not any(properties):
+        return no_records(len(properties))
+    try:
+        return Records.of(dict(own) for own in properties)
+    except InvalidInput:
+        named = [f"node {item.id!r}" if isinstance(item, Node) else edge_words(item) for item in items]
+        for what, own in zip(named, properties, strict=True):
+            require_properties(own, what)
+        raise
