@@ -33,11 +33,10 @@ _AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
 
 
 class Answer(list[list[Any]]):
-    """The rows of a query, the names of its columns, the kind of query it is, and who answered."""
+    """The rows of a query, the names of its columns, and the kind of query it is."""
 
     columns: list[str]
     kind: str | None
-    agent: str
 
 
 class Run(Protocol):
@@ -130,8 +129,7 @@ def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
         result = run(text, dict(parameters or {}))
         answer = Answer(record.values() for record in (result if cap is None else result.fetch(cap)))
         answer.columns = list(result.keys())
-        summary = result.consume()
-        answer.kind, answer.agent = summary.query_type, str(summary.server.agent)
+        answer.kind = result.consume().query_type
         return answer
 
     return running
@@ -150,7 +148,12 @@ def driver_options(
         raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
     if "@" in uri.partition("?")[0]:  # not shown, for the password
         raise InvalidInput("uri: the user and the password are no part of it; pass them as auth=(user, password)")
-    if database := urlsplit(uri).path.strip("/"):  # the driver would take the user's own
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port  # the driver takes the rest of a port that is too large
+    except ValueError as error:
+        raise InvalidInput(f"uri: {uri!r}: {error}") from error
+    if database := parts.path.strip("/"):  # the driver would take the user's own
         raise InvalidInput(f"uri: {uri!r}: the database is no part of it; pass database={unquote(database)!r}")
     if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
         raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")

@@ -105,9 +105,7 @@ class Filter:
         texts = [operand for operand in operands if isinstance(operand, str)]
         compared = comparison.format(value, parameter)
         if name and not self.layout.own and any(map(_ISO.match, texts)):
-            temporal = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in _TEMPORAL)
-            text = f"CASE WHEN {temporal} THEN replace(toString({value}), 'Z[UTC]', 'Z') END"
-            compared = f"({compared} OR {comparison.format(text, parameter)})"
+            compared = f"({compared} OR {comparison.format(f'CASE {_temporal(value)} END', parameter)})"
         return f"(coalesce({compared}, false){self._apart_from_json(name) if texts else ''})"
 
     def _contains(self, operand: Any, value: str, name: str, always: bool) -> str | None:
@@ -116,9 +114,11 @@ class Filter:
         if always:
             return f"{value} CONTAINS {self._parameter(operand)}" if isinstance(operand, str) else "false"
         sent = self._parameter(operand)
-        text = f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {sent} " if isinstance(operand, str) else ""
-        listed = f"CASE {text}WHEN {value} IS :: LIST<ANY> NOT NULL THEN {sent} IN {value} ELSE false END"
-        return f"(coalesce({listed}, false){self._apart_from_json(name)})"
+        cases = f"WHEN {value} IS :: LIST<ANY> NOT NULL THEN {sent} IN {value} "
+        if isinstance(operand, str):
+            cases += f"WHEN {value} IS :: STRING NOT NULL THEN {value} CONTAINS {sent} "
+            cases += "" if self.layout.own else f"{_temporal(value)} CONTAINS {sent} "
+        return f"(coalesce(CASE {cases}ELSE false END, false){self._apart_from_json(name)})"
 
     def _apart_from_json(self, name: str) -> str:
         return f" AND NOT coalesce({self._parameter(name)} IN {self.variable}.{JSON}, false)" if name else ""
@@ -128,6 +128,12 @@ class Filter:
         key = f"{self.prefix}{len(self.parameters)}"
         self.parameters[key] = list(value) if isinstance(value, tuple) else value
         return f"${key}"
+
+
+def _temporal(value: str) -> str:
+    """Write the case in which a value is a date, a time or a duration: its text, as it is read."""
+    kinds = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in _TEMPORAL)
+    return f"WHEN {kinds} THEN replace(toString({value}), 'Z[UTC]', 'Z')"
 
 
 def require_pushed_down(where: Where | None) -> None:

@@ -74,7 +74,7 @@ class Graph:
         for some in _blocks(list(dict.fromkeys(ids)), _IDS):
             parameters: dict[str, Any] = {}
             clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
-            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.layout.id_of('n')}, elementId(n)"
+            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.layout.id_of('n')} AS id, elementId(n) AS place"
             found |= dict(map(tuple, self.run(text, parameters | more)))
         return found
 

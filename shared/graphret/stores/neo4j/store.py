@@ -278,7 +278,7 @@ class Neo4jStore(Following):
         if nodes and not self._constrained:
             self._connection.write(lambda run: Graph(run, layout).constrain())
             self._constrained = True
-        self._write(lambda run: Graph(run, layout).upsert(change), nodes, edges)
+        self._write(lambda run: Graph(run, layout).upsert(change), nodes, edges, layout=layout)
         self._found = layout
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -309,6 +309,7 @@ class Neo4jStore(Following):
         nodes: Sequence[Node] = (),
         edges: Sequence[Edge] = (),
         deletes: Sequence[str] = (),
+        layout: Layout | None = None,
     ) -> None:
         """Write in one transaction, in which the indexes that follow see the store as it will be."""
         with self._turn if self._followers else nullcontext(), self.followed(nodes, edges, deletes) as stage:
@@ -317,6 +318,7 @@ class Neo4jStore(Following):
                 work(run)
                 within = copy(self)
                 within._connection, within._followers = replace(self._connection, running=run), ()
+                within._found = layout or self._found
                 stage(within)
 
             self._connection.write(both if self._followers else work)
@@ -374,9 +376,8 @@ class Neo4jStore(Following):
         """Find out how the graph lies, if that is not known."""
         if self._found is not None:
             return Graph(run, self._found, self._scope)
-        answer = run(COUNTS)
-        require_version(answer.agent)
-        counts = [n for (n,) in answer]
+        require_version(str(self.driver.get_server_info().agent))
+        counts = [n for (n,) in run(COUNTS)]
         layout = detected(counts, self._told)
         if counts[0]:  # an empty database may be another's tomorrow
             self._found = layout

@@ -19,7 +19,7 @@ from graphret.types import Edge, Node, require_id
 LONGEST_ID = 4_000
 NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
-_FRACTION = re.compile(r"\.\d+")
+_FRACTION, _OFFSET = re.compile(r"\.\d+"), re.compile(r"[+-]\d\d:\d\d$")
 
 
 @dataclass(slots=True)
@@ -197,14 +197,16 @@ def _loaded(values: Mapping[str, Any], name_of: Callable[[str], str | None]) -> 
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of the driver as a JSON value: what JSON has not as its text, a number that is not finite as null.
+    """Return a value of the driver as a JSON value: what JSON has not as its text, NaN as null.
 
     A date, a time or a duration is the text that Cypher's ``toString`` makes of it.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return None if math.isnan(value) else value
     if hasattr(value, "iso_format"):  # a duration is a tuple too
         return _temporal_text(value)
     if hasattr(value, "srid"):  # as is a point
@@ -220,6 +222,11 @@ def _temporal_text(value: Any) -> str:
     text = str(value.iso_format())
     if not hasattr(value, "hour"):
         return text
-    text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), text).replace("+00:00", "Z")
+    text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), _OFFSET.sub("", text))
+    if (away := value.utcoffset()) is None:
+        return text
+    minutes = round(away.total_seconds() / 60)  # the driver's text has others where they are below zero
+    hours, rest = divmod(abs(minutes), 60)
+    offset = f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}" if minutes else "Z"
     zone = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)
-    return text if zone in (None, "UTC") else f"{text}[{zone}]"
+    return f"{text}{offset}" if zone in (None, "UTC") else f"{text}{offset}[{zone}]"
