@@ -57,12 +57,6 @@ class Connection:
     closed: bool = False
     running: Run | None = None
 
-    def __post_init__(self) -> None:
-        require_seconds("timeout", self.timeout)
-        for what in ("database", "impersonated_user"):
-            if not isinstance(getattr(self, what), str | None):
-                raise InvalidInput(f"{what}: a string is expected, not {getattr(self, what)!r}")
-
     def read(self, work: Callable[[Run], T], *, timeout: float | None = None) -> T:
         """Do what reads, again in a transaction where it fails for a passing reason.
 
@@ -135,15 +129,20 @@ def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
     return running
 
 
-def driver_options(
+def driver_of(
     uri: Any,
     auth: Any,
     pool_size: int | None,
     connect_timeout: float,
     retry_time: float,
     more: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """Check what a driver is made with, and return it."""
+) -> neo4j.Driver:
+    """Make a driver, which connects at the first call."""
+    try:
+        import neo4j
+    except ImportError as error:
+        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
+
     if not isinstance(uri, str) or "://" not in uri:
         raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
     if "@" in uri.partition("?")[0]:  # not shown, for the password
@@ -166,18 +165,12 @@ def driver_options(
         "max_transaction_retry_time": retry_time,
         "user_agent": "graphret",
     }
-    return {name: value for name, value in options.items() if value is not None} | dict(more or {})
+    given = {name: value for name, value in options.items() if value is not None} | dict(more or {})
+    with translated(uri), sending():
+        return neo4j.GraphDatabase.driver(uri, **given)
 
 
 # -- errors
-
-
-def require_driver() -> None:
-    """Raise a `MissingDependency` if the driver is not installed."""
-    try:
-        import neo4j  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
 
 def require_version(agent: str) -> None:

@@ -58,33 +58,31 @@ def read_schema(graph: Graph) -> GraphSchema:
 def _labels(graph: Graph, whole: bool) -> dict[str, int]:
     rows = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
     names = [name for (name,) in rows if name not in graph.layout.unseen_labels]
-    patterns, parameters = [f"MATCH (n:{quote(name)})" for name in names], {}
-    if not whole:
-        clauses = [graph.conditions("n", f"n:{quote(name)}") for name in names]
-        patterns = [f"MATCH {graph.layout.node('n')}{clause}" for clause, _, _ in clauses]
-        parameters = clauses[0][1] if clauses else {}
-    return _counted(graph, names, patterns, parameters, "n")
+    if whole:
+        return _counted(graph, "n", {name: (f"MATCH (n:{quote(name)})", {}) for name in names})
+    clauses = {name: graph.conditions("n", f"n:{quote(name)}") for name in names}
+    node = graph.layout.node("n")
+    return _counted(
+        graph, "n", {name: (f"MATCH {node}{clause}", given) for name, (clause, given, _) in clauses.items()}
+    )
 
 
 def _relations(graph: Graph, whole: bool) -> dict[str, int]:
     rows = graph.run("CALL db.relationshipTypes() YIELD relationshipType AS one RETURN one ORDER BY one")
     names = [name for (name,) in rows]
-    patterns, parameters = [f"MATCH ()-[r:{quote(name)}]->()" for name in names], {}
-    if not whole:
-        edges = [graph.edge(f":{quote(name)}") for name in names]
-        patterns, parameters = [pattern for pattern, _ in edges], edges[0][1] if edges else {}
-    return _counted(graph, names, patterns, parameters, "r")
+    if whole:
+        return _counted(graph, "r", {name: (f"MATCH ()-[r:{quote(name)}]->()", {}) for name in names})
+    return _counted(graph, "r", {name: graph.edge(f":{quote(name)}") for name in names})
 
 
-def _counted(
-    graph: Graph, names: Sequence[str], patterns: Sequence[str], parameters: Mapping[str, Any], what: str
-) -> dict[str, int]:
+def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, int]:
     """Count what each pattern finds, many to a statement, and return the names of those that find something."""
     found: dict[str, int] = {}
-    for start in range(0, len(patterns), _COUNTS):
-        some = list(enumerate(patterns))[start : start + _COUNTS]
-        text = " UNION ALL ".join(f"{pattern} RETURN {i} AS i, count({what}) AS n" for i, pattern in some)
-        found |= {names[i]: n for i, n in graph.run(text, parameters) if n}
+    names = list(patterns)
+    for start in range(0, len(names), _COUNTS):
+        some = list(enumerate(names))[start : start + _COUNTS]
+        text = " UNION ALL ".join(f"{patterns[name][0]} RETURN {i} AS i, count({what}) AS n" for i, name in some)
+        found |= {names[i]: n for i, n in graph.run(text, patterns[some[0][1]][1]) if n}
     return found
 
 
@@ -113,12 +111,8 @@ def _triples(graph: Graph, relation: str, n: int, labels: Sequence[str]) -> tupl
     """Count the edges of a relation by the labels of their ends, and say whether all were."""
     name, layout = quote(relation), graph.layout
     if n > COUNTED and labels:  # where one end has one label, the database's own counts say it all
-        ends = [(":" + quote(label), "") for label in labels], [("", ":" + quote(label)) for label in labels]
-        sides = []
-        for pairs in ends:
-            patterns = [f"MATCH ({a})-[r:{name}]->({b})" for a, b in pairs]
-            sides.append(_counted(graph, labels, patterns, {}, "r"))
-        sources, targets = sides
+        sources = _counted(graph, "r", {one: (f"MATCH (:{quote(one)})-[r:{name}]->()", {}) for one in labels})
+        targets = _counted(graph, "r", {one: (f"MATCH ()-[r:{name}]->(:{quote(one)})", {}) for one in labels})
         if (len(sources) == 1 and n in sources.values()) or (len(targets) == 1 and n in targets.values()):
             pairs_of = ((s, t, min(m, k)) for s, m in sources.items() for t, k in targets.items())
             return Triples({(s, relation, t): m for s, t, m in pairs_of}), True

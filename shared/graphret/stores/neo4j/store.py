@@ -19,11 +19,9 @@ from graphret.stores.following import Following, require_whole
 from graphret.stores.neo4j.connection import (
     Connection,
     Run,
-    driver_options,
-    require_driver,
+    driver_of,
     require_version,
     sending,
-    translated,
 )
 from graphret.stores.neo4j.filters import require_pushed_down
 from graphret.stores.neo4j.graph import Graph, read_rows
@@ -78,6 +76,8 @@ class Neo4jStore(Following):
     options
         Further settings of the driver, which stand above these, such as
         ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``.
+    driver
+        A driver to use, see `from_driver`.
 
     Raises
     ------
@@ -94,34 +94,6 @@ class Neo4jStore(Following):
         uri: str,
         *,
         auth: Any = None,
-        pool_size: int | None = None,
-        connect_timeout: float = 10.0,
-        retry_time: float = 10.0,
-        options: Mapping[str, Any] | None = None,
-        **described: Any,
-    ) -> None:
-        require_driver()
-        import neo4j
-
-        settings = driver_options(uri, auth, pool_size, connect_timeout, retry_time, options)
-        with translated(uri), sending():
-            self.driver = neo4j.GraphDatabase.driver(uri, **settings)
-        self._own_driver = True
-        self._describe(uri, **described)
-
-    @classmethod
-    def from_driver(cls, driver: Any, **described: Any) -> Self:
-        """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
-        require_driver()
-        store = cls.__new__(cls)
-        store.driver, store._own_driver = driver, False
-        store._describe("the database", **described)
-        return store
-
-    def _describe(
-        self,
-        uri: str,
-        *,
         database: str | None = None,
         layout: str | Layout = "auto",
         id_property: str | None = None,
@@ -132,18 +104,34 @@ class Neo4jStore(Following):
         nested: str = "refuse",
         timeout: float | None = None,
         impersonated_user: str | None = None,
+        pool_size: int | None = None,
+        connect_timeout: float = 10.0,
+        retry_time: float = 10.0,
+        options: Mapping[str, Any] | None = None,
+        driver: Any = None,
     ) -> None:
-        self._connection = Connection(self.driver, uri, database, impersonated_user, timeout)
         if nested not in NESTED:
             raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
+        for what, text in (("database", database), ("impersonated_user", impersonated_user)):
+            if not isinstance(text, str | None):
+                raise InvalidInput(f"{what}: a string is expected, not {text!r}")
+        require_seconds("timeout", timeout)
         self._nested = nested
         never = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or ()
         self._told = layout_of(layout, id_property, name_property, text_property, label, never)
+        self._own_driver = driver is None
+        self.driver = driver or driver_of(uri, auth, pool_size, connect_timeout, retry_time, options)
+        self._connection = Connection(self.driver, uri, database, impersonated_user, timeout)
         self._found: Layout | None = None
         self._constrained = False
         self._turn = threading.Lock()  # held by the one write at a time that indexes can follow
         self._schema: GraphSchema | None = None
         self._scope: Where | None = None
+
+    @classmethod
+    def from_driver(cls, driver: Any, **options: Any) -> Self:
+        """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
+        return cls("the database", driver=driver, **options)
 
     def close(self) -> None:
         """Close the connections, after which every call raises; a driver that the store was given stays open."""
@@ -369,6 +357,7 @@ class Neo4jStore(Following):
 
     def write(self, work: Callable[[Run], T]) -> T:
         """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
+        self._refuse_on_view(writing=True)
         running = self._connection.running
         return self._connection.write(work) if running is None else work(running)
 
@@ -387,7 +376,8 @@ class Neo4jStore(Following):
 class AsyncNeo4jStore:
     """A `Neo4jStore` whose calls are awaited: each runs in a thread of the event loop; no index follows it.
 
-    Takes what `Neo4jStore` does. A call that is cancelled goes on in the server until its time-out.
+    It takes what `Neo4jStore` does, and each call does what the one of the same name does there. A call that is
+    cancelled goes on in the server until its time-out.
     """
 
     dialect = "neo4j"
@@ -396,18 +386,11 @@ class AsyncNeo4jStore:
         self._store = Neo4jStore(uri, **options)
 
     @classmethod
-    def _of(cls, store: Neo4jStore) -> Self:
-        made = cls.__new__(cls)
-        made._store = store
-        return made
-
-    @classmethod
-    def from_driver(cls, driver: Any, **described: Any) -> Self:
-        """See `Neo4jStore.from_driver`; the driver is the synchronous one."""
-        return cls._of(Neo4jStore.from_driver(driver, **described))
+    def from_driver(cls, driver: Any, **options: Any) -> Self:
+        """Make a store on a driver of the synchronous kind, which stays its maker's to close."""
+        return cls("the database", driver=driver, **options)
 
     async def close(self) -> None:
-        """See `Neo4jStore.close`."""
         await asyncio.to_thread(self._store.close)
 
     async def __aenter__(self) -> Self:
@@ -418,19 +401,17 @@ class AsyncNeo4jStore:
 
     @property
     def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
         return self._store.restriction
 
     def view(self, where: WhereLike) -> Self:
-        """See `Neo4jStore.view`."""
-        return self._of(self._store.view(where))
+        view = copy(self)
+        view._store = self._store.view(where)
+        return view
 
     async def schema(self, *, refresh: bool = False) -> GraphSchema:
-        """See `Neo4jStore.schema`."""
         return await asyncio.to_thread(self._store.schema, refresh=refresh)
 
     async def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """See `Neo4jStore.get`."""
         return await asyncio.to_thread(self._store.get, ids)
 
     async def neighbors(
@@ -443,32 +424,25 @@ class AsyncNeo4jStore:
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """See `Neo4jStore.neighbors`."""
         options: dict[str, Any] = {"relations": relations, "labels": labels, "where": where, "direction": direction}
         return await asyncio.to_thread(self._store.neighbors, ids, **options, limit=limit)
 
     async def count(self) -> tuple[int, int]:
-        """See `Neo4jStore.count`."""
         return await asyncio.to_thread(self._store.count)
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]:
-        """See `Neo4jStore.nodes`."""
         return _each(self._store.nodes(labels, where))
 
     def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]:
-        """See `Neo4jStore.edges`."""
         return _each(self._store.edges(relations))
 
     async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """See `Neo4jStore.upsert`."""
         await asyncio.to_thread(self._store.upsert, nodes, edges)
 
     async def delete(self, ids: Iterable[str]) -> None:
-        """See `Neo4jStore.delete`."""
         await asyncio.to_thread(self._store.delete, ids)
 
     async def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """See `Neo4jStore.delete_edges`."""
         await asyncio.to_thread(self._store.delete_edges, edges)
 
     async def query(
@@ -479,11 +453,9 @@ class AsyncNeo4jStore:
         timeout: float | None = None,  # noqa: ASYNC109
         max_rows: int | None = None,
     ) -> Rows:
-        """See `Neo4jStore.query`."""
         return await asyncio.to_thread(self._store.query, cypher, parameters, timeout=timeout, max_rows=max_rows)
 
     async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
-        """See `Neo4jStore.explain`."""
         return await asyncio.to_thread(self._store.explain, cypher, timeout=timeout)
 
 
