@@ -75,6 +75,14 @@ class CuttingProxy(_Listener):
                 client.sendall(data)
 
 
+class SilentServer(_Listener):
+    """Takes every connection, and says nothing until it is closed."""
+
+    def serve(self, client: socket.socket) -> None:
+        while client.recv(65_536):
+            pass
+
+
 class OldServer(_Listener):
     """Speaks as much of Bolt as an older Neo4j needs to say its name."""
 

@@ -105,7 +105,7 @@ class TestNeo4jDenseIndex(InNeo4j):
 
 
 @pytest.fixture
-def store(neo4j_empty: neo4j.Driver) -> Iterator[Neo4jStore]:
+def store(neo4j_empty: neo4j.Driver) -> Neo4jStore:
     return Neo4jStore.from_driver(neo4j_empty)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import neo4j
@@ -188,12 +188,13 @@ def test_nodes_and_edges_are_added_and_found_like_the_others(products: Neo4jStor
 
 def test_what_something_else_wrote_is_not_written_to(products: Neo4jStore) -> None:
     products.upsert([Node("x")])
-    for call in (
+    calls: list[Callable[[], None]] = [
         lambda: products.upsert([Node("new"), Node("1", name="Two")]),
         lambda: products.delete(["x", "b"]),
         lambda: products.upsert([Node("new")], [Edge("1", "R", "b", 2.0)]),
         lambda: products.delete_edges([Edge("1", "R", "b")]),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(InvalidInput, match=r"(node|edge) '[1b]'.*something else (wrote|made)"):
             call()
     with pytest.raises(InvalidInput, match="no node 'q'"):

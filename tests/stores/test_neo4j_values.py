@@ -104,7 +104,7 @@ def test_an_index_of_this_process_misses_no_write_of_several_at_once(neo4j_empty
 
 # -- conditions, on values that the contract does not have
 
-ASKED = [
+ASKED: list[dict[str, Any]] = [
     *({"v": value} for value in ("2020-01-02", "2020-01-02T10:00:00Z", "P1D", "10:00:00", "x", 1, 1.5, True, ["a"])),
     *({"v": {"$gte": value}} for value in ("2020-01-02", "2020", "x", 1, 2**60, -(2**60))),
     *({"v": {"$lt": value}} for value in ("2020-01-03", "2020-01-02T10:00:00.5Z", 2, 2**60)),

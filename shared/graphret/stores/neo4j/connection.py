@@ -99,7 +99,7 @@ class Connection:
 
         if self.closed:  # the driver would connect anew, and nobody close that
             raise StoreUnavailable(f"{self.uri}: the store was closed")
-        options = {"database": self.database, "impersonated_user": self.impersonated_user}
+        options: dict[str, Any] = {"database": self.database, "impersonated_user": self.impersonated_user}
         with (
             translated(self.uri),
             self.driver.session(
