@@ -161,13 +161,11 @@ class Neo4jTextIndex:
 
     def keeps_as(self, other: Any) -> bool:
         """Whether it keeps the same beside a node as another index does, or one of them but the words."""
-        if not isinstance(other, Neo4jTextIndex) or documents.settings_of(self.text) != documents.settings_of(
-            other.text
-        ):
+        if documents.settings_of(self.text) != documents.settings_of(other.text):
             return False
         if self.encoder is None or other.encoder is None:
             return True
-        return self.encoder.name == other.encoder.name and self.text.max_chars == other.text.max_chars
+        return (self.encoder.name, self.text.max_chars) == (other.encoder.name, other.text.max_chars)
 
     @property
     def reads_neighbors(self) -> bool:

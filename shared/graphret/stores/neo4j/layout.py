@@ -15,6 +15,7 @@ alphabet's, ``graphret_null`` the names of properties that are null, ``graphret_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,29 +217,19 @@ def layout_of(
     if isinstance(layout, str) and layout != "auto" and layout not in LAYOUTS:
         raise InvalidInput(f"layout: 'auto', {', '.join(map(repr, LAYOUTS))} expected, not {layout!r}")
     chosen = LAYOUTS.get(layout) if isinstance(layout, str) else layout
-    options = (id_property, name_property, text_property, label)
-    if any(one is not None for one in options):
-        if chosen not in (None, FOREIGN):
-            raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
-        chosen = replace(
-            FOREIGN,
-            id=None if id_property is None else _named("id_property", id_property, ())[0],
-            name=_named("name_property", name_property, FOREIGN.name),
-            text=_named("text_property", text_property, FOREIGN.text),
-            label=None if label is None else _named("label", label, ())[0],
-        )
+    options = {"id": id_property, "name": name_property, "text": text_property, "label": label}
+    given: dict[str, Any] = {what: option for what, option in options.items() if option is not None}
+    if given and chosen not in (None, FOREIGN):
+        raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
+    for what, option in given.items():
+        several = what in ("name", "text") and isinstance(option, list | tuple)
+        names = tuple(option) if several else (option,)
+        for name in names or ("",):
+            quote(name, what if what == "label" else f"{what}_property")
+        given[what] = names if what in ("name", "text") else option
+    if given:
+        chosen = replace(FOREIGN, **given)
     return chosen if chosen is None else chosen.hiding(hidden)
-
-
-def _named(what: str, given: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    if not isinstance(given, str | Sequence | None):
-        raise InvalidInput(f"{what}: a property or a list of them is expected, not {given!r}")
-    chosen = default if given is None else (given,) if isinstance(given, str) else tuple(given)
-    for name in chosen:
-        quote(name, what)
-    if not chosen:
-        raise InvalidInput(f"{what}: at least one property is expected")
-    return chosen
 
 
 # -- names
@@ -271,34 +262,18 @@ def quotable(names: Iterable[str]) -> list[str]:
 
 def escaped(name: str, taken: Sequence[str]) -> str:
     """Return where a property is stored, given the names that mean something else."""
-    return _PREFIX + name if _is_taken(name, taken) else name
+    return _PREFIX + name if name in taken or name.startswith((_RESERVED, _PREFIX)) else name
 
 
 def unescaped(key: str, taken: Sequence[str]) -> str | None:
     """Return the name of the property that is stored there, `None` where it is no property."""
-    if key in taken or key.startswith(_RESERVED):
-        return None
-    name = key.removeprefix(_PREFIX)
-    return name if name != key and _is_taken(name, taken) else key
-
-
-def _is_taken(name: str, taken: Sequence[str]) -> bool:
-    while name not in taken and not name.startswith(_RESERVED):
-        if not name.startswith(_PREFIX):
-            return False
-        name = name.removeprefix(_PREFIX)
-    return True
+    return None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
 
 
 def _number_of(node_id: str) -> int | float | None:
     """Return the number whose text an id may be, `None` where there is none that Neo4j holds."""
-    if len(node_id) > _LONGEST_NUMBER:
-        return None
-    try:
-        number = int(node_id)
-    except ValueError:
-        try:
-            return float(node_id)
-        except ValueError:
-            return None
-    return number if -(2**63) <= number < 2**63 else None
+    for kind in (int, float) if len(node_id) <= _LONGEST_NUMBER else ():
+        with suppress(ValueError):
+            number = kind(node_id)
+            return number if isinstance(number, float) or abs(number) < 2**63 else None
+    return None

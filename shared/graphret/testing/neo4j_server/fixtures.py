@@ -1,8 +1,8 @@
 """Pytest fixtures of a real Neo4j: each process that tests starts a server when a test first asks, and stops it.
 
 Where none can be started, the tests that ask for it are skipped and the summary says why; with
-``GRAPHRET_REQUIRE_NEO4J`` set they fail. With ``NEO4J_URI`` (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) set they run on
-that server instead, if its database is empty.
+``GRAPHRET_REQUIRE_NEO4J`` set they fail. With ``NEO4J_URI`` set (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) they run
+on that server instead, if its database is empty.
 
 For ``--dist loadgroup`` of pytest-xdist the tests that use a server are in two groups, file by file, so that two
 servers are started at most. A test that asks for a fixture only while it runs has the mark ``neo4j``; one that takes
