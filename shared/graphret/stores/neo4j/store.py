@@ -331,7 +331,10 @@ class Neo4jStore(Following):
 
         def work(graph: Graph) -> Rows:
             answer = graph.run(cypher, parameters, None if cap is None else cap + 1)
-            rows = read_rows(graph, answer[:cap])
+            try:
+                rows = read_rows(graph, answer[:cap])
+            except RecursionError:
+                raise StoreError("what the query returns is nested too deeply to be read") from None
             return Rows(answer.columns, rows, len(answer) > len(rows))
 
         with sending():
