@@ -50,8 +50,6 @@ def test_values_that_cannot_be_kept_are_refused_by_name(neo4j_empty: neo4j.Drive
     for nodes, edges in (([Node("fine"), Node("bad", properties={"prop": value})], []), ([Node("bad")], [value])):
         with pytest.raises(InvalidInput, match=rf"(?s)bad.*prop.*{words}"):
             store.upsert(nodes, [Edge("bad", "R", "bad", 1.0, {"prop": given}) for given in edges])
-        with pytest.raises(InvalidInput, match=words):
-            store.check(nodes, [Edge("bad", "R", "bad", 1.0, {"prop": given}) for given in edges])
     with pytest.raises(InvalidInput, match=r"node 'xxx.*bytes"):
         store.upsert([Node("x" * 5_000)])
     with pytest.raises(InvalidInput, match="surrogate"):

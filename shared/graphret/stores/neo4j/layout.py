@@ -34,7 +34,7 @@ _RESERVED, _PREFIX = "graphret_", "properties."
 _FIELDS = ("id", "name", "text")
 #: Labels that tools keep for themselves.
 _INTERNAL = (TEXT_LABEL, "_Bloom_Perspective_", "_Bloom_Scene_")
-_LLAMA_NODE, _LLAMA_ENTITY = "__Node__", "__Entity__"
+_LLAMA_NODE = "__Node__"
 _LONGEST_NAME = 16_383
 #: The longest number as text: -2.2250738585072014E-308 has 24 characters.
 _LONGEST_NUMBER = 24
@@ -58,8 +58,6 @@ class Layout:
         Labels and properties that nodes do not show, such as embeddings.
     own
         Whether graphret wrote all of it.
-    llama_index
-        Whether nodes that are added get the labels by which LlamaIndex reads them.
     added
         Whether there are nodes that graphret added to the graph of something else.
     """
@@ -71,7 +69,6 @@ class Layout:
     hidden_labels: tuple[str, ...] = _INTERNAL
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
     own: bool = False
-    llama_index: bool = False
     added: bool = False
 
     def hiding(self, properties: Iterable[str]) -> Layout:
@@ -97,11 +94,6 @@ class Layout:
             return tuple(ordered)
         return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
 
-    def labels_written(self, labels: Sequence[str], is_entity: bool) -> tuple[str, ...]:
-        """The labels that a node of these labels gets besides `marker`."""
-        llama = (_LLAMA_NODE, *([_LLAMA_ENTITY] if is_entity else [])) if self.llama_index else ()
-        return tuple(sorted({*labels, *llama}))
-
     # Cypher
 
     def node(self, variable: str) -> str:
@@ -112,7 +104,7 @@ class Layout:
         """A condition that a node is of the graph."""
         if self.label is None:
             return "true"
-        beside = f"|{quote(ADDED)}" if self.added and not self.llama_index else ""
+        beside = f"|{quote(ADDED)}" if self.added else ""
         return f"{variable}:{quote(self.label)}{beside}"
 
     def id_of(self, node: str) -> str:
@@ -162,7 +154,7 @@ class Layout:
         return tuple(field for field, place in places if field == place)
 
     @property
-    def written_fields(self) -> tuple[str, ...]:
+    def written_fields(self) -> tuple[str, str, str]:
         """The properties in which a node that graphret writes has its id, its name and its text."""
         return self.id or "", self.name[0], self.text[0]
 
@@ -180,9 +172,7 @@ class Layout:
 
 OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, own=True)
 #: What LlamaIndex's ``Neo4jPropertyGraphStore`` writes; `label` is for databases in which nothing else is.
-LLAMA_INDEX = Layout(
-    "id", ("name",), ("text",), hidden_labels=(_LLAMA_NODE, _LLAMA_ENTITY, *_INTERNAL), llama_index=True
-)
+LLAMA_INDEX = Layout("id", ("name",), ("text",), hidden_labels=(_LLAMA_NODE, "__Entity__", *_INTERNAL))
 FOREIGN = Layout()
 LAYOUTS = {"graphret": OWN, "llama-index": LLAMA_INDEX, "foreign": FOREIGN}
 
@@ -201,7 +191,7 @@ def detected(counts: Sequence[int], told: Layout | None) -> Layout:
     if own or not everything:
         return OWN
     if llama:
-        return replace(LLAMA_INDEX, label=_LLAMA_NODE if llama == everything else None, added=added > 0)
+        return replace(LLAMA_INDEX, label=_LLAMA_NODE if llama + added == everything else None, added=added > 0)
     return replace(FOREIGN, added=added > 0)
 
 

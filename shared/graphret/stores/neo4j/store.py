@@ -27,7 +27,7 @@ from graphret.stores.neo4j.filters import require_pushed_down
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import COUNTS, OWN, ROWS, Layout, detected, layout_of
 from graphret.stores.neo4j.schema import read_schema
-from graphret.stores.neo4j.values import NESTED, check, edge_from, node_from, prepared
+from graphret.stores.neo4j.values import NESTED, edge_from, node_from, prepared
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
@@ -283,13 +283,6 @@ class Neo4jStore(Following):
         keys = [replace(edge, properties=own) for edge, own in zip(gone, rows, strict=True)]
         change = prepared(OWN, (), keys, self._nested)
         self._write(lambda run: self._graph(run).delete_edges(change.edges), edges=gone)
-
-    def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Raise what `upsert` would of nodes and edges that can be told of each alone, and write nothing.
-
-        They are taken one by one, the last that was taken is the one that is refused.
-        """
-        check(self._told or OWN, nodes, edges, self._nested)
 
     def _write(
         self,

@@ -60,14 +60,6 @@ def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], neste
     return change
 
 
-def check(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> None:
-    """Raise what `prepared` does of nodes and edges, which are taken one by one."""
-    for node in nodes:
-        _node_row(layout, node, nested)
-    for edge in edges:
-        _edge_row(layout, edge, nested)
-
-
 def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...], list[Any]]:
     what = f"node {require_id(node.id, 'node')!r}"
     if len(node.id.encode("utf-8", "surrogatepass")) > LONGEST_ID:
@@ -91,7 +83,7 @@ def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...],
             raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
     if labels != layout.labels(labels):
         values[LABELS] = list(labels)
-    return layout.labels_written(labels, bool(node.name or not node.text)), [node.id, values]
+    return tuple(sorted(labels)), [node.id, values]
 
 
 def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
