@@ -83,14 +83,6 @@ class SilentServer(_Listener):
             pass
 
 
-class PlainServer(_Listener):
-    """Answers whatever it is sent in plain text, as one does that knows no TLS."""
-
-    def serve(self, client: socket.socket) -> None:
-        client.recv(65_536)
-        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-
 class OldServer(_Listener):
     """Speaks as much of Bolt as an older Neo4j needs to say its name."""
 

@@ -54,9 +54,6 @@ class Waiting:
     def view(self, where: Any) -> Waiting:
         return Waiting(self.inner.view(where), self.loop)
 
-    def attach(self, index: Any) -> None:
-        self.inner.attach(index)
-
     def query(self, cypher: str, parameters: Any = None, **options: Any) -> Any:
         return self._wait(self.inner.query(cypher, parameters, **options))
 

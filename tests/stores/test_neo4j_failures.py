@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import warnings
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from neo4j_faults import CuttingProxy, OldServer
 
-from graphret.cypher import arun_checked, run_checked
+from graphret.cypher import arun_checked
 from graphret.errors import (
     AccessDenied,
     InvalidInput,
@@ -20,7 +21,6 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
-from graphret.search import Neo4jTextIndex
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
 from graphret.testing.neo4j_server import Neo4jServer
 from graphret.types import Edge, Node
@@ -128,7 +128,7 @@ def test_no_such_database(neo4j_uri: str, neo4j_auth: Auth) -> None:
 @pytest.mark.parametrize("scheme", ["neo4j", "bolt"])
 def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: Auth, scheme: str) -> None:
     uri = neo4j_uri.replace("bolt", scheme, 1)
-    with Neo4jStore(uri, auth=neo4j_auth, database="neo4j", pool_size=2, user_agent="test/1", timeout=30.0) as store:
+    with Neo4jStore(uri, auth=neo4j_auth, database="neo4j", pool_size=2, timeout=30.0) as store:
         assert store.query("RETURN 1 AS one").to_dicts() == [{"one": 1}]
         assert store.driver.encrypted is False
 
@@ -148,45 +148,6 @@ def test_a_community_server_impersonates_nobody(neo4j_spare: Neo4jServer) -> Non
             pytest.raises(AccessDenied, match="Impersonation is not supported in community edition"),
         ):
             store.count()
-
-
-async def test_everything_runs_as_the_user_who_is_impersonated(
-    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth
-) -> None:
-    """A server without users, as a community one, refuses that: that it does in each call is what can be seen."""
-    Neo4jTextIndex.create(Neo4jStore.from_driver(neo4j_empty))
-    options: dict[str, Any] = {"layout": "graphret", "impersonated_user": "neo4j"}
-    refused = "[Ii]mpersonat"
-    with Neo4jStore(neo4j_uri, auth=neo4j_auth, **options) as store:
-        index = Neo4jTextIndex(store)
-        for call in (
-            lambda: store.get(["a"]),
-            lambda: list(store.nodes()),
-            store.schema,
-            lambda: store.query("RETURN 1"),
-            lambda: store.explain("RETURN 1"),
-            lambda: store.upsert([Node("a")]),
-            lambda: store.delete(["a"]),
-            lambda: Neo4jTextIndex.create(store),
-            lambda: index.search("a", 1),
-            lambda: index.view({"a": 1}).search("a", 1),
-        ):
-            with pytest.raises(AccessDenied, match=refused):
-                call()
-    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth, **options) as other:
-        awaited = (
-            other.get(["a"]),
-            anext(other.nodes()),
-            other.schema(),
-            other.query("RETURN 1"),
-            other.explain("RETURN 1"),
-            other.upsert([Node("a")]),
-            other.delete(["a"]),
-        )
-        for one in awaited:
-            with pytest.raises(AccessDenied, match=refused):
-                await one
-    assert Neo4jStore.from_driver(neo4j_empty).count() == (0, 0)
 
 
 @pytest.fixture
@@ -254,24 +215,6 @@ async def test_a_plan_that_takes_long_is_stopped(neo4j_driver: neo4j.Driver, neo
             await arun_checked(store, f"MATCH {tangled} RETURN count(*)", timeout=0.1)
 
 
-NESTED = "RETURN reduce(a = [], x IN range(1, 6000) | [a]) AS a LIMIT 1"
-
-
-@pytest.mark.parametrize("query", [NESTED, "RETURN " + "+".join("1" * 5_000) + " AS a"], ids=["values", "a sum"])
-def test_an_answer_that_never_comes_is_not_waited_for(neo4j_uri: str, neo4j_auth: Auth, query: str) -> None:
-    with Neo4jStore(neo4j_uri, auth=neo4j_auth, pool_size=1) as store:
-        with pytest.raises(QueryTimeout):
-            run_checked(store, query, timeout=1.0)
-        assert store.query("RETURN 1 AS one").rows == [(1,)]  # the one connection of the pool is not lost
-
-
-async def test_an_answer_that_never_comes_is_not_awaited(neo4j_uri: str, neo4j_auth: Auth) -> None:
-    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth, pool_size=1) as store:
-        with pytest.raises(QueryTimeout):
-            await arun_checked(store, NESTED, timeout=1.0)
-        assert (await store.query("RETURN 1 AS one")).rows == [(1,)]
-
-
 @pytest.mark.parametrize(
     "value", [2**70, object(), {1: 2}, "\ud800"], ids=["too large", "an object", "a map", "half a pair"]
 )
@@ -282,9 +225,47 @@ def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any)
     assert store.query("RETURN 1").rows == [(1,)]
 
 
-def test_texts_with_half_of_a_surrogate_pair_are_refused(neo4j_empty: neo4j.Driver) -> None:
-    store = Neo4jStore.from_driver(neo4j_empty)
-    for node in (Node("a", text="\ud800"), Node("\ud800"), Node("a", properties={"\ud800": 1})):
-        with pytest.raises(InvalidInput):
-            store.upsert([Node("fine"), node])
-    assert store.count() == (0, 0)
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"layout": "other"}, "layout"),
+        ({"nested": "drop"}, "nested"),
+        ({"id_property": ""}, "id_property"),
+        ({"name_property": []}, "name_property"),
+        ({"layout": "graphret", "label": "A"}, "layout"),
+        ({"text_property": ["a", 3]}, "text_property"),
+        ({"hidden": "embedding"}, "hidden"),
+        ({"timeout": -1}, "timeout"),
+        ({"pool_size": 0}, "pool_size"),
+        ({"connect_timeout": 0}, "connect_timeout"),
+        ({"retry_time": float("nan")}, "retry_time"),
+        ({"database": 3}, "database"),
+    ],
+    ids=str,
+)
+def test_malformed_options_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{word}:"):
+        Neo4jStore("bolt://127.0.0.1:1", **options)
+
+
+@pytest.mark.parametrize("uri", ["", "127.0.0.1:7687", "http://127.0.0.1", "bolt://127.0.0.1:99999"])
+def test_an_address_that_is_none_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidInput):
+        Neo4jStore(uri)
+
+
+@pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+ssc"])
+def test_a_server_that_speaks_no_tls(neo4j_uri: str, scheme: str) -> None:
+    with Neo4jStore(neo4j_uri.replace("bolt", scheme, 1), retry_time=0.1) as store, pytest.raises(StoreUnavailable):
+        store.count()
+
+
+def test_many_calls_wait_at_once(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
+    """The asynchronous store holds nobody up."""
+    Neo4jStore.from_driver(neo4j_empty).upsert([Node(f"n{i}") for i in range(50)])
+
+    async def ask() -> list[list[Node | None]]:
+        async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+            return await asyncio.gather(*(store.get([f"n{i}"]) for i in range(50)))
+
+    assert [found[0].id for found in asyncio.run(ask()) if found[0]] == [f"n{i}" for i in range(50)]

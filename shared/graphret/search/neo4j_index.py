@@ -1,62 +1,75 @@
-"""`Neo4jTextIndex`: nodes found by the database's own full-text and vector indexes."""
+"""`Neo4jTextIndex`: the full-text and vector indexes of a Neo4j, behind the contract of text indexes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput, StoreMismatch
+from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import Matches, require_k
-from graphret.search.neo4j_around import Alone, Around
-from graphret.search.neo4j_asking import ABOVE, Asking
-from graphret.search.neo4j_recipe import recipe, recorded_text
-from graphret.search.neo4j_view import Counted, Remembered
 from graphret.search.vectors import check_vectors, normalize
-from graphret.stores.base import require_names
+from graphret.stores.base import require_ids, require_names
 from graphret.stores.following import require_whole
 from graphret.stores.neo4j import Neo4jStore
-from graphret.stores.neo4j.reads import Graph
-from graphret.stores.neo4j.statements import Plan, Statement, Work
+from graphret.stores.neo4j.graph import Graph
 from graphret.types import Node
 from graphret.where import Where, WhereLike
+
+#: So many vectors that qualify are compared, as quickly as the index is asked.
+ABOVE = 1_000
+#: Hits that are asked of an index at first, and of the vector index at most, where not all of them qualify.
+_FIRST, _MOST = 500, 100_000
+_COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
+_FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene%s) YIELD node AS n, score"
+
+Scores = dict[str, float]
 
 
 class Neo4jTextIndex:
     """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by `create` or `open`.
 
-    The database keeps beside each node its document (``graphret_title`` and ``graphret_text``) and, with an encoder,
-    the vector of its own text (``graphret_embedding``). The index follows the store that it was made with: a write of
-    the store writes these in the same transaction. Writes by others do not; `refresh` makes up for them.
+    The database keeps beside each node its document (``graphret_title``, ``graphret_text``, ``graphret_names``) and,
+    with an encoder, the vector of its own text (``graphret_embedding``). The index follows the store that it was made
+    with: a write of the store writes these in the same transaction. Writes by others do not; `refresh` makes up for
+    them.
 
     The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
     by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
-    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify:
-    more and more hits of the vector index are looked at, and where few nodes qualify, all of these.
+    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify.
 
-    Lucene's English analyser differs from `Analyzer` in its stemmer (Porter's first) and stop words, and a field's
-    length is kept in one byte: ranks of close scores may differ from those of `BM25Index`. Its statistics count deleted
-    nodes until it merges its files.
+    Lucene's English analyser differs from `Analyzer` in its stemmer and stop words: ranks of close scores may differ
+    from those of `BM25Index`. Its scores depend on all documents, deleted ones too until it merges its files.
 
     Notes
     -----
-    A view scores full text by the BM25 of what may be seen, as a `BM25Index` of its nodes would, of two fields: titles
-    with aliases, and all else. The database counts the nodes, the terms and the lengths of the view and scores by the
-    terms it keeps beside each node (``graphret_terms``), so that only the best come back; the counts are remembered
-    until the store writes, or reads what somebody else wrote. Vectors are looked for in the index as with `where`, and
-    hidden hits are left out in the same query; those of a view of up to `above` nodes are all compared, in Cypher.
-    Scores depend on the view's own nodes alone, and so does what is found in full text and by comparing. HNSW, being
-    approximate, may miss one of the nearest nodes of a larger view, which one may depend on hidden nodes too: where
-    that is too much, set `above` as high as views are large. Neither statistics nor names of the other nodes show in
-    what a view finds. Where `text` reads the names of neighbours, the
-    server puts them together for each node that matches, the heaviest of those in the view, as a field of their own; a
-    neighbour without a name is not found by its id there.
+    A view finds only nodes that may be seen, by their own texts: names of neighbours are not searched there, since some
+    may be hidden. Lucene's scores would tell of hidden documents, so that the best node of a view has the full-text
+    score 1, and the one of rank r has 1 / log2(1 + r). How nodes rank may still depend on how frequent a word is among
+    hidden documents, and which vectors HNSW finds, being approximate, on hidden ones: up to `above` nodes of a view are
+    therefore all compared.
+
+    Parameters
+    ----------
+    store
+        The graph. Where its nodes have no label in common, each gets the label ``__GraphretText__``.
+    text
+        How a node becomes text; by default as it did when the index was made.
+    encoder
+        What embeds nodes and questions; `None` for full text alone.
+    name
+        The indexes are ``<name>_fulltext`` and ``<name>_vector``.
+    alpha
+        The share of full text.
+    above
+        Number of nodes that qualify above which vectors are looked for by HNSW; up to it all are compared.
     """
 
     def __init__(
@@ -70,11 +83,8 @@ class Neo4jTextIndex:
         above: int = ABOVE,
     ) -> None:
         if not isinstance(store, Neo4jStore):
-            raise InvalidInput(
-                f"store: a Neo4jStore is expected, not {type(store).__name__}; an index of one follows the writes of "
-                "an AsyncNeo4jStore once it is attached to that"
-            )
-        require_whole(store.is_view)
+            raise InvalidInput(f"store: a Neo4jStore is expected, not {type(store).__name__}")
+        require_whole(store.restriction is not None)
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
         if isinstance(above, bool) or not isinstance(above, int) or above < 0:
@@ -86,127 +96,76 @@ class Neo4jTextIndex:
         self.fulltext = f"{name}_fulltext"
         self.vector = f"{name}_vector" if self.encoder is not None else None
         self.above = above
-        self._scope: Where | None = None
-        self._remembered = Remembered()
 
     @classmethod
-    def create(
-        cls,
-        store: Neo4jStore,
-        *,
-        text: NodeText | None = None,
-        encoder: Any = None,
-        name: str = "graphret",
-        alpha: float = 0.6,
-        above: int = ABOVE,
-        timeout: float = 600.0,
-    ) -> Neo4jTextIndex:
+    def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
         """Write the documents of all nodes, make the indexes where there are none, and wait until they are ready.
 
         Parameters
         ----------
-        store
-            The graph. Where it has no label of its own, each node gets the label ``__GraphretText__``.
-        text
-            How a node becomes text. Neighbours' names are searched for, and not embedded.
-        encoder
-            What embeds nodes and questions; `None` for full text alone.
-        name
-            The indexes are ``<name>_fulltext`` and ``<name>_vector``.
-        alpha
-            The share of full text.
-        above
-            Number of nodes of a view above which its vectors are looked for by HNSW; up to it all are compared.
         timeout
             Seconds to wait for the database to fill the indexes.
+        options
+            As the class takes them.
 
         Raises
         ------
         StoreMismatch
             When an index that is there has another dimension, is over other nodes, has documents of another text (which
-            this one would overwrite) or has failed, or when the nodes have their documents in another index: they can
-            be in one.
+            this one would overwrite) or has failed, or when the nodes have their documents in another index.
         InvalidInput
             When the store is a view or asynchronous, and when it is followed by an index of another encoder, whose
             vectors this one would overwrite.
         """
-        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha, above=above)
-        rows = index._check(making=True)
-        store.require_attachable(index)
-        store.run(Work(lambda: documents.require_apart(rows, store.graph().layout)))
-        dimension = index.encoder.dimension if index.encoder is not None else None
-        layout = store.graph().layout
-        for statements in documents.creating(layout, index.text, index.fulltext, index.vector, dimension):
-            documents.first_taken(statements, lambda one: store.run(Work(lambda: documents.only(one), writes=True)))
-        index._check()
-        index.refresh()
-        ready = Statement("CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)})
-        store.run(Work(lambda: documents.only(ready), timeout=timeout + 10))
+        index = cls(store, **options)
+        index._require(index.text, making=True)
         store.attach(index)
+        try:
+            dimension = index.encoder.dimension if index.encoder is not None else None
+            layout = store.read(lambda graph: graph.layout)
+            for create in documents.indexes_of(layout, index.text, index.fulltext, index.vector, dimension):
+                store.write(create)
+            index.refresh()
+            ready = "CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)}
+            store.read(lambda graph: graph.run(*ready), timeout=timeout + 10)
+        except BaseException:
+            store.detach(index)
+            raise
         return index
 
     @classmethod
-    def open(
-        cls,
-        store: Neo4jStore,
-        *,
-        text: NodeText | None = None,
-        encoder: Any = None,
-        name: str = "graphret",
-        alpha: float = 0.6,
-        above: int = ABOVE,
-    ) -> Neo4jTextIndex:
+    def open(cls, store: Neo4jStore, *, text: NodeText | None = None, **options: Any) -> Neo4jTextIndex:
         """Open indexes that `create` made, with the encoder that they were made with.
-
-        Parameters
-        ----------
-        text
-            How a node becomes text, by default as it did when the index was made.
 
         Raises
         ------
         StoreMismatch
-            When an index is missing, has failed, is over other nodes, of other text or of another dimension than the
+            When an index is missing, not filled, over other nodes, of other text or of another dimension than the
             encoder.
         InvalidInput
             As for `create`.
         """
-        index = cls(store, text=text, encoder=encoder, name=name, alpha=alpha, above=above)
-        rows = index._check(recorded=text is None)
-        if asleep := [
-            name for name, _, state, *_ in rows if name in (index.fulltext, index.vector) and state != "ONLINE"
-        ]:
-            raise StoreMismatch(f"the index {asleep[0]!r} is still being filled; try again when the database is done")
+        index = cls(store, text=text, **options)
+        index.text = index._require(text)
         store.attach(index)
         return index
 
-    def _check(self, *, making: bool = False, recorded: bool = False) -> list[list[Any]]:
-        """Check the indexes in the database, and return what it shows of all that it has.
-
-        Parameters
-        ----------
-        making
-            Whether those that are missing will be made.
-        recorded
-            Whether to read nodes in the way that the index there does.
-        """
-        layout = self.store.graph().layout
-        rows = self.store.run(Work(lambda: documents.only(documents.SHOW)))
-        if recorded:
-            self.text = recorded_text(rows, self.fulltext) or self.text
+    def _require(self, text: NodeText | None, *, making: bool = False) -> NodeText:
         dimension = self.encoder.dimension if self.encoder is not None else None
-        documents.require_indexes(rows, layout, self.text, self.fulltext, self.vector, dimension, making=making)
-        return rows
+        names = self.fulltext, self.vector
+        return self.store.read(
+            lambda graph: documents.require_indexes(graph.run, graph.layout, text, *names, dimension, making=making)
+        )
 
     # -- change
 
     def keeps_as(self, other: Any) -> bool:
         """Whether it keeps the same beside a node as another index does, or one of them but the words."""
-        if not isinstance(other, Neo4jTextIndex) or recipe(self.text) != recipe(other.text):
+        if documents.settings_of(self.text) != documents.settings_of(other.text):
             return False
         if self.encoder is None or other.encoder is None:
             return True
-        return self.encoder.name == other.encoder.name and self.text.max_chars == other.text.max_chars
+        return (self.encoder.name, self.text.max_chars) == (other.encoder.name, other.text.max_chars)
 
     @property
     def reads_neighbors(self) -> bool:
@@ -216,21 +175,27 @@ class Neo4jTextIndex:
     @property
     def restriction(self) -> Where | None:
         """The condition of the view that this is; `None` where it is none."""
-        return self._scope
+        return self.store.restriction
+
+    def bind(self, store: Any) -> None:
+        """Neighbours are looked up in the store that is written to."""
+
+    def staged(self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None) -> Callable[[], None]:
+        """Write the documents of nodes in the transaction that writes them, of which `source` is the store."""
+        self._document(source, upserts)
+        return lambda: None
 
     def refresh(self) -> None:
-        """Write the documents and vectors of all nodes anew."""
-        text = self.text.bound(self.store)
+        """Write the documents and vectors of all nodes anew, as after writes by others."""
         for block in self.store.nodes():
-            graph = self.store.graph()
-            placed = self.store.run(Work(partial(located, graph, block)))
-            rows = documents.rows_of(placed, text, self.encoder)
-            self.store.run(Work(partial(documents.documented, graph.layout, rows), writes=True))
+            self._document(self.store, block)
 
-    def written(self, graph: Graph, nodes: Sequence[Node], source: Any) -> Plan[None]:
-        """Write the documents of nodes within a transaction; called by the store."""
-        placed = yield from located(graph, nodes)
-        yield from documents.documented(graph.layout, documents.rows_of(placed, self.text.bound(source), self.encoder))
+    def _document(self, store: Neo4jStore, nodes: Sequence[Node]) -> None:
+        if not nodes:
+            return
+        layout, places = store.read(lambda graph: (graph.layout, graph.places([node.id for node in nodes])))
+        rows = documents.rows_of(places, nodes, self.text.bound(store), self.encoder)
+        store.write(lambda run: documents.write_documents(run, layout, rows))
 
     def upsert(self, nodes: Iterable[Node]) -> None:
         """Write nodes to the store, and their documents with them."""
@@ -242,13 +207,9 @@ class Neo4jTextIndex:
 
     def view(self, where: WhereLike) -> Neo4jTextIndex:
         """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
-        condition = Where.parse(where)
-        if condition is None:
-            return self
-        view = Neo4jTextIndex.__new__(type(self))
-        view.__dict__ = dict(self.__dict__)
-        view.store = self.store.view(condition)
-        view._scope = condition if self._scope is None else self._scope & condition
+        view = copy(self)
+        if (condition := Where.parse(where)) is not None:
+            view.store = self.store.view(condition)
         return view
 
     # -- asking
@@ -265,33 +226,12 @@ class Neo4jTextIndex:
         self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Matches | list[Matches]:
         """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
-        wanted, names, condition = require_k(k), require_names("labels", labels), Where.parse(where)
-        if isinstance(query, (list, tuple)):
+        wanted, borne, condition = require_k(k), require_names("labels", labels), Where.parse(where)
+        if isinstance(query, list | tuple):
             return [self.search(one, k, labels=labels, where=where) for one in query]
-        asking = self._asking(query)
-        graph = self.store.graph()
-        return self.store.run(Work(lambda: asking.search(graph, wanted, names, condition)))
-
-    @property
-    def words_alone(self) -> bool:
-        """Whether full text alone counts, and that of all nodes: not in a view."""
-        return self.alpha == 1 and self._scope is None
-
-    def hits(self, query: str, n: int) -> Matches:
-        """Return at most `n` of the nodes in which a word of the query occurs, the best, in one pass of the server.
-
-        Unlike `search`, it fills up with nothing, and which of the nodes that score as the last one are returned is for
-        Lucene to say.
-
-        Raises
-        ------
-        InvalidInput
-            Where more than words count (`words_alone`); there only `search` tells the best.
-        """
-        if not self.words_alone:
-            raise InvalidInput("hits: the best matches by words alone are not the best of a view, or of vectors")
-        asking, graph, wanted = self._asking(query), self.store.graph(), require_k(n)
-        return self.store.run(Work(lambda: asking.hits(graph, wanted)))
+        vector = self._embedded(query)
+        found = self.store.read(lambda graph: _Question(self, graph, query, vector).search(wanted, borne, condition))
+        return Matches(list(found), np.asarray(list(found.values()), dtype=np.float32))
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
@@ -299,40 +239,179 @@ class Neo4jTextIndex:
     def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
     def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
-        if isinstance(query, (list, tuple)):
+        if isinstance(query, list | tuple):
             return [self.score(one, ids) for one in query]
-        asking = self._asking(query)
-        graph, wanted = self.store.graph(), list(ids)
-        return self.store.run(Work(lambda: asking.score(graph, wanted)))
+        wanted, vector = require_ids(ids), self._embedded(query)
 
-    def _asking(self, query: str) -> Asking:
+        def work(graph: Graph) -> Scores:
+            places = graph.places(wanted)
+            for node_id in wanted:
+                if node_id not in places:
+                    raise InvalidInput(f"node {node_id!r}: there is no such node")
+            return _Question(self, graph, query, vector).combined(list(places), {}, {})
+
+        scores = self.store.read(work)
+        return np.asarray([scores[node_id] for node_id in wanted], dtype=np.float32)
+
+    def _embedded(self, query: str) -> list[float] | None:
         if not isinstance(query, str):
             raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
-        vector = None
-        if self.encoder is not None:
-            made = self.encoder.encode_queries([query])
-            unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
-            vector = unit.tolist() if unit.any() else None
-        asking = Asking(query, self.alpha, self.fulltext, self.vector, vector, above=self.above)
-        if self._scope is not None:
-            bookmarks = frozenset(self.store.driver.execute_query_bookmark_manager.get_bookmarks())
-            asking.statistics = self._remembered.at(bookmarks, self._scope)
-            if asking.lucene is not None:
-                says = Around(self.text) if self.text.reads_neighbors else Alone()
-                asking.visible = Counted(query, self.fulltext, asking.statistics, says)
-        return asking
+        if self.encoder is None:
+            return None
+        made = self.encoder.encode_queries([query])
+        unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
+        return unit.tolist() if unit.any() else None
 
 
-def located(graph: Graph, nodes: Sequence[Node]) -> Plan[list[tuple[str, Node]]]:
-    """Find out where nodes are in the database."""
-    placed: dict[str, str] = {}
-    if nodes:
-        parameters: dict[str, Any] = {}
-        among = graph.layout.among("n", [node.id for node in nodes], parameters)
-        columns = f"{graph.layout.id_of('n')} AS id, elementId(n) AS place"
-        statement = f"MATCH {graph.layout.node('n')} WHERE {among} RETURN {columns}"
-        rows = yield Statement(statement, parameters)
-        placed = dict(rows)
-        if len(placed) < len(rows):
-            yield from graph.get([node.id for node in nodes])  # which refuses an id of several
-    return [(placed[node.id], node) for node in nodes if node.id in placed]
+class _Question:
+    """A question to the indexes of a graph: what is asked of each, and how their scores become one."""
+
+    def __init__(self, index: Neo4jTextIndex, graph: Graph, query: str, vector: list[float] | None) -> None:
+        self.graph, self.alpha, self.above = graph, index.alpha, index.above
+        self.in_view = graph.scope is not None
+        names = index.reads_neighbors and not self.in_view
+        lucene = documents.lucene(query, names=names) if self.alpha > 0 else None
+        self.words = None if lucene is None else {"index": index.fulltext, "lucene": lucene}
+        self.vector = None if vector is None or self.alpha == 1 else {"index": index.vector, "vector": vector}
+        #: The score of a node that nothing speaks for.
+        self.nothing = 0.0 if self.alpha else -1.0
+
+    def search(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+        """Find the `k` best nodes, those that nothing speaks for last and by id."""
+        *_, left = self.graph.conditions("n", labels=labels, where=where)
+        wanted = k
+        while True:
+            found = self._ranked(wanted, labels, where)
+            if left is None:
+                return found
+            nodes = self.graph.get(list(found))
+            fits = [node.id for node in nodes if node is not None and left.matches(node)]
+            if len(fits) >= k or len(found) < wanted:
+                return {node_id: found[node_id] for node_id in fits[:k]}
+            wanted *= 4
+
+    def _ranked(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+        if self.alpha in (0, 1):
+            found = (self._lexical if self.alpha else self._near)(k, labels, where)
+        else:
+            pool = max(4 * k, 50)
+            lexical, near = self._lexical(pool, labels, where), self._near(pool, labels, where)
+            scores = self.combined(list({**lexical, **near}), lexical, near)
+            found = dict(sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k])
+        return found | (self._fill(k - len(found), list(found), labels, where) if len(found) < k else {})
+
+    def combined(self, ids: Sequence[str], lexical: Scores, near: Scores) -> Scores:
+        """Score nodes by both indexes, given some of the scores of each."""
+        if self.words and (more := [one for one in ids if one not in lexical]):
+            lexical = lexical | self._lexical_of(more)
+        if self.alpha == 1:
+            return {one: lexical.get(one, 0.0) for one in ids}
+        if self.vector and (more := [one for one in ids if one not in near]):
+            near = near | self._cosines_of(more)
+        if self.alpha == 0:
+            return {one: near.get(one, -1.0) for one in ids}
+        best_text = max(self._lexical(1, None, None).values(), default=0.0) or 1.0
+        best_near = max(self._near(1, None, None).values(), default=0.0)
+        return {
+            one: self.alpha * lexical.get(one, 0.0) / best_text
+            + (1 - self.alpha) * max(near.get(one, 0.0), 0.0) / max(best_near, 1e-9)
+            for one in ids
+        }
+
+    # full text
+
+    def _lexical(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+        """Find the best nodes by full text: among the first hits where these say which they are, else among all."""
+        if self.words is None:
+            return {}
+        clause, parameters, _ = self._conditions(labels, where)
+        seen = f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
+        first = max(_FIRST, 2 * k)
+        rows = self.graph.run(
+            f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", self.words | parameters | {"first": first}
+        )
+        best = sorted(([one, score] for one, score in rows if one is not None), key=lambda row: (-row[1], row[0]))
+        if len(rows) == first and (len(best) < k or best[k - 1][1] <= rows[-1][1]):
+            ranked = f"RETURN {self._id} AS id, score ORDER BY score DESC, id LIMIT $k"
+            best = self.graph.run(
+                f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", self.words | parameters | {"k": k}
+            )
+        return self._shown(best[:k])
+
+    def _lexical_of(self, ids: Sequence[str]) -> Scores:
+        """Score given nodes by full text; those in which no word occurs are left out."""
+        clause, parameters, _ = self.graph.conditions("n")
+        rows = self.graph.run(
+            f"{_FULLTEXT % ''} WITH n, score{clause} WITH {self._id} AS id, score "
+            "WITH score, count(*) AS nodes, [one IN collect(id) WHERE one IN $wanted] AS found "
+            "RETURN score, nodes, found ORDER BY score DESC",
+            (self.words or {}) | parameters | {"wanted": list(ids)},
+        )
+        found: Scores = {}
+        rank = 1
+        for score, nodes, some in rows:
+            found |= dict.fromkeys(some, _by_rank(rank) if self.in_view else score)
+            rank += nodes
+        return found
+
+    def _shown(self, rows: Sequence[Sequence[Any]]) -> Scores:
+        """Return the scores of the best nodes; in a view those of their ranks, of which equal scores share one."""
+        found: Scores = {}
+        rank = 1
+        for place, (node_id, score) in enumerate(rows):
+            rank = rank if place and score == rows[place - 1][1] else place + 1
+            found[node_id] = _by_rank(rank) if self.in_view else score
+        return found
+
+    # vectors
+
+    def _near(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+        """Find the nearest nodes: by the index, or by comparing all that qualify where these are few."""
+        if self.vector is None:
+            return {}
+        clause, parameters, _ = self._conditions(labels, where, f"n.{documents.VECTOR} IS NOT NULL")
+        match = f"MATCH {self.graph.layout.node('n')}{clause}"
+        tail = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
+        parameters |= self.vector | {"k": k, "most": self.above + 1}
+        narrowed = self.in_view or labels is not None or where is not None
+        few = narrowed and self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] <= self.above
+        first = max(_FIRST if narrowed else 100, 4 * k if narrowed else k)
+        while not few and first <= _MOST:
+            call = "CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n"
+            rows = self.graph.run(f"{call}{clause} {tail}", parameters | {"first": first})
+            if len(rows) == k:
+                return dict(map(tuple, rows))
+            few, first = not narrowed, 4 * first
+        return dict(map(tuple, self.graph.run(f"{match} {tail}", parameters)))
+
+    def _cosines_of(self, ids: Sequence[str]) -> Scores:
+        parameters: dict[str, Any] = dict(self.vector or {})
+        among = self.graph.layout.among("n", ids, parameters)
+        clause, more, _ = self.graph.conditions("n", among, f"n.{documents.VECTOR} IS NOT NULL")
+        text = f"MATCH {self.graph.layout.node('n')}{clause} RETURN {self._id}, {_COSINE}"
+        return dict(map(tuple, self.graph.run(text, parameters | more)))
+
+    # what both need
+
+    @property
+    def _id(self) -> str:
+        return self.graph.layout.id_of("n")
+
+    def _conditions(self, labels: list[str] | None, where: Where | None, *more: str) -> Any:
+        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, labels=labels, where=where)
+
+    def _fill(self, n: int, found: list[str], labels: list[str] | None, where: Where | None) -> Scores:
+        """Find more nodes by id, which nothing speaks for."""
+        there = ["n.id IS NOT NULL"] if self.graph.layout.own else []  # the database takes them from the index by id
+        clause, parameters, _ = self.graph.conditions("n", *there, labels=labels, where=where)
+        rows = self.graph.run(
+            f"MATCH {self.graph.layout.node('n')}{clause} WITH {self._id} AS id WHERE NOT id IN $known "
+            "RETURN id ORDER BY id LIMIT $n",
+            parameters | {"known": found, "n": n},
+        )
+        return {node_id: self.nothing for (node_id,) in rows}
+
+
+def _by_rank(rank: int) -> float:
+    """The discount of a rank, as that of discounted cumulative gain."""
+    return 1 / math.log2(1 + rank)

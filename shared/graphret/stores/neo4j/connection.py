@@ -1,162 +1,148 @@
-"""What the synchronous and the asynchronous store have in common: options, and the sessions that they open."""
+"""How statements are run: what a driver and a session are made with, and the driver's errors as graphret's."""
 
 from __future__ import annotations
 
-import ssl
-import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from graphret.errors import InvalidInput, StoreUnavailable
-from graphret.stores.base import require_names, require_seconds
-from graphret.stores.neo4j.failures import DYNAMIC, is_at_least
-from graphret.stores.neo4j.journal import Journal
-from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, layout_of
-from graphret.stores.neo4j.preparing import Writer, require_nested
+from graphret.errors import (
+    AccessDenied,
+    GraphretError,
+    InvalidInput,
+    MissingDependency,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
+from graphret.stores.base import require_seconds
 
-LAYOUTS = {"graphret": OWN, "llama-index": LLAMA_INDEX, "foreign": FOREIGN}
+if TYPE_CHECKING:
+    import neo4j
+
+T = TypeVar("T")
+
+#: The oldest server that knows the types of values (``IS ::``); vector indexes take one from 5.23 on.
+OLDEST = (5, 13)
+_AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
+
+
+class Answer(list[list[Any]]):
+    """The rows of a query, the names of its columns, and the kind of query it is."""
+
+    columns: list[str]
+    kind: str | None
+
+
+class Run(Protocol):
+    """Runs a query and returns its rows, at most `cap`."""
+
+    def __call__(self, text: str, parameters: Mapping[str, Any] | None = None, cap: int | None = None) -> Answer: ...
 
 
 @dataclass(slots=True)
-class Options:
-    """What a store was told.
+class Connection:
+    """The sessions of a store; `timeout` is for a call, in seconds, `None` for the server's own limit."""
 
-    Parameters
-    ----------
-    uri
-        Where the database is, for messages.
-    database, impersonated_user
-        As the driver takes them.
-    timeout
-        Seconds after which the database gives up on any call of the store, `None` for the server's own limit.
-    nested
-        ``refuse`` or ``json``: what is done with values that Neo4j cannot hold.
-    layout
-        How the graph lies in the database, `None` while that is not known.
-    writers
-        What else is written with nodes.
-    followers
-        Indexes that are kept in step.
-    strangers
-        Those of them that were made with another store, and may be found to lie in another database.
-    turn
-        Held by the one write at a time that such indexes can follow.
-    journal
-        What was written to the database through the store.
-    """
-
+    driver: neo4j.Driver
     uri: str
     database: str | None = None
     impersonated_user: str | None = None
     timeout: float | None = None
-    nested: str = "refuse"
-    layout: Layout | None = None
-    writers: list[Writer] = field(default_factory=list)
-    followers: list[Any] = field(default_factory=list)
-    strangers: list[Any] = field(default_factory=list)
-    turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    journal: Journal = field(default_factory=Journal, repr=False, compare=False)
-    settled: bool = False
-    constrained: bool = False
     closed: bool = False
+    running: Run | None = None
 
-    @classmethod
-    def of(
-        cls,
-        uri: str,
-        *,
-        layout: str | Layout = "auto",
-        id_property: str | None = None,
-        name_property: str | Sequence[str] | None = None,
-        text_property: str | Sequence[str] | None = None,
-        label: str | None = None,
-        hidden: Iterable[str] = (),
-        nested: str = "refuse",
-        writers: Iterable[Writer] = (),
-        **rest: Any,
-    ) -> Options:
-        """Check options; see `Neo4jStore`."""
-        require_seconds("timeout", rest.get("timeout"))
-        for what in ("database", "impersonated_user"):
-            if not isinstance(rest.get(what), str | None):
-                raise InvalidInput(f"{what}: a string is expected, not {rest[what]!r}")
-        told = layout_of(id_property, name_property, text_property, label)
-        if isinstance(layout, str):
-            if layout != "auto" and layout not in LAYOUTS:
-                raise InvalidInput(f"layout: 'auto', {', '.join(map(repr, LAYOUTS))} expected, not {layout!r}")
-            given = LAYOUTS.get(layout)
-        else:
-            given = layout
-        if told is not None and given is not None and given is not FOREIGN:
-            raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
-        chosen = told or given
-        hidden = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or ()
-        if chosen is not None and hidden:
-            chosen = chosen.hiding(hidden)
-        return cls(uri, nested=require_nested(nested), layout=chosen, writers=list(writers), **rest)
+    def read(self, work: Callable[[Run], T], *, timeout: float | None = None) -> T:
+        """Do what reads, again in a transaction where it fails for a passing reason.
 
-    def settle(self, found: tuple[Layout, bool], agent: str) -> Layout:
-        """Return a layout that was found with a server of this name, and remember it if there is a graph of it."""
-        layout, there = found
-        layout = replace(layout, dynamic=is_at_least(agent, DYNAMIC))
-        if there:
-            self.layout, self.settled = layout, True
-        return layout
-
-    def session(self, driver: Any, *, writes: bool, rows: int = 1000) -> dict[str, Any]:
-        """What a session is opened with; one sees what the last one of the same driver wrote, on a cluster too.
-
-        Raises
-        ------
-        StoreUnavailable
-            When the store was closed: the driver would connect anew, and nobody close that.
+        A query by itself takes one round trip, not three; the server isolates several no further in a transaction.
         """
         import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
 
-        if self.closed:
+        if self.running is not None:
+            return work(self.running)
+        timeout = timeout or self.timeout
+        with self._session(neo4j.READ_ACCESS) as session:
+            try:
+                return work(_running(lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)))
+            except (DriverError, Neo4jError) as error:
+                if not error.is_retryable():
+                    raise
+            return session.execute_read(_transacted(work, timeout))
+
+    def write(self, work: Callable[[Run], T]) -> T:
+        """Do what writes in one transaction, again where it fails for a passing reason."""
+        import neo4j
+
+        with self._session(neo4j.WRITE_ACCESS) as session:
+            return session.execute_write(_transacted(work, self.timeout))
+
+    def stream(self, text: str, parameters: Mapping[str, Any], size: int) -> Iterator[list[list[Any]]]:
+        """Read the rows of a query in blocks."""
+        import neo4j
+
+        with self._session(neo4j.READ_ACCESS) as session:
+            result = session.run(neo4j.Query(text, timeout=self.timeout), dict(parameters))
+            while records := result.fetch(size):
+                yield [record.values() for record in records]
+
+    @contextmanager
+    def _session(self, access: str) -> Iterator[neo4j.Session]:
+        """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
+        import neo4j
+
+        if self.closed:  # the driver would connect anew, and nobody close that
             raise StoreUnavailable(f"{self.uri}: the store was closed")
-        options = {
-            "database": self.database,
-            "impersonated_user": self.impersonated_user,
-            "default_access_mode": neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS,
-            "fetch_size": rows,
-            "notifications_min_severity": neo4j.NotificationMinimumSeverity.OFF,
-            "bookmark_manager": driver.execute_query_bookmark_manager,
-        }
-        return {name: value for name, value in options.items() if value is not None}
+        options: dict[str, Any] = {"database": self.database, "impersonated_user": self.impersonated_user}
+        with (
+            translated(self.uri),
+            self.driver.session(
+                default_access_mode=access,
+                notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+                bookmark_manager=self.driver.execute_query_bookmark_manager,
+                **{name: value for name, value in options.items() if value is not None},
+            ) as session,
+        ):
+            yield session
 
 
-def driver_options(
-    uri: str,
+def _transacted(work: Callable[[Run], T], timeout: float | None) -> Callable[[neo4j.ManagedTransaction], T]:
+    import neo4j
+
+    return neo4j.unit_of_work(timeout=timeout)(lambda transaction: work(_running(transaction.run)))
+
+
+def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
+    def running(text: str, parameters: Mapping[str, Any] | None = None, cap: int | None = None) -> Answer:
+        result = run(text, dict(parameters or {}))
+        answer = Answer(record.values() for record in (result if cap is None else result.fetch(cap)))
+        answer.columns = list(result.keys())
+        answer.kind = result.consume().query_type
+        return answer
+
+    return running
+
+
+def driver_of(
+    uri: Any,
     auth: Any,
-    *,
     pool_size: int | None,
     connect_timeout: float,
     retry_time: float,
-    user_agent: str | None,
-    driver_options: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """What a driver is made with."""
-    _require_address(uri)
-    if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
-        raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
-    require_seconds("connect_timeout", connect_timeout)
-    require_seconds("retry_time", retry_time, zero=True)
-    _require_trust(driver_options or {})
-    options = {
-        "auth": auth,
-        "max_connection_pool_size": pool_size,
-        "connection_timeout": connect_timeout,
-        "max_transaction_retry_time": retry_time,
-        "user_agent": user_agent or _user_agent(),
-    }
-    return {name: value for name, value in options.items() if value is not None} | (driver_options or {})
+    more: Mapping[str, Any] | None,
+) -> neo4j.Driver:
+    """Make a driver, which connects at the first call."""
+    try:
+        import neo4j
+    except ImportError as error:
+        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
-
-def _require_address(uri: Any) -> None:
-    """Raise an `InvalidInput` if the driver would not take an address, or leave a part of it out of account."""
     if not isinstance(uri, str) or "://" not in uri:
         raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
     if "@" in uri.partition("?")[0]:  # not shown, for the password
@@ -166,36 +152,79 @@ def _require_address(uri: Any) -> None:
         _ = parts.port  # the driver takes the rest of a port that is too large
     except ValueError as error:
         raise InvalidInput(f"uri: {uri!r}: {error}") from error
-    if database := parts.path.strip("/"):
+    if database := parts.path.strip("/"):  # the driver would take the user's own
         raise InvalidInput(f"uri: {uri!r}: the database is no part of it; pass database={unquote(database)!r}")
+    if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
+        raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
+    require_seconds("connect_timeout", connect_timeout)
+    require_seconds("retry_time", retry_time, zero=True)
+    options = {
+        "auth": auth,
+        "max_connection_pool_size": pool_size,
+        "connection_timeout": connect_timeout,
+        "max_transaction_retry_time": retry_time,
+        "user_agent": "graphret",
+    }
+    given = {name: value for name, value in options.items() if value is not None} | dict(more or {})
+    with translated(uri), sending():
+        return neo4j.GraphDatabase.driver(uri, **given)
 
 
-def _require_trust(settings: dict[str, Any]) -> None:
-    """Raise an `InvalidInput` if authorities are to be trusted that cannot be read, or where nothing is encrypted."""
-    import neo4j
-
-    trusted = settings.get("trusted_certificates")
-    if not isinstance(trusted, neo4j.TrustCustomCAs):
-        return
-    if not settings.get("encrypted"):
-        raise InvalidInput("options: trusted_certificates without encrypted=True, so that nothing would be encrypted")
-    for file in trusted.certs:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
-        except OSError as error:  # the driver would say it at the first call, and not of which file
-            raise InvalidInput(f"options: trusted_certificates: {file} holds no certificate: {error}") from error
+# -- errors
 
 
-def direct(uri: str) -> str:
-    """The address of the same server without routing."""
-    scheme, rest = uri.split("://", 1)
-    return f"{scheme.replace('neo4j', 'bolt')}://{rest}"
+def require_version(agent: str) -> None:
+    """Raise a `StoreMismatch` if a server, by the name it gives itself, is too old."""
+    found = _AGENT.match(agent)
+    if found is not None and (int(found[1]), int(found[2])) < OLDEST:
+        raise StoreMismatch(f"Neo4j {OLDEST[0]}.{OLDEST[1]} or later is needed; the server says it is {agent}")
 
 
-def _user_agent() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """Raise the driver's errors as graphret's."""
+    import neo4j.exceptions as driver
 
     try:
-        return f"graphret/{version('graphret')}"
-    except PackageNotFoundError:
-        return "graphret"
+        yield
+    except (driver.Neo4jError, driver.DriverError) as error:
+        raise _translate(error, uri) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"a text holds half of a surrogate pair, which Neo4j cannot hold: {error}") from error
+    except ValueError as error:
+        if isinstance(error.__cause__, OSError):  # no such host
+            raise StoreUnavailable(f"{uri} cannot be reached: {error}") from error
+        raise
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Raise what the driver says of parameters that it cannot send as an `InvalidInput`."""
+    try:
+        yield
+    except GraphretError:
+        raise
+    except (OverflowError, ValueError, TypeError) as error:
+        raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
+
+
+def _translate(error: Exception, uri: str) -> GraphretError:
+    import neo4j.exceptions as driver
+
+    code = getattr(error, "code", None) or ""
+    said = (isinstance(error, driver.Neo4jError) and error.message) or " ".join(str(error).split())
+    if isinstance(error, driver.Forbidden) and code.endswith(".AccessMode"):
+        return QueryRefused(f"the query would write: {said}")
+    if isinstance(error, driver.AuthError | driver.Forbidden) or ".Security." in code or "Impersonation" in said:
+        return AccessDenied(f"{uri} refuses access: {said}")
+    if "TransactionTimedOut" in code:
+        return QueryTimeout(f"the query took longer than it was given: {said}")
+    if "DatabaseNotFound" in code:
+        return StoreMismatch(f"{uri}: {said}")
+    if isinstance(error, driver.ConfigurationError):
+        return InvalidInput(f"{uri}: {said}")
+    if isinstance(error, driver.ServiceUnavailable | driver.SessionExpired | driver.TransientError):
+        return StoreUnavailable(f"{uri} cannot be reached, or the connection was lost: {said}")
+    if ".Statement." in code or ".Procedure." in code:
+        return QueryRefused(said)
+    return StoreError(f"{uri}: {said}")

@@ -1,55 +1,41 @@
 """How a graph lies in Neo4j: which property is the id, the name and the text, and what of it is hidden.
 
-What graphret writes itself (`OWN`): a node has its labels and ``__Graphret__``, which has a unique constraint on ``id``
-for looking up; the properties ``id``, ``name`` and ``text`` where they are not empty, and its own beside them. An edge
-has ``weight`` where it is not 1, ``source_row`` and ``target_row``. A property whose name is one of these is stored
-behind ``properties.``, as is one in a graph of others whose name is hidden there. Names that begin with ``graphret_``
-are for graphret's own use, and never read as properties:
+A graph that graphret wrote (`OWN`): a node has its labels and ``__Graphret__``, with a unique constraint on ``id``; the
+properties ``id``, ``name`` and ``text`` where they are not empty, and its own beside them. An edge has ``weight`` where
+it is not 1, ``source_row`` and ``target_row``.
 
-===================== ==================================================================================
-``graphret_id``       an id that is too long for an index; ``id`` then has a digest of it
-``graphret_labels``   the labels in their order, where that is not the alphabet's
-``graphret_null``     the names of properties that are none
-``graphret_json``     the names of properties that are stored as JSON text
-``graphret_at.PATH``  a value inside of such a property, for conditions; ``graphret_in.PATH``: the items of a list,
-                      ``graphret_none.PATH``: none, where another property could stand for it
-===================== ==================================================================================
+A graph that something else wrote is read as it is. What graphret adds to it are nodes with the label
+``__GraphretAdded__``, and edges with the property ``graphret_added``; nothing else there is changed.
+
+A property whose name is taken, by a field or by something hidden, is stored behind ``properties.``. Names that begin
+with ``graphret_`` are never read as properties: ``graphret_labels`` has the labels in their order where that is not the
+alphabet's, ``graphret_null`` the names of properties that are null, ``graphret_json`` of those stored as JSON text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j.names import quote
 
 MARKER = "__Graphret__"
 CONSTRAINT = "graphret_id"
-RESERVED = "graphret_"
-LONG_ID = "graphret_id"
-LABELS = "graphret_labels"
-NULLS = "graphret_null"
-JSON = "graphret_json"
-AT = "graphret_at."
-IN = "graphret_in."
-NONE = "graphret_none."
+ADDED, ADDED_EDGE = "__GraphretAdded__", "graphret_added"
+LABELS, NULLS, JSON = "graphret_labels", "graphret_null", "graphret_json"
 ROWS = ("source_row", "target_row")
-#: What indexes in the database keep beside a node: its document and its vector. They are long, so they stay there.
-INDEXED = ("graphret_title", "graphret_text", "graphret_terms", "graphret_lengths", "graphret_embedding")
-_PREFIX = "properties."
-_FIELDS = ("id", "name", "text")
-#: What an index puts on the nodes of a graph that has no label of its own.
+#: What a text index keeps beside a node, and the label that it puts on nodes of a graph which has none of its own.
+INDEXED = ("graphret_title", "graphret_text", "graphret_names", "graphret_embedding")
 TEXT_LABEL = "__GraphretText__"
+
+_RESERVED, _PREFIX = "graphret_", "properties."
+_FIELDS = ("id", "name", "text")
 #: Labels that tools keep for themselves.
 _INTERNAL = (TEXT_LABEL, "_Bloom_Perspective_", "_Bloom_Scene_")
-#: An index holds strings of about 8 kB.
-_ID_BYTES = 4000
-_ID_SHOWN = 1000
-_DIGEST = re.compile(r"…[0-9a-f]{64}\Z")
-_ELEMENT_ID = re.compile(r"\d+:[0-9a-fA-F-]{36}:\d+\Z")
+_LLAMA_NODE = "__Node__"
+_LONGEST_NAME = 16_383
 #: The longest number as text: -2.2250738585072014E-308 has 24 characters.
 _LONGEST_NUMBER = 24
 
@@ -61,28 +47,19 @@ class Layout:
     Parameters
     ----------
     id
-        The property that is the id, a string or a number; nodes without one go by their element id, as all do where it
-        is `None`.
+        The property that is the id, a string or a number, shown as text; nodes without one go by their element id, as
+        all do where it is `None`.
     name, text
-        The properties that are the name and the text: the first of them that a node has as a string.
+        The properties that are the name and the text: the first of them that a node has.
     label
-        The label of every node of the graph, by which ids are looked up; nodes without it are not read, and nodes that
-        are written get it. For speed the database needs an index or a constraint on this label and the id, which is
-        made when something is first written if the layout is `lossless`, and left to its owner otherwise. It is shown
-        like any other unless graphret wrote the graph.
-    hidden_labels
-        Labels that nodes do not show.
-    hidden
-        Properties of nodes that are never read, such as embeddings.
-    entity_label
-        A hidden label that is written with nodes which have a name, or no text.
-    lossless
-        Whether all that graphret writes comes back as it was: long ids, properties that are named like a field, nested
-        values and the order of labels are written in the way that the module says.
+        The label of every node of the graph; nodes without it are not read. Looking up an id is quick where the
+        database has an index on this label and the id.
+    hidden_labels, hidden
+        Labels and properties that nodes do not show, such as embeddings.
     own
         Whether graphret wrote all of it.
-    dynamic
-        Whether the server takes the relation of a new edge from a parameter, so that one plan does for all relations.
+    added
+        Whether there are nodes that graphret added to the graph of something else.
     """
 
     id: str | None = None
@@ -91,241 +68,202 @@ class Layout:
     label: str | None = None
     hidden_labels: tuple[str, ...] = _INTERNAL
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
-    entity_label: str | None = None
-    lossless: bool = False
     own: bool = False
-    dynamic: bool = False
+    added: bool = False
 
     def hiding(self, properties: Iterable[str]) -> Layout:
         """The layout with more properties of nodes never read."""
         return replace(self, hidden=tuple(dict.fromkeys((*self.hidden, *properties))))
 
+    # labels
+
     @property
-    def may_share_ids(self) -> bool:
-        """Whether several nodes may have one id: others make them, and 5 and "5" are one."""
-        return self.id is not None and not self.own
-
-    # Cypher
-
-    def node(self, variable: str) -> str:
-        """A pattern for a node of the graph."""
-        return f"({variable}:{quote(self.label)})" if self.label else f"({variable})"
-
-    def id_of(self, node: str) -> str:
-        """An expression for the id of what `node` is."""
-        if self.own:
-            return f"coalesce({node}.{LONG_ID}, {node}.id)"
-        if self.id is None:
-            return f"elementId({node})"
-        value = f"{node}.{quote(self.id)}"
-        kinds = f"{value} IS :: STRING NOT NULL OR {value} IS :: INTEGER NOT NULL OR {value} IS :: FLOAT NOT NULL"
-        known = f"CASE WHEN ({kinds}) AND {value} = {value} THEN toString({value}) END"  # NaN equals nothing
-        long = f"{node}.{LONG_ID}, " if self.lossless else ""
-        return f"coalesce({long}{known}, elementId({node}))"
-
-    def order_of(self, node: str) -> str:
-        """An expression that orders by id, from the index where graphret made one."""
-        return f"{node}.id" if self.own else self.id_of(node)
-
-    def among(self, node: str, ids: Sequence[str], parameters: dict[str, object]) -> str:
-        """A condition that the node's id is one of `ids`; adds to the parameters."""
-        if self.own:
-            parameters["keys"] = [key_of(i) for i in ids]
-            return f"{node}.id IN $keys"
-        of_elements = [i for i in ids if _ELEMENT_ID.match(i)]
-        if self.id is None:
-            parameters["keys"] = of_elements
-            return f"elementId({node}) IN $keys"
-        numbers = [number for i in ids if (number := number_of(i)) is not None]
-        parameters["keys"] = [*map(self.id_key, ids), *numbers]
-        condition = f"{node}.{quote(self.id)} IN $keys"
-        if of_elements:
-            parameters["elements"] = of_elements
-            condition = f"({condition} OR elementId({node}) IN $elements)"
-        if not of_elements and not numbers:
-            return condition
-        parameters["ids"] = list(ids)
-        return f"({condition} AND {self.id_of(node)} IN $ids)"  # 1 equals 1.0, and an element with an id goes by that
-
-    def text_of(self, node: str, candidates: Sequence[str]) -> str:
-        """An expression for the name or the text of what `node` is."""
-        if self.own:
-            return f"coalesce({node}.{quote(candidates[0])}, '')"
-        parts = [
-            f"CASE WHEN {p} IS :: STRING NOT NULL OR {p} IS :: INTEGER NOT NULL THEN toString({p}) END"
-            for p in (f"{node}.{quote(name)}" for name in candidates)
-        ]
-        return f"coalesce({', '.join([*parts, chr(39) * 2])})"
-
-    def values_of(self, node: str) -> str:
-        """An expression for the properties of what `node` is, as a map; what is hidden stays in the database."""
-        hidden = "".join(f", {quote(name)}: null" for name in self.hidden)
-        return f"{node} {{.*{hidden}}}"
-
-    def id_key(self, node_id: str) -> str:
-        """What is stored as the id of a node, and looked up."""
-        return key_of(node_id) if self.lossless else node_id
-
-    # names
+    def marker(self) -> str:
+        """The label of the nodes that graphret writes."""
+        return self.label if self.own and self.label else ADDED
 
     @property
     def unseen_labels(self) -> frozenset[str]:
         """The labels that nodes do not show."""
-        return frozenset((*self.hidden_labels, *([self.label] if self.label and self.own else ())))
+        return frozenset((*self.hidden_labels, self.marker, ADDED))
 
-    @property
-    def _fields(self) -> tuple[str, ...]:
-        """Names of properties that mean something else."""
-        return (*_FIELDS, *self.hidden)
-
-    def key(self, name: str, value: object = "") -> str | None:
-        """Where the property of this name is stored; `None` where a node cannot have such a property."""
-        return None if not self.lossless and self.is_doubtful(name, value) else self.place(name)
-
-    def place(self, name: str, value: object = None) -> str:
-        """Where the property of this name is stored if a node can have it."""
-        return escaped(name, self._fields if self.lossless else self.hidden)
-
-    def is_doubtful(self, name: str, value: object) -> bool:
-        """Whether a field has this very name, so that it depends on the database whether such a property lies there."""
-        return not self.own and self._is_field(name) and (self.lossless or self._is_said(name, value))
-
-    def property(self, key: str, value: object) -> str | None:
-        """The name of the property that is stored there; `None` where it is no property."""
-        if not self.own and self._is_field(key) and not self._is_said(key, value):
-            return key
-        if self.lossless:
-            return unescaped(key, self._fields)
-        return None if self._is_field(key) else unescaped(key, self.hidden)
-
-    def unsaid(self, node: str, name: str) -> str | None:
-        """An expression for what stands where a field of this very name is, and is no id, name or text; else null.
-
-        It is read as a property, for it would be lost. `None` where no field has the name.
-        """
-        if self.own or not self._is_field(name):
-            return None
-        value = f"{node}.{quote(name)}"
-        kinds = ("STRING", "INTEGER", "FLOAT") if name == "id" else ("STRING", "INTEGER")
-        said = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in kinds)
-        return f"CASE WHEN {said} THEN null ELSE {value} END"
-
-    def _is_said(self, name: str, value: object) -> bool:
-        """Whether a field of this name says this value: a name may be a string or a number, and not a list."""
-        return isinstance(value, (str, int, float) if name == "id" else (str, int)) and not isinstance(value, bool)
-
-    def _is_field(self, name: str) -> bool:
-        """Whether a field has this very name; there is no place for a property beside it in a layout of others."""
-        return name == self.id == "id" or name == self.name[0] == "name" or name == self.text[0] == "text"
-
-    def labels(self, found: Iterable[str], ordered: object = None) -> tuple[str, ...]:
+    def labels(self, found: Iterable[str], ordered: Any = None) -> tuple[str, ...]:
         """The labels of a node as they are read: in the order it was given, else by the alphabet, ``_`` last."""
         shown = set(found) - self.unseen_labels
         if isinstance(ordered, list) and set(ordered) == shown:
             return tuple(ordered)
         return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
 
+    # Cypher
 
-OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, lossless=True, own=True)
+    def node(self, variable: str) -> str:
+        """A pattern for a node of the graph."""
+        return f"({variable})" if self.label is None else f"({self.bears(variable)})"
+
+    def bears(self, variable: str) -> str:
+        """A condition that a node is of the graph."""
+        if self.label is None:
+            return "true"
+        beside = f"|{quote(ADDED)}" if self.added else ""
+        return f"{variable}:{quote(self.label)}{beside}"
+
+    def id_of(self, node: str) -> str:
+        """An expression for the id of what `node` is."""
+        if self.own:
+            return f"{node}.id"
+        if self.id is None:
+            return f"elementId({node})"
+        value = f"{node}.{quote(self.id)}"
+        kinds = " OR ".join(f"{value} IS :: {kind} NOT NULL" for kind in ("STRING", "INTEGER", "FLOAT"))
+        return f"coalesce(CASE WHEN {kinds} THEN toString({value}) END, elementId({node}))"
+
+    def among(self, node: str, ids: Sequence[str], parameters: dict[str, Any]) -> str:
+        """A condition that the node's id is one of `ids`, which an index answers; adds to the parameters."""
+        parameters["ids"] = list(ids)
+        if self.own:
+            return f"{node}.id IN $ids"
+        elements = [one for one in ids if one.count(":") == 2]  # as 4:uuid:17
+        if self.id is None:
+            parameters["elements"] = elements
+            return f"elementId({node}) IN $elements"
+        numbers = [number for one in ids if (number := _number_of(one)) is not None]
+        parameters["keys"] = [*ids, *numbers]
+        found = f"{node}.{quote(self.id)} IN $keys"
+        if elements:
+            parameters["elements"] = elements
+            found = f"({found} OR elementId({node}) IN $elements)"
+        return f"({found} AND {self.id_of(node)} IN $ids)" if numbers or elements else found
+
+    def text_of(self, node: str, candidates: Sequence[str]) -> str:
+        """An expression for the name or the text of what `node` is."""
+        wrapped = "{}" if self.own else "toStringOrNull({})"
+        return f"coalesce({', '.join(wrapped.format(f'{node}.{quote(name)}') for name in candidates)}, '')"
+
+    def values_of(self, node: str) -> str:
+        """An expression for the properties of what `node` is, as a map; what is hidden stays in the database."""
+        return f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
+
+    # properties
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of properties that are a field, and so no property of a node."""
+        if self.own:
+            return _FIELDS
+        places = zip(_FIELDS, (self.id, self.name[0], self.text[0]), strict=True)
+        return tuple(field for field, place in places if field == place)
+
+    @property
+    def written_fields(self) -> tuple[str, str, str]:
+        """The properties in which a node that graphret writes has its id, its name and its text."""
+        return self.id or "", self.name[0], self.text[0]
+
+    def place(self, name: str, *, written: bool = True) -> str:
+        """Where the property of this name is; `written` where graphret writes the node."""
+        return escaped(name, self._taken(written))
+
+    def property(self, key: str, *, written: bool) -> str | None:
+        """The name of the property that is stored there, `None` where it is none; `written` is of graphret's nodes."""
+        return unescaped(key, self._taken(written))
+
+    def _taken(self, written: bool) -> tuple[str, ...]:
+        return (*self.fields, *(self.written_fields if written else ()), *self.hidden)
+
+
+OWN = Layout("id", ("name",), ("text",), MARKER, (), INDEXED, own=True)
 #: What LlamaIndex's ``Neo4jPropertyGraphStore`` writes; `label` is for databases in which nothing else is.
-LLAMA_INDEX = Layout(
-    "id",
-    ("name",),
-    ("text",),
-    None,
-    ("__Node__", "__Entity__", *_INTERNAL),
-    entity_label="__Entity__",
-    lossless=True,
-)
+LLAMA_INDEX = Layout("id", ("name",), ("text",), hidden_labels=(_LLAMA_NODE, "__Entity__", *_INTERNAL))
 FOREIGN = Layout()
+LAYOUTS = {"graphret": OWN, "llama-index": LLAMA_INDEX, "foreign": FOREIGN}
+
+#: The number of all nodes, and of those with each label that tells how a graph lies.
+COUNTS = " UNION ALL ".join(
+    f"MATCH {pattern} RETURN count(n) AS n"
+    for pattern in ("(n)", *(f"(n:`{label}`)" for label in (MARKER, _LLAMA_NODE, ADDED)))
+)
+
+
+def detected(counts: Sequence[int], told: Layout | None) -> Layout:
+    """Return how a graph lies, given what `COUNTS` found and what the user told."""
+    everything, own, llama, added = counts
+    if told is not None:
+        return replace(told, added=added > 0)
+    if own or not everything:
+        return OWN
+    if llama:
+        return replace(LLAMA_INDEX, label=_LLAMA_NODE if llama + added == everything else None, added=added > 0)
+    return replace(FOREIGN, added=added > 0)
 
 
 def layout_of(
+    layout: str | Layout,
     id_property: str | None,
     name_property: str | Sequence[str] | None,
     text_property: str | Sequence[str] | None,
     label: str | None,
+    hidden: Sequence[str],
 ) -> Layout | None:
-    """Return the layout that options describe, `None` where none is given."""
-    if id_property is None and name_property is None and text_property is None and label is None:
-        return None
-
-    def names(what: str, given: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
-        if not isinstance(given, str | Sequence | None):
-            raise InvalidInput(f"{what}: a property or a list of them is expected, not {given!r}")
-        chosen = default if given is None else (given,) if isinstance(given, str) else tuple(given)
-        for name in chosen:
-            quote(name, what)
-        if not chosen:
-            raise InvalidInput(f"{what}: at least one property is expected")
-        return chosen
-
-    if id_property is not None:
-        quote(id_property, "id_property")
-    if label is not None:
-        quote(label, "label")
-    name = names("name_property", name_property, FOREIGN.name)
-    text = names("text_property", text_property, FOREIGN.text)
-    return replace(FOREIGN, id=id_property, name=name, text=text, label=label)
+    """Return the layout that options describe, `None` where it is to be seen from the database."""
+    if isinstance(layout, str) and layout != "auto" and layout not in LAYOUTS:
+        raise InvalidInput(f"layout: 'auto', {', '.join(map(repr, LAYOUTS))} expected, not {layout!r}")
+    chosen = LAYOUTS.get(layout) if isinstance(layout, str) else layout
+    options = {"id": id_property, "name": name_property, "text": text_property, "label": label}
+    given: dict[str, Any] = {what: option for what, option in options.items() if option is not None}
+    if given and chosen not in (None, FOREIGN):
+        raise InvalidInput("layout: this says already where id, name and text are; leave the other options out")
+    for what, option in given.items():
+        several = what in ("name", "text") and isinstance(option, list | tuple)
+        names = tuple(option) if several else (option,)
+        for name in names or ("",):
+            quote(name, what if what == "label" else f"{what}_property")
+        given[what] = names if what in ("name", "text") else option
+    if given:
+        chosen = replace(FOREIGN, **given)
+    return chosen if chosen is None else chosen.hiding(hidden)
 
 
-def number_of(node_id: str) -> int | float | None:
-    """Return the number whose text an id may be, `None` where there is none that Neo4j holds."""
-    if len(node_id) > _LONGEST_NUMBER:
-        return None
-    for kind in (int, float):
-        try:
-            number = kind(node_id)
-        except ValueError:
-            continue
-        return number if isinstance(number, float) or -(2**63) <= number < 2**63 else None
-    return None
+# -- names
 
 
-def may_be_other(node_id: str) -> bool:
-    """Whether an id may be that of a node which has another as its property: a number, or none at all."""
-    return number_of(node_id) is not None or may_be_element(node_id)
+def quote(name: str, what: str = "name") -> str:
+    """Return a name as Cypher reads it back, whatever is in it.
+
+    A backtick is doubled. A backslash is written as its own Unicode escape: Neo4j replaces such escapes before it looks
+    at the text, so that ``\\u0060`` in a name would end it.
+
+    Raises
+    ------
+    InvalidInput
+        When it is empty, too long for Neo4j, holds a null character, or is no string.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"{what}: a non-empty string is expected, not {name!r}")
+    if len(name) > _LONGEST_NAME:
+        raise InvalidInput(f"{what}: {name[:40]!r}… has {len(name)} characters; Neo4j takes {_LONGEST_NAME}")
+    if "\0" in name:
+        raise InvalidInput(f"{what}: {name!r} holds a null character, which Neo4j does not take")
+    return "`" + name.replace("`", "``").replace("\\", "\\u005C") + "`"
 
 
-def may_be_element(node_id: str) -> bool:
-    """Whether an id may be the element id of a node that has no other."""
-    return _ELEMENT_ID.match(node_id) is not None
+def quotable(names: Iterable[str]) -> list[str]:
+    """Return the names that Neo4j can hold, quoted; nothing in a database bears the others."""
+    return [quote(name) for name in names if name and len(name) <= _LONGEST_NAME and "\0" not in name]
 
 
-def is_id(value: object, node_id: str) -> bool:
-    """Whether a node with this value for its id may go by `node_id`; one that goes by its element id may have any."""
-    if isinstance(value, str):
-        known = value == node_id
-    else:
-        number = number_of(node_id)
-        known = number is not None and type(value) is type(number) and value == number
-    return known or may_be_element(node_id)
-
-
-def key_of(node_id: str) -> str:
-    """Return what the index holds for an id: the id itself, or a digest of one that is too long."""
-    if len(node_id.encode("utf-8", "surrogatepass")) <= _ID_BYTES and not _DIGEST.search(node_id):
-        return node_id
-    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{node_id[:_ID_SHOWN]}…{digest}"
-
-
-def escaped(name: str, fields: Sequence[str]) -> str:
+def escaped(name: str, taken: Sequence[str]) -> str:
     """Return where a property is stored, given the names that mean something else."""
-    return _PREFIX + name if _taken(name, fields) else name
+    return _PREFIX + name if name in taken or name.startswith((_RESERVED, _PREFIX)) else name
 
 
-def unescaped(key: str, fields: Sequence[str]) -> str | None:
+def unescaped(key: str, taken: Sequence[str]) -> str | None:
     """Return the name of the property that is stored there, `None` where it is no property."""
-    if key in fields or key.startswith(RESERVED):
-        return None
-    name = key.removeprefix(_PREFIX)
-    return name if name != key and _taken(name, fields) else key
+    return None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
 
 
-def _taken(name: str, fields: Sequence[str]) -> bool:
-    while name not in fields and not name.startswith(RESERVED):
-        if not name.startswith(_PREFIX):
-            return False
-        name = name.removeprefix(_PREFIX)
-    return True
+def _number_of(node_id: str) -> int | float | None:
+    """Return the number whose text an id may be, `None` where there is none that Neo4j holds."""
+    for kind in (int, float) if len(node_id) <= _LONGEST_NUMBER else ():
+        with suppress(ValueError):
+            number = kind(node_id)
+            return number if isinstance(number, float) or abs(number) < 2**63 else None
+    return None

@@ -1,74 +1,204 @@
-"""`Neo4jStore`: a graph in Neo4j, through the official driver."""
+"""`Neo4jStore` and `AsyncNeo4jStore`: a graph in Neo4j, through the official driver."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
+from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from graphret.contracts import restriction_of
+from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
-from graphret.stores.base import Rows, require_names
-from graphret.stores.changes import Written
-from graphret.stores.incidence import Incidence
-from graphret.stores.neo4j import calls, preparing
-from graphret.stores.neo4j.base import BLOCK, Connected
-from graphret.stores.neo4j.deadline import deadline
-from graphret.stores.neo4j.failures import require_version, sending, translated
-from graphret.stores.neo4j.journal import position
-from graphret.stores.neo4j.layout import Layout
-from graphret.stores.neo4j.reads import Graph
-from graphret.stores.neo4j.results import row_of
-from graphret.stores.neo4j.statements import Answer, Plan, Statement, Work
-from graphret.stores.neo4j.values import edge_from
+from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.following import Following, require_whole
+from graphret.stores.neo4j.connection import (
+    Connection,
+    Run,
+    driver_of,
+    require_version,
+    sending,
+)
+from graphret.stores.neo4j.filters import require_pushed_down
+from graphret.stores.neo4j.graph import Graph, read_rows
+from graphret.stores.neo4j.layout import COUNTS, OWN, ROWS, Layout, detected, layout_of
+from graphret.stores.neo4j.schema import read_schema
+from graphret.stores.neo4j.values import NESTED, edge_from, node_from, prepared
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike
-
-if TYPE_CHECKING:
-    import neo4j
+from graphret.where import Where, WhereLike, both
 
 T = TypeVar("T")
 
+#: Nodes or edges in one block of `nodes` and `edges`.
+BLOCK = 5_000
 
-class Neo4jStore(Connected):
-    """A `CypherStore` in Neo4j 5.13 or later. Nothing of the graph is kept in this process.
 
-    Nothing is asked of the server before the first call. A store is safe to use from several threads; it can be used
-    again when the server was down and has come back. `Connected` says what it takes.
+class Neo4jStore(Following):
+    """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this process.
+
+    Nothing is asked of the server before the first call. A store is safe to use from several threads, and can be used
+    again when the server was down and has come back. Integers of properties have 64 bits, a larger one is refused;
+    tuples come back as lists.
+
+    Parameters
+    ----------
+    uri
+        ``neo4j://`` or ``bolt://``, ``+s`` for TLS with a certificate that the system trusts, ``+ssc`` with any.
+    auth
+        User and password, or what the driver takes: bearer tokens, an auth manager.
+    database
+        Its name, by default the user's own.
+    layout
+        ``graphret`` (what a store writes itself), ``llama-index`` (what ``Neo4jPropertyGraphStore`` wrote), ``foreign``
+        (anything: element ids are the ids), a `Layout`, or ``auto``: seen from the database.
+    id_property, name_property, text_property, label
+        Of a graph that something else wrote: the property that is the id (otherwise element ids are), those that are
+        the name and the text, the first that a node has, and the label of the nodes to read (all nodes). Make an index
+        on label and id, or each lookup reads every node. Such a graph is read as it is: an id that is a number is shown
+        as text, a date or a point as its text. What `upsert` adds are nodes with the label ``__GraphretAdded__`` and
+        edges of its own; nodes and edges that are there are not changed, and an attempt is an `InvalidInput`.
+    hidden
+        Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
+        in a graph that something else wrote).
+    nested
+        What happens to values that Neo4j cannot hold, maps and lists of lists or of several types: ``refuse``, or
+        ``json``: stored as JSON text, read back as they were. Conditions do not look into them but by `matches`.
+    timeout
+        Seconds after which the server gives up on a call.
+    impersonated_user
+        As whom everything runs; Community Edition refuses that.
+    pool_size, connect_timeout, retry_time
+        Connections to a server at most; seconds for one to be made; seconds in which transient errors are tried again.
+    options
+        Further settings of the driver, which stand above these, such as
+        ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``.
+    driver
+        A driver to use, see `from_driver`.
+
+    Raises
+    ------
+    InvalidInput
+        When an option is malformed.
+    StoreUnavailable, AccessDenied, StoreMismatch
+        From any call: the server cannot be reached, refuses the user, or is too old or has no such database.
     """
 
-    driver: neo4j.Driver
+    dialect = "neo4j"
 
-    @staticmethod
-    def _connect(uri: str, settings: dict[str, Any]) -> neo4j.Driver:
-        import neo4j
+    def __init__(
+        self,
+        uri: str,
+        *,
+        auth: Any = None,
+        database: str | None = None,
+        layout: str | Layout = "auto",
+        id_property: str | None = None,
+        name_property: str | Sequence[str] | None = None,
+        text_property: str | Sequence[str] | None = None,
+        label: str | None = None,
+        hidden: Iterable[str] = (),
+        nested: str = "refuse",
+        timeout: float | None = None,
+        impersonated_user: str | None = None,
+        pool_size: int | None = None,
+        connect_timeout: float = 10.0,
+        retry_time: float = 10.0,
+        options: Mapping[str, Any] | None = None,
+        driver: Any = None,
+    ) -> None:
+        if nested not in NESTED:
+            raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
+        for what, text in (("database", database), ("impersonated_user", impersonated_user)):
+            if not isinstance(text, str | None):
+                raise InvalidInput(f"{what}: a string is expected, not {text!r}")
+        require_seconds("timeout", timeout)
+        self._nested = nested
+        never = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or ()
+        self._told = layout_of(layout, id_property, name_property, text_property, label, never)
+        self._own_driver = driver is None
+        self.driver = driver or driver_of(uri, auth, pool_size, connect_timeout, retry_time, options)
+        self._connection = Connection(self.driver, uri, database, impersonated_user, timeout)
+        self._found: Layout | None = None
+        self._constrained = False
+        self._turn = threading.Lock()  # held by the one write at a time that indexes can follow
+        self._schema: GraphSchema | None = None
+        self._scope: Where | None = None
 
-        return neo4j.GraphDatabase.driver(uri, **settings)
+    @classmethod
+    def from_driver(cls, driver: Any, **options: Any) -> Self:
+        """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
+        return cls("the database", driver=driver, **options)
 
     def close(self) -> None:
         """Close the connections, after which every call raises; a driver that the store was given stays open."""
         if self._own_driver:
-            self.options.closed = True
+            self._connection.closed = True
             self.driver.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def view(self, where: WhereLike) -> Self:
+        """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher.
+
+        Raises
+        ------
+        InvalidInput
+            When the database cannot decide the condition by itself.
+        """
+        condition = Where.parse(where)
+        require_pushed_down(condition)
+        view = copy(self)
+        view._scope, view._schema = both(self._scope, condition), None
+        view._own_driver, view._is_view, view._followers = False, True, ()
+        return view
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._scope
+
+    def attach(self, index: Any) -> None:
+        """Keep an index in step with what this store writes, in the same transaction; see `Following.attach`.
+
+        What others write does not reach it: `refresh` or build it again.
+
+        Raises
+        ------
+        InvalidInput
+            When it is a `Neo4jTextIndex` of another store, or would overwrite what one that is attached keeps, and as
+            `Following.attach` does.
+        """
+        if not hasattr(index, "keeps_as"):
+            super().attach(index)
+            return
+        require_whole(self._is_view or restriction_of(index) is not None)
+        if index.store is not self:
+            raise InvalidInput("index: a Neo4jTextIndex follows the store that it was made with, and no other")
+        others = [one for one in self._followers if one is not index]
+        if not all(index.keeps_as(one) for one in others if hasattr(one, "keeps_as")):
+            raise InvalidInput(
+                "index: the store is followed by an index of other text or another encoder, and each would overwrite "
+                "the documents of the other; detach that one first"
+            )
+        self._followers = (*others, index)
 
     # reading
 
     def schema(self, *, refresh: bool = False) -> GraphSchema:
         """Return labels, relations and properties; read once, sampled where the graph is large.
 
-        Labels and relations are counted, which the database does at once. Triples are counted of relations of up to
-        10,000 edges (or 500,000 shared among all), and with one label at an end; else so many edges of the relation, or
-        of each label that it leaves, are read. Properties are read from 1,000 nodes of each label and edges of each
-        relation, and have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them.
+        Labels and relations are counted, which the database does at once. Of a relation with more than 10,000 edges so
+        many are read for the labels of their ends, where the counts do not say them. Properties are read from 1,000
+        nodes of each label and edges of each relation, and have the names that Cypher knows them by, ``id``, ``name``
+        and ``text`` among them.
 
         Parameters
         ----------
@@ -76,18 +206,13 @@ class Neo4jStore(Connected):
             Read it again; the store does so too after it wrote.
         """
         if self._schema is None or refresh:
-            self._schema = self.run(calls.schema(self.graph()))
+            self._schema = self.read(read_schema)
         return self._schema
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here.
-
-        Raises
-        ------
-        InvalidInput
-            When an id is that of several nodes, as 5 and "5" are in a graph that something else wrote; it names them.
-        """
-        return self.run(calls.get(self.graph(), ids))
+        """Return nodes by id, `None` for those that are not here; an `InvalidInput` names an id of several nodes."""
+        wanted = require_ids(ids)
+        return self.read(lambda graph: graph.get(wanted))
 
     def neighbors(
         self,
@@ -99,57 +224,32 @@ class Neo4jStore(Connected):
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch the nodes; see `GraphStore.neighbors`.
-
-        Raises
-        ------
-        InvalidInput
-            When an id is that of several nodes, as from `get`, or two nodes that the edges touch have one id.
-        """
-        return self.run(calls.neighbors(self.graph(), ids, relations, labels, where, direction, limit))
-
-    def state(self) -> frozenset[str] | None:
-        """Return the driver's bookmarks: they change with what it writes, and with any read after others wrote."""
-        return frozenset(self.driver.execute_query_bookmark_manager.get_bookmarks()) or None
-
-    def written(self, since: frozenset[str] | None) -> Written | None:
-        """Return what was written since a `state`, as far as nobody but this store and its views wrote; else `None`."""
-        return self.options.journal.since(position(since), position(self.state()))
-
-    def degree(self, node: str) -> int:
-        """Return how many edges touch a node; see `Incident.degree`."""
-        return self.run(calls.degree(self.graph(), node))
-
-    def incidence(self, node: str) -> Incidence | None:
-        """Return the edges of a node in columns; see `Incident.incidence`."""
-        return self.run(calls.incidence(self.graph(), node))
-
-    def hubs(self, above: int) -> list[tuple[str, int]]:
-        """Return the nodes with more edges than `above`, the most first, and how many; a loop may count twice."""
-        return self.run(calls.hubs(self.graph(), above))
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        wanted, condition = require_ids(ids), Where.parse(where)
+        types, borne = require_names("relations", relations), require_names("labels", labels)
+        require_direction(direction)
+        require_limit(limit)
+        return self.read(lambda graph: graph.neighbors(wanted, types, borne, condition, direction, limit))
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        return self.run(calls.count(self.graph()))
+        return self.read(Graph.count)
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id.
-
-        Raises
-        ------
-        InvalidInput
-            When it comes to an id of several nodes, as from `get`.
-        """
-        names, condition = require_names("labels", labels), Where.parse(where)
-        return self._blocks(lambda graph: graph.nodes(names, condition), lambda graph, row: graph.node(row), apart=True)
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        borne, condition = require_names("labels", labels), Where.parse(where)
+        layout, (text, parameters, left) = self.read(lambda graph: (graph.layout, graph.nodes(borne, condition)))
+        for rows in self._connection.stream(text, parameters, BLOCK):
+            nodes = [node_from(layout, *row) for row in rows]
+            if found := nodes if left is None else list(filter(left.matches, nodes)):
+                yield found
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each edge once.
-
-        That several nodes have one id shows in `nodes`, and not here.
-        """
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
         names = require_names("relations", relations)
-        return self._blocks(lambda graph: graph.edges(names), lambda _, row: edge_from(*row))
+        if (query := self.read(lambda graph: graph.edges(names))) is not None:
+            for rows in self._connection.stream(*query, BLOCK):
+                yield [edge_from(*row) for row in rows]
 
     # writing
 
@@ -158,56 +258,51 @@ class Neo4jStore(Connected):
 
         Its size is bounded by the server's memory: write a graph of millions of nodes in several calls.
         """
-        calls.refuse_on_view(self._scope, "upsert")
-        self._write(calls.upsert(self.options, self._layout(), nodes, edges))
-
-    @property
-    def shares_nodes(self) -> bool:
-        """Whether others keep labels and properties on nodes, which `upsert` replaces and `amend` leaves alone."""
-        return not self._layout().lossless
-
-    def amend(self, changes: Iterable[tuple[Node, Node]]) -> None:
-        """Write nodes in place of what was written of them before, in one transaction; what others keep on them stays.
-
-        An embedding that others keep there, or another hidden property, stays while the name and the text do. In a
-        graph that graphret wrote, which is nobody else's, nodes are replaced as by `upsert`.
-
-        Parameters
-        ----------
-        changes
-            Of each node what was written of it before, and what is now.
-
-        Raises
-        ------
-        InvalidInput
-            As from `upsert`.
-        """
-        calls.refuse_on_view(self._scope, "upsert")
-        self._write(calls.amend(self.options, self._layout(), changes))
-
-    def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Raise what `upsert` would of nodes and edges that can be told of each alone, and write nothing.
-
-        They are taken one by one, the last that was taken is the one that is refused.
-        """
-        preparing.check(self._layout(), nodes, edges, self.options.nested)
+        self._refuse_on_view(writing=True)
+        nodes, edges = list(nodes), list(edges)
+        layout = self.read(lambda graph: graph.layout)
+        change = prepared(layout, nodes, edges, self._nested)
+        layout = replace(layout, added=layout.added or (bool(nodes) and not layout.own))
+        if nodes and not self._constrained:
+            self._connection.write(lambda run: Graph(run, layout).constrain())
+            self._constrained = True
+        self._write(lambda run: Graph(run, layout).upsert(change), nodes, edges, layout=layout)
+        self._found = layout
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
-        calls.refuse_on_view(self._scope, "delete")
-        self._write(calls.delete(self.options, self.graph(), ids))
+        self._refuse_on_view(writing=True)
+        gone = list(dict.fromkeys(require_ids(ids)))
+        self._write(lambda run: self._graph(run).delete(gone), deletes=gone)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
-        calls.refuse_on_view(self._scope, "delete")
-        self._write(calls.delete_edges(self.options, self.graph(), edges))
+        self._refuse_on_view(writing=True)
+        gone = list(edges)
+        rows = [{row: edge.properties[row] for row in ROWS if row in edge.properties} for edge in gone]
+        keys = [replace(edge, properties=own) for edge, own in zip(gone, rows, strict=True)]
+        change = prepared(OWN, (), keys, self._nested)
+        self._write(lambda run: self._graph(run).delete_edges(change.edges), edges=gone)
 
-    def _write(self, works: Iterator[Work[None]]) -> None:
-        with self.options.turn if self.options.followers else nullcontext():
-            for work in works:
-                before = position(self.state())
-                self.run(work)
-                self.options.journal.wrote(before, position(self.state()), work.written)
+    def _write(
+        self,
+        work: Callable[[Run], None],
+        nodes: Sequence[Node] = (),
+        edges: Sequence[Edge] = (),
+        deletes: Sequence[str] = (),
+        layout: Layout | None = None,
+    ) -> None:
+        """Write in one transaction, in which the indexes that follow see the store as it will be."""
+        with self._turn if self._followers else nullcontext(), self.followed(nodes, edges, deletes) as stage:
+
+            def both(run: Run) -> None:
+                work(run)
+                within = copy(self)
+                within._connection, within._followers = replace(self._connection, running=run), ()
+                within._found = layout or self._found
+                stage(within)
+
+            self._connection.write(both if self._followers else work)
         self._schema = None
 
     # Cypher
@@ -221,108 +316,145 @@ class Neo4jStore(Connected):
         max_rows: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
-        calls.refuse_on_view(self._scope, "query")
-        work = calls.query(self.graph(), cypher, parameters, timeout, max_rows)
+        self._refuse_on_view(writing=False)
+        require_seconds("timeout", timeout, zero=True)
+        cap = require_limit(max_rows)
+        if not isinstance(cypher, str):
+            raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
+
+        def work(graph: Graph) -> Rows:
+            answer = graph.run(cypher, parameters, None if cap is None else cap + 1)
+            try:
+                rows = read_rows(graph, answer[:cap])
+            except RecursionError:
+                raise StoreError("what the query returns is nested too deeply to be read") from None
+            return Rows(answer.columns, rows, len(answer) > len(rows))
+
         with sending():
-            return self.run(work)
+            return self.read(work, timeout=timeout)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
-        calls.refuse_on_view(self._scope, "query")
-        self._layout()
-        return self.run(calls.explain(cypher, timeout))
+        self._refuse_on_view(writing=False)
+        require_seconds("timeout", timeout, zero=True)
+        return self.read(lambda graph: graph.run(f"EXPLAIN {cypher}").kind, timeout=timeout)
+
+    def _refuse_on_view(self, *, writing: bool) -> None:
+        if self._is_view and writing:
+            raise StoreError("a view of a store cannot be written to; write to the store itself")
+        if self._is_view:
+            raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
 
     # running
 
-    def graph(self) -> Graph:
-        """How the graph lies in the database, and what of it may be seen."""
-        return Graph(self._layout(), self._scope)
+    def read(self, work: Callable[[Graph], T], *, timeout: float | None = None) -> T:
+        """Do what only reads with the graph, and again where it fails for a passing reason."""
+        return self._connection.read(lambda run: work(self._graph(run)), timeout=timeout)
 
-    def _layout(self) -> Layout:
-        """How the graph lies, found out once there is one, of a server that is checked first."""
-        options = self.options
-        if options.settled and options.layout is not None:
-            return options.layout
-        agent = self._agent()
-        require_version(agent)
-        found = self.run(calls.detect()) if options.layout is None else (options.layout, True)
-        return options.settle(found, agent)
+    def write(self, work: Callable[[Run], T]) -> T:
+        """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
+        self._refuse_on_view(writing=True)
+        running = self._connection.running
+        return self._connection.write(work) if running is None else work(running)
 
-    def _agent(self) -> str:
-        """Return the name that the server gives itself."""
-        from neo4j.exceptions import ServiceUnavailable
+    def _graph(self, run: Run) -> Graph:
+        """Find out how the graph lies, if that is not known."""
+        if self._found is not None:
+            return Graph(run, self._found, self._scope)
+        require_version(str(self.driver.get_server_info().agent))
+        counts = [n for (n,) in run(COUNTS)]
+        layout = detected(counts, self._told)
+        if counts[0]:  # an empty database may be another's tomorrow
+            self._found = layout
+        return Graph(run, layout, self._scope)
 
-        with translated(self.options.uri):
-            try:
-                return str(self.driver.get_server_info().agent)
-            except ServiceUnavailable:
-                if self._unrouted is not None:  # a driver that finds no route keeps to itself what TLS said
-                    with self._connect(*self._unrouted) as driver:
-                        driver.verify_connectivity()
-                raise
 
-    def run(self, work: Work[T]) -> T:
-        """Run work in a transaction, again where it fails for a passing reason.
+class AsyncNeo4jStore:
+    """A `Neo4jStore` whose calls are awaited: each runs in a thread of the event loop; no index follows it.
 
-        What only reads is first tried with a read transaction for each statement, which takes one round trip, not
-        three; no more is promised of several statements in one, since the server isolates no further. Such reads end
-        with their time-out whatever the server does; a write may not be cut where nobody knows whether it was made.
-        """
-        import neo4j
-        from neo4j.exceptions import DriverError, Neo4jError
+    It takes what `Neo4jStore` does, and each call does what the one of the same name does there. A call that is
+    cancelled goes on in the server until its time-out.
+    """
 
-        timeout = work.timeout or self.options.timeout
+    dialect = "neo4j"
 
-        @neo4j.unit_of_work(timeout=timeout)
-        def transacted(transaction: neo4j.ManagedTransaction) -> T:
-            end.require()
-            return _drive(work.plan(), lambda text, parameters: transaction.run(text, parameters))
+    def __init__(self, uri: str, **options: Any) -> None:
+        self._store = Neo4jStore(uri, **options)
 
-        session = self.driver.session(**self.options.session(self.driver, writes=work.writes, rows=work.rows))
-        cut_after = None if work.writes else timeout
-        with translated(self.options.uri), session, deadline(session, cut_after) as end:
-            if work.writes:
-                return session.execute_write(transacted)
-            try:
-                return _drive(work.plan(), lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values))
-            except (DriverError, Neo4jError) as error:
-                if end.passed or not error.is_retryable():
-                    raise
-            return session.execute_read(transacted)
+    @classmethod
+    def from_driver(cls, driver: Any, **options: Any) -> Self:
+        """Make a store on a driver of the synchronous kind, which stays its maker's to close."""
+        return cls("the database", driver=driver, **options)
 
-    def _blocks(
+    async def close(self) -> None:
+        await asyncio.to_thread(self._store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def restriction(self) -> Where | None:
+        return self._store.restriction
+
+    def view(self, where: WhereLike) -> Self:
+        view = copy(self)
+        view._store = self._store.view(where)
+        return view
+
+    async def schema(self, *, refresh: bool = False) -> GraphSchema:
+        return await asyncio.to_thread(self._store.schema, refresh=refresh)
+
+    async def get(self, ids: Sequence[str]) -> list[Node | None]:
+        return await asyncio.to_thread(self._store.get, ids)
+
+    async def neighbors(
         self,
-        ask: Callable[[Graph], Statement | None],
-        read: Callable[[Graph, list[Any]], T],
+        ids: Sequence[str],
         *,
-        apart: bool = False,
-    ) -> Iterator[list[T]]:
-        import neo4j
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        options: dict[str, Any] = {"relations": relations, "labels": labels, "where": where, "direction": direction}
+        return await asyncio.to_thread(self._store.neighbors, ids, **options, limit=limit)
 
-        graph = self.graph()
-        if (statement := ask(graph)) is None:
-            return
-        session = self.driver.session(**self.options.session(self.driver, writes=False))
-        query = neo4j.Query(statement.text, timeout=self.options.timeout)
-        with translated(self.options.uri), session:
-            result = session.run(query, dict(statement.parameters))
-            last = None
-            while rows := [row_of(record) for record in result.fetch(BLOCK)]:
-                if apart and graph.layout.may_share_ids:
-                    last = self.run(Work(partial(graph.require_apart, last, rows)))
-                yield [read(graph, row) for row in rows]
+    async def count(self) -> tuple[int, int]:
+        return await asyncio.to_thread(self._store.count)
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]:
+        return _each(self._store.nodes(labels, where))
+
+    def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]:
+        return _each(self._store.edges(relations))
+
+    async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        await asyncio.to_thread(self._store.upsert, nodes, edges)
+
+    async def delete(self, ids: Iterable[str]) -> None:
+        await asyncio.to_thread(self._store.delete, ids)
+
+    async def delete_edges(self, edges: Iterable[Edge]) -> None:
+        await asyncio.to_thread(self._store.delete_edges, edges)
+
+    async def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        max_rows: int | None = None,
+    ) -> Rows:
+        return await asyncio.to_thread(self._store.query, cypher, parameters, timeout=timeout, max_rows=max_rows)
+
+    async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
+        return await asyncio.to_thread(self._store.explain, cypher, timeout=timeout)
 
 
-def _drive(plan: Plan[T], run: Callable[[str, dict[str, Any]], neo4j.Result]) -> T:
-    """Run the statements of a plan, and return its result."""
-    answer: Any = None
-    while True:
-        try:
-            statement = plan.send(answer)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        result = run(statement.text, dict(statement.parameters))
-        records = result if statement.cap is None else result.fetch(statement.cap)
-        answer = Answer(row_of(record) for record in records)
-        answer.columns = list(result.keys())
-        answer.kind = result.consume().query_type
+async def _each(blocks: Iterator[list[T]]) -> AsyncIterator[list[T]]:
+    while (block := await asyncio.to_thread(partial(next, blocks, None))) is not None:
+        yield block

@@ -1,75 +1,116 @@
-"""Properties on their way to Neo4j and back: JSON values in, JSON values out."""
+"""Nodes and edges on their way to Neo4j and back: JSON values in, JSON values out."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j.layout import AT, IN, JSON, NONE, NULLS, Layout, escaped, unescaped
-from graphret.stores.neo4j.names import quote
-from graphret.stores.neo4j.temporal import is_unreadable, temporal_text, unreadable_text
-from graphret.types import Edge, Node
-from graphret.where import PROPERTIES
+from graphret.stores.neo4j.layout import ADDED_EDGE, JSON, LABELS, NULLS, ROWS, Layout, escaped, quote, unescaped
+from graphret.types import Edge, Node, require_id
+from graphret.validation import require_edge, require_properties
 
+#: Bytes of an id at most: an index of Neo4j holds strings of about 8,000.
+LONGEST_ID = 4_000
 NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
-_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_POINTS = {
-    (7203, 2): "CartesianPoint",
-    (9157, 3): "CartesianPoint",
-    (4326, 2): "WGS84Point",
-    (4979, 3): "WGS84Point",
-}
-_INFINITE = ("-Infinity", "Infinity")
-_NUMBERS = {"-Infinity": -math.inf, "Infinity": math.inf}
+_FRACTION, _OFFSET = re.compile(r"\.\d+"), re.compile(r"[+-]\d\d:\d\d$")
 
 
-def stored(
-    properties: Mapping[str, Any],
-    key: Callable[[str, Any], str | None],
-    nested: str,
-    what: str,
-    *,
-    searchable: bool,
-    foreign: bool,
-) -> dict[str, Any]:
-    """Return properties as Neo4j holds them.
+@dataclass(slots=True)
+class Change:
+    """Nodes and edges ready to be written, grouped by what a query has to name.
+
+    `nodes` has rows of id and properties by labels, `edges` rows of source, target, two rows and properties by
+    relation.
+    """
+
+    nodes: dict[tuple[str, ...], list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
+    edges: dict[str, list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
+
+
+def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> Change:
+    """Check nodes and edges, and lay them out; of edges with the same ends, relation and rows the last one stays.
 
     Parameters
     ----------
-    key
-        Where a property of a name and a value is stored.
     nested
-        ``refuse`` or ``json``: what to do with a map, and with a list that holds lists, maps, `None` or several types.
-    what
-        The node or the edge, for messages.
-    searchable
-        Whether conditions may look into what is stored as JSON.
-    foreign
-        Whether the graph is of others: points, and lists of numbers that are not finite, are stored as such.
+        ``refuse`` or ``json``: what to do with a map, and with a list of lists, of maps or of several types.
 
     Raises
     ------
     InvalidInput
-        When a value is not JSON, does not fit into 64 bits, or is nested and may not be.
+        When one is malformed, Neo4j cannot hold it, or an id comes twice.
     """
+    change, seen = Change(), set()
+    for node in nodes:
+        labels, row = _node_row(layout, node, nested)
+        if node.id in seen:
+            raise InvalidInput(f"node {node.id!r}: the id comes twice")
+        seen.add(node.id)
+        change.nodes[labels].append(row)
+    distinct = {(edge.relation, *(row := _edge_row(layout, edge, nested))[:4]): row for edge in edges}
+    for (relation, *_), row in distinct.items():
+        change.edges[relation].append(row)
+    return change
+
+
+def _node_row(layout: Layout, node: Node, nested: str) -> tuple[tuple[str, ...], list[Any]]:
+    what = f"node {require_id(node.id, 'node')!r}"
+    if len(node.id.encode("utf-8", "surrogatepass")) > LONGEST_ID:
+        raise InvalidInput(f"node {node.id[:40]!r}…: the id is longer than {LONGEST_ID:,} bytes")
+    for name, value in (("name", node.name), ("text", node.text)):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{what}: the {name} must be a string, not {type(value).__name__}")
+    if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
+        raise InvalidInput(f"{what}: the labels must be a tuple of strings")
+    require_properties(node.properties, what)
+    values = _stored(node.properties, layout.place, nested, what)
+    node_id, *places = layout.written_fields
+    for place, candidates, value in zip(places, (layout.name, layout.text), (node.name, node.text), strict=True):
+        if value or len(candidates) > 1:  # an empty one keeps the next candidate from being read in its place
+            values[place] = value
+    values[node_id] = node.id
+    labels = tuple(dict.fromkeys(node.labels))
+    for label in labels:
+        quote(label, f"{what}: a label")
+        if label in layout.unseen_labels:
+            raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
+    if labels != layout.labels(labels):
+        values[LABELS] = list(labels)
+    return tuple(sorted(labels)), [node.id, values]
+
+
+def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
+    what = require_edge(edge)
+    quote(edge.relation, f"{what}: the relation")
+    values = _stored(edge.properties, lambda name: escaped(name, _EDGE_FIELDS), nested, f"{what} ({edge.relation})")
+    rows = [values.get(row, -1) for row in ROWS]
+    if edge.weight != 1.0:
+        values["weight"] = float(edge.weight)
+    if not layout.own:
+        values[ADDED_EDGE] = True
+    return [edge.source, edge.target, *rows, values]
+
+
+def _stored(properties: Mapping[str, Any], place: Callable[[str], str], nested: str, what: str) -> dict[str, Any]:
+    """Return properties as Neo4j holds them."""
     kept: dict[str, Any] = {}
     nulls: list[str] = []
     texts: list[str] = []
     for name, value in properties.items():
-        where = key(name, value)
-        if where is None:
-            raise InvalidInput(f"{what}: property {name!r} cannot be stored under this name here")
+        key = place(name)
+        if len(key) > 1000 or not key.isidentifier():
+            quote(key, f"{what}: the name of a property")
         if value is None:
-            quote(name, f"{what}: the name of a property")
             nulls.append(name)
-        elif foreign and (said := _said(value)) is not None:
-            kept[where] = said
-        elif _plain(value, f"{what}: property {name!r}"):
-            kept[where] = list(value) if isinstance(value, tuple) else value
+        elif (plain := _plain(value, f"{what}: property {name!r}")) is not None:
+            kept[key] = plain
         elif nested == "refuse":
             raise InvalidInput(
                 f"{what}: property {name!r} is nested or of several types, which Neo4j cannot hold; "
@@ -77,173 +118,107 @@ def stored(
             )
         else:
             texts.append(name)
-            kept[where] = json.dumps(value, ensure_ascii=False)
-            if searchable:
-                kept.update(_inside(name, value))
-    for where in kept:
-        if len(where) > 1000 or not where.isidentifier():
-            quote(where, f"{what}: the name of a property")
-    if nulls:
-        kept[NULLS] = nulls
-    if texts:
-        kept[JSON] = texts
-    return kept
+            kept[key] = json.dumps(value, ensure_ascii=False)
+    return kept | ({NULLS: nulls} if nulls else {}) | ({JSON: texts} if texts else {})
 
 
-def _plain(value: Any, what: str) -> bool:
-    """Whether Neo4j holds the value as it is; raises an `InvalidInput` if it is no JSON value."""
-    kind = type(value)
-    if kind is str or kind is bool or kind is float:
-        return True
-    if kind is int:
-        if _SMALLEST <= value <= _LARGEST:
-            return True
+def _plain(value: Any, what: str) -> Any:
+    """Return a value that Neo4j holds for this one, `None` where there is none."""
+    if isinstance(value, str | bool | float):
+        return value
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**63:
+            return value
         raise InvalidInput(f"{what}: {value} does not fit into 64 bits, which is what Neo4j holds")
-    if kind is list or kind is tuple:
-        plain = [_plain(v, what) for v in value if v is not None]
-        return len(plain) == len(value) and all(plain) and len({type(v) for v in value}) <= 1 and _flat(value)
-    if kind is dict or isinstance(value, Mapping):
-        for name, inner in value.items():
-            if not isinstance(name, str):
-                raise InvalidInput(f"{what}: the key {name!r} is not a string")
-            if inner is not None:
-                _plain(inner, what)
-        return False
-    raise InvalidInput(f"{what}: {value!r} is not a JSON value")
-
-
-def _said(value: Any) -> Any:
-    """Return what a JSON value was read from that is no JSON; `None` where that cannot be told, or there is nothing."""
-    if isinstance(value, list) and any(isinstance(v, float) or v is None for v in value):
-        numbers = [math.nan if v is None else _NUMBERS.get(v, v) if isinstance(v, str) else v for v in value]
-        return numbers if all(isinstance(v, float) for v in numbers) else None
-    return _points(value)
-
-
-def _points(value: Any) -> Any:
-    """Return the point that a map is read from, or a list of them; `None` where it is none."""
-    if isinstance(value, list) and value:
-        points = [_points(v) if isinstance(v, Mapping) else None for v in value]
-        return None if None in points else points
-    if not isinstance(value, Mapping) or list(value) not in (["srid", "x", "y"], ["srid", "x", "y", "z"]):
+    if not isinstance(value, list | tuple):
         return None
-    srid, *coordinates = value.values()
-    kind = _POINTS.get((srid, len(coordinates)))
-    if kind is None or not all(isinstance(c, float) and math.isfinite(c) for c in coordinates):
-        return None
-    from neo4j import spatial
-
-    return getattr(spatial, kind)(coordinates)
+    kinds = {type(item) for item in value}
+    if kinds == {int, float}:
+        return [float(item) for item in value]
+    return [_plain(item, what) for item in value] if len(kinds) <= 1 and kinds <= {str, bool, int, float} else None
 
 
-def _flat(values: Any) -> bool:
-    return not any(isinstance(v, (list, tuple, Mapping)) for v in values)
-
-
-def _inside(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What conditions may ask of a value that is stored as JSON text, by the name of a hidden property."""
-    if value is None:
-        if path.startswith(PROPERTIES):
-            yield NONE + path, True
-    elif isinstance(value, Mapping):
-        yield IN + path, ["{}"]  # it is there, and equals nothing that a condition can say
-        for name, inner in value.items():
-            yield from _inside(f"{path}.{name}", inner)
-    elif _plain(value, path):
-        yield AT + path, value
-    else:
-        yield IN + path, [canonical(v) for v in value]
-
-
-def canonical(value: Any) -> str:
-    """Return JSON text that is the same for values that are equal: 1 and 1.0 are."""
-    if isinstance(value, float) and value.is_integer() and not math.isinf(value):
-        value = int(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(canonical, value))}]"
-    if isinstance(value, Mapping):
-        return "{}"
-    return json.dumps(value)
-
-
-def loaded(values: Mapping[str, Any], name_of: Callable[[str, Any], str | None]) -> dict[str, Any]:
-    """Return properties as they were before `stored`, and what something else stored as JSON values; NaN is none."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if value is None:
-            continue
-        name = name_of(key, value)
-        if name is not None:
-            read = json_value(value)
-            if read is not None and not (
-                name == key and name in found
-            ):  # what is stored for it goes first, as in where
-                found[name] = read
-    for name in values.get(JSON) or ():
-        if isinstance(found.get(name), str):
-            found[name] = json.loads(found[name])
-    for name in values.get(NULLS) or ():
-        found.setdefault(name, None)
-    return found
+# -- and back
 
 
 def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]) -> Node:
     """Make a node of what a query returned of it."""
+    written = layout.marker in labels
+    properties = _loaded(values, lambda key: layout.property(key, written=written))
+    for key in () if layout.own else layout.fields:  # a list is no name, and would be lost
+        if isinstance(values.get(key), list):
+            properties[key] = json_value(values[key])
     return Node(
         node_id,
-        layout.labels(labels, values.get("graphret_labels")),
-        field_of(values, layout.name),
-        field_of(values, layout.text),
-        loaded(values, layout.property),
+        layout.labels(labels, values.get(LABELS)),
+        _text_in(values, layout.name),
+        _text_in(values, layout.text),
+        properties,
     )
-
-
-def field_of(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
-    """Return the name or the text of a node with these values: the first of them that is a string or an integer."""
-    for name in candidates:
-        value = values.get(name)
-        if isinstance(value, (str, int)) and not isinstance(value, bool):
-            return str(value)
-    return ""
 
 
 def edge_from(source: str, relation: str, target: str, values: Mapping[str, Any]) -> Edge:
     """Make an edge of what a query returned of it; one without a number as its weight has weight 1."""
     weight = values.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
-        return Edge(source, relation, target, 1.0, loaded(values, lambda key, _: unescaped(key, ())))
-    return Edge(source, relation, target, float(weight), loaded(values, edge_property))
+    weighed = isinstance(weight, int | float) and not isinstance(weight, bool) and math.isfinite(weight)
+    properties = _loaded(values, lambda key: unescaped(key, _EDGE_FIELDS if weighed else ()))
+    return Edge(source, relation, target, float(weight) if weighed else 1.0, properties)
 
 
-def edge_key(name: str, value: Any = None) -> str:
-    """Where a property of an edge is stored."""
-    return escaped(name, _EDGE_FIELDS)
+def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
+    """Return the first of the properties that is there as a text, or can be shown as one."""
+    for name in candidates:
+        value = json_value(values.get(name))
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int | float):
+            return str(value).lower() if isinstance(value, bool) else str(value)
+    return ""
 
 
-def edge_property(key: str, value: Any = None) -> str | None:
-    """The name of the property of an edge that is stored there."""
-    return unescaped(key, _EDGE_FIELDS)
+def _loaded(values: Mapping[str, Any], name_of: Callable[[str], str | None]) -> dict[str, Any]:
+    """Return properties as they were before `_stored`, and what something else stored as JSON values."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if value is not None and (name := name_of(key)) is not None and (read := json_value(value)) is not None:
+            found[name] = read
+    for name in values.get(JSON) or ():
+        if isinstance(found.get(name), str):
+            found[name] = json.loads(found[name])
+    return found | {name: None for name in values.get(NULLS) or () if name not in found}
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of the driver as a JSON value, `None` for NaN; conditions take it for what it is read as.
+    """Return a value of the driver as a JSON value: what JSON has not as its text, NaN as null.
 
-    A date, a time or a duration is the text that Cypher writes, as is an infinite number; bytes are the list of
-    integers that they are to Cypher.
+    A date, a time or a duration is the text that Cypher's ``toString`` makes of it.
     """
-    kind = type(value)
-    if value is None or kind is str or kind is int or kind is bool:
+    if value is None or isinstance(value, str | bool | int):
         return value
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else _INFINITE[value > 0]
+        return None if math.isnan(value) else value
     if hasattr(value, "iso_format"):  # a duration is a tuple too
-        return temporal_text(value)
+        return _temporal_text(value)
     if hasattr(value, "srid"):  # as is a point
-        return {"srid": value.srid, **dict(zip("xyz", map(float, value), strict=False))}
-    if isinstance(value, (list, tuple)):
-        return [json_value(v) for v in value]
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(k): json_value(v) for k, v in value.items()}
-    if isinstance(value, (bytes, bytearray)):
-        return [byte - 256 if byte > 127 else byte for byte in value]
-    return unreadable_text(value) if is_unreadable(value) else str(value)
+        return {str(key): json_value(item) for key, item in value.items()}
+    return bytes(value).hex() if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _temporal_text(value: Any) -> str:
+    text = str(value.iso_format())
+    if not hasattr(value, "hour"):
+        return text
+    text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), _OFFSET.sub("", text))
+    if (away := value.utcoffset()) is None:
+        return text
+    minutes = round(away.total_seconds() / 60)  # the driver's text has others where they are below zero
+    hours, rest = divmod(abs(minutes), 60)
+    offset = f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}" if minutes else "Z"
+    zone = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)
+    return f"{text}{offset}" if zone in (None, "UTC") else f"{text}{offset}[{zone}]"

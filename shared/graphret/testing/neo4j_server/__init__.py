@@ -8,7 +8,6 @@
 A suite of tests loads the fixtures with ``pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]``.
 """
 
-from graphret.testing.neo4j_server.errors import CannotStart
-from graphret.testing.neo4j_server.server import Neo4jServer
+from graphret.testing.neo4j_server.server import CannotStart, Neo4jServer
 
 __all__ = ["CannotStart", "Neo4jServer"]

@@ -7,7 +7,7 @@ import os
 import sys
 
 from graphret.testing.neo4j_server import CannotStart, Neo4jServer
-from graphret.testing.neo4j_server.jars import fetch
+from graphret.testing.neo4j_server.server import fetch
 
 
 def main() -> None:

@@ -1,68 +1,43 @@
-"""Pytest fixtures that share a Neo4j among all tests of a run, and two among those of pytest-xdist's workers.
+"""Pytest fixtures of a real Neo4j: each process that tests starts a server when a test first asks, and stops it.
 
-A server is started when the first test asks for one of them, and stopped at the end. Where it
-cannot be, the tests that ask for it are skipped and the summary says why; with ``GRAPHRET_REQUIRE_NEO4J`` set they
-fail. With ``NEO4J_URI`` (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) set they run on that server instead, if its
-database is empty.
+Where none can be started, the tests that ask for it are skipped and the summary says why; with
+``GRAPHRET_REQUIRE_NEO4J`` set they fail. With ``NEO4J_URI`` set (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) they run
+on that server instead, if its database is empty.
 
-A community server has one database for nodes, so that tests which use it run one after another: a file lock keeps
-others out while one runs. For ``--dist loadgroup`` there are as many groups of them as servers, so that no worker waits
-for a server; the tests of a file are in one group, since some share data. A test that asks for a fixture only while it
-runs has the mark ``neo4j``; one that takes long says with ``neo4j(weight=…)`` how many others take as long.
+For ``--dist loadgroup`` of pytest-xdist the tests that use a server are in two groups, file by file, so that two
+servers are started at most. A test that asks for a fixture only while it runs has the mark ``neo4j``; one that takes
+long says with ``neo4j(weight=…)`` how many others take as long.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from graphret.stores.neo4j.layout import CONSTRAINT
-from graphret.testing.neo4j_server.errors import CannotStart
-from graphret.testing.neo4j_server.server import Neo4jServer
-from graphret.testing.neo4j_server.shared import REQUIRED, SERVERS, URI, SharedServer, empty
+from graphret.testing.neo4j_server.server import CannotStart, Neo4jServer
 
 if TYPE_CHECKING:
     import neo4j
 
 _SKIPPED = "no Neo4j: "
-_shared = pytest.StashKey[SharedServer]()
+_FIXTURES = frozenset({"neo4j_driver", "neo4j_spare"})
+_GROUPS = 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "neo4j(weight=1): uses the shared Neo4j, as long as so many others do")
-    known = getattr(config, "workerinput", {}).get("graphret_neo4j")
-    folder, owner = known or (tempfile.mkdtemp(prefix="graphret-neo4j-"), os.getpid())
-    config.stash[_shared] = SharedServer(Path(folder), owner)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    shared = node.config.stash[_shared]
-    node.workerinput["graphret_neo4j"] = (str(shared.folder), shared.owner)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput") and _shared in config.stash:
-        config.stash[_shared].stop()
-        shutil.rmtree(config.stash[_shared].folder, ignore_errors=True)
-
-
-def _uses_server(item: pytest.Item) -> bool:
-    asked = item.get_closest_marker("neo4j") is not None
-    return asked or any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
+    config.addinivalue_line("markers", "neo4j(weight=1): uses a Neo4j, as long as so many others do")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     if config.pluginmanager.hasplugin("xdist"):
-        _group([item for item in items if _uses_server(item)])
+        _group([item for item in items if item.get_closest_marker("neo4j") or _asks(item)])
     yield
     # What pytest-xdist 3.8 means to do: it writes a test's group where pytest 9.2 no longer reads it.
     for item in items:
@@ -71,13 +46,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = type(item._id).parse(grouped)
 
 
+def _asks(item: pytest.Item) -> bool:
+    return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
 def _group(items: list[pytest.Item]) -> None:
-    """Give each server's share of the tests a group, of about as much work as the others, file by file."""
+    """Give each server's share of the tests a group, of about as much work as the other, file by file."""
     work: Counter[Path] = Counter()
     for item in items:
         mark = item.get_closest_marker("neo4j")
         work[item.path] += mark.kwargs.get("weight", 1) if mark else 1
-    shares = [0] * (1 if os.environ.get(URI) else SERVERS)
+    shares = [0] * (1 if os.environ.get("NEO4J_URI") else _GROUPS)
     group: dict[Path, int] = {}
     for path, weight in work.most_common():
         group[path] = shares.index(min(shares))
@@ -94,97 +73,89 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(f"{len(missing)} tests were skipped because there is no Neo4j: {missing[0]}")
 
 
-def _give_up(error: CannotStart) -> None:
-    if os.environ.get(REQUIRED):
-        pytest.fail(f"{_SKIPPED}{error} ({REQUIRED} is set)", pytrace=False)
-    pytest.skip(f"{_SKIPPED}{error}")
+def _started(server: Neo4jServer) -> Neo4jServer:
+    try:
+        return server.start()
+    except CannotStart as error:
+        if os.environ.get("GRAPHRET_REQUIRE_NEO4J"):
+            pytest.fail(f"{_SKIPPED}{error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
+        pytest.skip(f"{_SKIPPED}{error}")
 
 
 @pytest.fixture(scope="session")
-def neo4j_driver(request: pytest.FixtureRequest) -> Iterator[neo4j.Driver]:
+def _neo4j_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    given = os.environ
+    if uri := given.get("NEO4J_URI"):
+        password = given.get("NEO4J_PASSWORD")
+        yield uri, (given.get("NEO4J_USERNAME", "neo4j"), password) if password else None
+        return
+    server = _started(Neo4jServer(tmp_path_factory.mktemp("neo4j"), owner=os.getpid()))
+    yield server.uri, None
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def neo4j_driver(_neo4j_address: tuple[str, tuple[str, str] | None]) -> Iterator[neo4j.Driver]:
     """The official driver on the server for tests."""
     import neo4j
 
-    try:
-        uri, auth = request.config.stash[_shared].address()
-    except CannotStart as error:
-        _give_up(error)
+    uri, auth = _neo4j_address
     with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
-        driver.graphret_address = uri, auth  # type: ignore[attr-defined]
+        found = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
+        if found:  # only a database that was given can hold anything
+            pytest.fail(f"NEO4J_URI is {uri}, which holds {found} nodes; the tests empty the database they run on")
         yield driver
 
 
 @pytest.fixture(scope="session")
-def neo4j_uri(neo4j_driver: neo4j.Driver) -> str:
+def neo4j_uri(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> str:
     """The address of the server for tests, whatever its database holds."""
-    return str(neo4j_driver.graphret_address[0])  # type: ignore[attr-defined]
+    return _neo4j_address[0]
 
 
 @pytest.fixture(scope="session")
-def neo4j_auth(neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
+def neo4j_auth(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
     """The user and the password of the server for tests, `None` where it asks for none."""
-    auth: tuple[str, str] | None = neo4j_driver.graphret_address[1]  # type: ignore[attr-defined]
+    auth: tuple[str, str] | None = _neo4j_address[1]
     return auth
 
 
-@pytest.fixture
-def neo4j_certificate(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Path:
-    """The file of the certificate of the server for tests, which nothing trusts; skips where it has none."""
-    given = os.environ.get(URI)
-    file = None if given else request.config.stash[_shared].local().certificate
-    if file is None:
-        pytest.skip("the server for tests is not one that made a certificate of its own")
-    return file
+def _emptied(neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+    with neo4j_driver.session() as session:
+        _empty(session.run)
+    yield neo4j_driver
 
 
-def _emptied(request: pytest.FixtureRequest, driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
-    shared = request.config.stash[_shared]
-    with shared.in_use:
-        if not shared.emptied:
-            with driver.session() as session:
-                empty(session.run)
-        shared.emptied = False
-        yield driver
-        with driver.session() as session:
-            empty(session.run)
-        shared.emptied = True
-
-
-@pytest.fixture
-def neo4j_empty(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
-    """The driver, with the database emptied for this test."""
-    yield from _emptied(request, neo4j_driver)
+#: The driver, with the database emptied for this test, this class or this module, whose tests share what it holds.
+neo4j_empty = pytest.fixture(_emptied, name="neo4j_empty")
+neo4j_class = pytest.fixture(_emptied, scope="class", name="neo4j_class")
+neo4j_module = pytest.fixture(_emptied, scope="module", name="neo4j_module")
 
 
 @pytest.fixture
 def neo4j_new(neo4j_empty: neo4j.Driver) -> neo4j.Driver:
     """The driver, with the database as a new one is: without the constraint that every store makes, too."""
-    with neo4j_empty.session() as session:
-        session.run(f"DROP CONSTRAINT {CONSTRAINT} IF EXISTS").consume()
+    neo4j_empty.execute_query(f"DROP CONSTRAINT {CONSTRAINT} IF EXISTS")
     return neo4j_empty
 
 
-@pytest.fixture(scope="class")
-def neo4j_class(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
-    """The driver, with the database emptied for this class, whose tests then share what it holds."""
-    yield from _emptied(request, neo4j_driver)
-
-
-@pytest.fixture(scope="module")
-def neo4j_module(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
-    """The driver, with the database emptied for this module, whose tests then share what it holds."""
-    yield from _emptied(request, neo4j_driver)
-
-
 @pytest.fixture
-def neo4j_spare(request: pytest.FixtureRequest) -> Neo4jServer:
+def neo4j_spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
     """A second server, which asks for a password and may be stopped, killed and started again."""
-    server = request.config.stash[_shared].local(password=True)
-    try:
-        return server.start()
-    except CannotStart as error:
-        _give_up(error)
-        raise
+    home = tmp_path_factory.getbasetemp() / "neo4j-spare"
+    server = _started(Neo4jServer(home, password=True, heap="512m", owner=os.getpid()))
+    yield server
+    server.stop()
 
 
-FIXTURES = frozenset({"neo4j_driver", "neo4j_spare"})
+def _empty(execute: Callable[..., Any]) -> None:
+    """Take all nodes, constraints and indexes out of a database, but for the constraint that every store makes.
+
+    When a constraint or an index comes or goes, the server plans all queries anew, which takes longer than most tests.
+    """
+    found = execute("SHOW INDEXES YIELD name, type, owningConstraint RETURN name, type, owningConstraint").data()
+    for row in found:
+        if row["type"] != "LOOKUP" and CONSTRAINT not in (row["name"], row["owningConstraint"]):
+            kind, name = ("CONSTRAINT", row["owningConstraint"]) if row["owningConstraint"] else ("INDEX", row["name"])
+            execute(f"DROP {kind} `{name.replace('`', '``')}` IF EXISTS").consume()
+    execute("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()

@@ -1,4 +1,4 @@
-"""A Neo4j server of one's own: a process with a data folder."""
+"""A Neo4j server of one's own: a process with a data folder, run by Java from jars that Maven fetches, or by Docker."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from graphret.testing.neo4j_server.errors import CannotStart
-from graphret.testing.neo4j_server.jars import HERE, fetch, version
+from filelock import FileLock
+
+from graphret.errors import GraphretError
 
 USER = "neo4j"
 PASSWORD = "graphret-tests"
-_STATE = "server.json"
-_LOG = "server.log"
+_HERE = Path(__file__).parent
 _READY = ("ready on bolt://", "Started.")  # our launcher's line, and that of the Docker image
-
 # For a server that lives for minutes: compiled soon rather than well, and nothing twice for want of room.
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
-#: For our launcher, which makes a certificate.
-_KEYTOOL = ("--add-exports", "java.base/sun.security.tools.keytool=ALL-UNNAMED")
+
+
+class CannotStart(GraphretError):
+    """No Neo4j server can be started here; the message says why."""
 
 
 class Neo4jServer:
-    """A Neo4j 5 community server on the loopback address, with APOC, run by Java or else by Docker.
+    """A Neo4j 5 community server on the loopback address, with APOC.
 
-    Run by Java it speaks TLS too, to who asks for it, with a certificate that it makes when it is first started.
     Another process can take up a running one with the same `home`: ``Neo4jServer(home).running``.
 
     Parameters
@@ -70,12 +71,6 @@ class Neo4jServer:
         return f"bolt://127.0.0.1:{self._state()['port']}"
 
     @property
-    def certificate(self) -> Path | None:
-        """The file of the certificate with which it speaks TLS, self-signed; `None` where it does not, as by Docker."""
-        file = self.home / "certificates" / "public.crt"
-        return file if file.exists() else None
-
-    @property
     def running(self) -> bool:
         """Whether its process is there."""
         if self._process is not None:
@@ -83,38 +78,27 @@ class Neo4jServer:
         pid = self._state().get("pid")
         return pid is not None and str(self.home) in _command_of(pid)
 
-    def start(self, *, wait: bool = True) -> Self:
-        """Start it if it does not run, on the port that it had before if it is free.
+    def start(self, *, seconds: float = 100.0) -> Self:
+        """Start it if it does not run, on the port that it had before if it is free, and wait until it answers.
 
         Raises
         ------
         CannotStart
-            When there is neither Java with the jars of Neo4j, nor Docker, or the server ends before it is ready.
+            When there is neither Java with the jars of Neo4j, nor Docker, or the server does not answer in time.
         """
         if not self.running:
             self.home.mkdir(parents=True, exist_ok=True)
             port = _free_port(self._state().get("port", 0))
-            with (self.home / _LOG).open("wb") as log:
-                begun = subprocess.Popen(
-                    self._command(port),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
+            with (self.home / "server.log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    self._command(port), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
-            # Others know it by its command line, which it has a moment after it began.
-            _until(lambda: begun.poll() is not None or _command_of(begun.pid) != "", 5.0)
-            self._process = begun
-            (self.home / _STATE).write_text(json.dumps({"pid": begun.pid, "port": port}), encoding="utf-8")
-        return self.wait() if wait else self
-
-    def wait(self, seconds: float = 100.0) -> Self:
-        """Wait until it answers; raises `CannotStart` when it does not."""
+            (self.home / "server.json").write_text(json.dumps({"pid": self._process.pid, "port": port}))
         _until(lambda: self._is_ready() or not self.running, seconds)
         if not self._is_ready():
             self.stop()
-            said = self._log().strip().splitlines()[-3:]
-            raise CannotStart(f"Neo4j did not start within {seconds:.0f} s: {' / '.join(said) or 'it said nothing'}")
+            said = " / ".join(self._log().strip().splitlines()[-3:])
+            raise CannotStart(f"Neo4j did not start within {seconds:.0f} s: {said or 'it said nothing'}")
         if self.password:
             self._set_password()
         return self
@@ -122,7 +106,7 @@ class Neo4jServer:
     def stop(self, seconds: float = 30.0) -> None:
         """Stop it, and wait until it has ended; it can be started again."""
         self._end(signal.SIGTERM, seconds)
-        self._end(signal.SIGKILL, 5.0)
+        self.kill()
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
@@ -131,9 +115,7 @@ class Neo4jServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _end(self, how: signal.Signals, seconds: float) -> None:
@@ -143,51 +125,44 @@ class Neo4jServer:
 
     def _state(self) -> dict[str, int]:
         try:
-            return dict(json.loads((self.home / _STATE).read_text(encoding="utf-8")))
+            return dict(json.loads((self.home / "server.json").read_text()))
         except FileNotFoundError:
             return {}
 
     def _log(self) -> str:
-        return (self.home / _LOG).read_text(encoding="utf-8", errors="replace")
+        return (self.home / "server.log").read_text(encoding="utf-8", errors="replace")
 
     def _is_ready(self) -> bool:
-        return any(mark in self._log() for mark in _READY) and _listens(self._state()["port"])
+        if not any(mark in self._log() for mark in _READY):
+            return False
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            return probe.connect_ex(("127.0.0.1", self._state()["port"])) == 0
 
     def _command(self, port: int) -> list[str]:
-        reasons = []
-        if java := shutil.which("java"):
+        """Return what runs the server."""
+        java, docker = shutil.which("java"), shutil.which("docker")
+        reason = "Java is not installed"
+        if java:
             try:
-                jars, plugins = fetch()
+                jars = fetch()
             except CannotStart as error:
-                reasons.append(str(error))
+                reason = str(error)
             else:
-                options = [f"-Xmx{self.heap}", *(() if self.lasting else _JAVA), *_KEYTOOL, "-cp", str(jars / "*")]
-                wanted = [str(self.home), str(port), str(plugins), str(self.password).lower(), str(self.owner)]
-                return [java, *options, str(HERE / "Neo4jServer.java"), *wanted]
-        else:
-            reasons.append("Java is not installed")
-        docker = shutil.which("docker")
-        if docker and not subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
-            return self._docker(docker, port)
-        reasons.append("Docker is not running")
-        raise CannotStart("; ".join(reasons))
-
-    def _docker(self, docker: str, port: int) -> list[str]:
-        data = self.home / "data"
-        data.mkdir(exist_ok=True)
+                options = [f"-Xmx{self.heap}", *(() if self.lasting else _JAVA), "-cp", str(jars / "lib" / "*")]
+                wanted = [str(self.home), str(port), str(jars / "plugins"), str(self.password).lower(), str(self.owner)]
+                return [java, *options, str(_HERE / "Neo4jServer.java"), *wanted]
+        if docker is None or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
+            raise CannotStart(f"{reason}; Docker is not running")
         settings = {
             "NEO4J_AUTH": f"{USER}/{PASSWORD}" if self.password else "none",
             "NEO4J_PLUGINS": '["apoc"]',
             "NEO4J_server_bolt_advertised__address": f"127.0.0.1:{port}",
             "NEO4J_server_memory_heap_max__size": self.heap,
-            "NEO4J_server_memory_pagecache_size": "256m",
-            "NEO4J_dbms_usage__report_enabled": "false",
         }
         given = [part for name, value in settings.items() for part in ("--env", f"{name}={value}")]
-        return [
-            *(docker, "run", "--rm", "--publish", f"127.0.0.1:{port}:7687", "--volume", f"{data}:/data"),
-            *(*given, f"neo4j:{version()}-community"),
-        ]
+        volume = ["--volume", f"{self.home / 'data'}:/data"]
+        return [docker, "run", "--rm", "--publish", f"127.0.0.1:{port}:7687", *volume, *given, f"neo4j:{_version()}"]
 
     def _set_password(self) -> None:
         """Make `PASSWORD` the user's; a new server has another and lets nobody in before it is changed."""
@@ -205,6 +180,47 @@ class Neo4jServer:
             driver.execute_query(change, {"new": PASSWORD}, database_="system")
 
 
+def fetch() -> Path:
+    """Return the folder of the jars and plugins, with 120 MB fetched by Maven if they are not there.
+
+    It is ``GRAPHRET_NEO4J_JARS``, or one in the user's cache.
+
+    Raises
+    ------
+    CannotStart
+        When they are not there and Maven is missing or fails.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret" / f"neo4j-{_version()}"
+    folder = Path(os.environ.get("GRAPHRET_NEO4J_JARS") or cache).expanduser()
+    if (folder / "plugins").is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise CannotStart(f"Maven (mvn) is not installed, and {folder} holds no jars of Neo4j")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        if (folder / "plugins").is_dir():
+            return folder
+        shutil.copy(_HERE / "pom.xml", scratch)
+        command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip().splitlines()
+            raise CannotStart(f"Maven could not fetch Neo4j: {next((x for x in said if 'ERROR' in x), said[-1:])}")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(Path(scratch) / "lib", folder / "lib")
+        (folder / "fresh").mkdir()
+        for jar in (folder / "lib").glob("apoc-*.jar"):
+            shutil.copy(jar, folder / "fresh")
+        (folder / "fresh").rename(folder / "plugins")  # which says that all is there
+    return folder
+
+
+def _version() -> str:
+    """Return the version of Neo4j that ``pom.xml`` names."""
+    return str(ET.parse(_HERE / "pom.xml").findtext(".//{*}neo4j.version"))
+
+
 def _free_port(wanted: int) -> int:
     for port in (wanted, 0):
         with socket.socket() as probe:
@@ -217,20 +233,8 @@ def _free_port(wanted: int) -> int:
     raise CannotStart("no port is free")
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def _command_of(pid: int) -> str:
     """The command line of a process, empty for one that has ended."""
-    proc = Path("/proc")
-    if proc.is_dir():
-        try:
-            return (proc / str(pid) / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            return ""
     listed = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
     return "" if "<defunct>" in listed.stdout else listed.stdout
 

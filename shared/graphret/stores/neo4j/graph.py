@@ -1,0 +1,352 @@
+"""What is asked of a graph in Neo4j and written to it, as Cypher, and how the answers are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from graphret.errors import InvalidInput, StoreMismatch
+from graphret.stores.neo4j.connection import Run
+from graphret.stores.neo4j.filters import Filter, relation_types
+from graphret.stores.neo4j.layout import ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quotable, quote
+from graphret.stores.neo4j.values import Change, edge_from, json_value, node_from
+from graphret.types import Edge, Node
+from graphret.where import Where
+
+T = TypeVar("T")
+
+#: Ids in one statement that reads, and rows in one that writes.
+_IDS, _ROWS_WRITTEN = 10_000, 5_000
+_SAME_ROWS = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph in a database, as far as its nodes satisfy the condition of a view; `run` runs a statement."""
+
+    run: Run
+    layout: Layout
+    scope: Where | None = None
+
+    def conditions(
+        self, variable: str, *more: str, labels: Collection[str] | None = None, where: Where | None = None
+    ) -> tuple[str, dict[str, Any], Where | None]:
+        """Write the WHERE clause of a node that may be seen and bears a label, satisfies `where` and `more`.
+
+        Returns
+        -------
+        clause, parameters, left
+            The clause is empty where everything qualifies; `left` is what Cypher could not say of `where`.
+        """
+        seen, asked = Filter(self.layout, variable, f"{variable}_scope"), Filter(self.layout, variable, variable)
+        within, _ = seen.write(self.scope)
+        condition, left = asked.write(where)
+        parts = [part for part in (*more, within, asked.bears(labels), condition) if part != "true"]
+        clause = f" WHERE {' AND '.join(parts)}" if parts else ""
+        return clause, seen.parameters | asked.parameters, left
+
+    # nodes
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Read nodes by id."""
+        found: dict[str, Node] = {}
+        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
+            parameters: dict[str, Any] = {}
+            clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
+            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.columns('n')}"
+            for row in self.run(text, parameters | more):
+                if row[0] in found:
+                    raise InvalidInput(f"node {row[0]!r}: several nodes of the database have this {self.layout.id}")
+                found[row[0]] = node_from(self.layout, *row)
+        return [found.get(node_id) for node_id in ids]
+
+    def nodes(self, labels: Collection[str] | None, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
+        """Return the query that reads nodes by id, each row for `node_from`, and what of the condition is left."""
+        clause, parameters, left = self.conditions("n", labels=labels, where=where)
+        text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.columns('n')} ORDER BY {self.layout.id_of('n')}"
+        return text, parameters, left
+
+    def places(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the element ids of nodes; those that are not here are left out."""
+        found: dict[str, str] = {}
+        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
+            parameters: dict[str, Any] = {}
+            clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
+            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.layout.id_of('n')} AS id, elementId(n) AS place"
+            found |= dict(map(tuple, self.run(text, parameters | more)))
+        return found
+
+    def columns(self, node: str) -> str:
+        """The columns of which `node_from` makes a node."""
+        return f"{self.layout.id_of(node)}, labels({node}), {self.layout.values_of(node)}"
+
+    # edges
+
+    def edges(self, relations: list[str] | None) -> tuple[str, dict[str, Any]] | None:
+        """Return the query that reads all edges, each row for `edge_from`; `None` where there can be none."""
+        types = relation_types(relations)
+        if types is None:
+            return None
+        pattern, parameters = self.edge(types)
+        columns = f"{self.layout.id_of('a')}, type(r), {self.layout.id_of('b')}, properties(r)"
+        return f"{pattern} RETURN {columns}", parameters
+
+    def edge(self, types: str) -> tuple[str, dict[str, Any]]:
+        """Return a MATCH of the edges ``r`` from ``a`` to ``b`` that may be seen, and its parameters."""
+        leaving, parameters, _ = self.conditions("a")
+        entering, more, _ = self.conditions("b")
+        clause = leaving + entering.replace(" WHERE ", " AND " if leaving else " WHERE ", 1)
+        return f"MATCH {self.layout.node('a')}-[r{types}]->{self.layout.node('b')}{clause}", parameters | more
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        relations: list[str] | None,
+        labels: list[str] | None,
+        where: Where | None,
+        direction: str,
+        limit: int | None,
+    ) -> list[Edge]:
+        """Read the edges that touch nodes; see `GraphStore.neighbors`.
+
+        The database takes the heaviest of each node and direction. Where it cannot decide all of `where`, it gives all
+        edges, and the nodes at their other ends are read.
+        """
+        types = relation_types(relations)
+        if types is None or not ids:
+            return []
+        others, parameters, left = self.conditions("b", labels=labels, where=where)
+        touching = self._touching(types, others, direction, limited=limit is not None and left is None)
+        found: dict[str, list[tuple[str, Edge]]] = defaultdict(list)
+        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
+            keys: dict[str, Any] = {}
+            clause, more, _ = self.conditions("a", self.layout.among("a", some, keys))
+            text = (
+                f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} RETURN {self.layout.id_of('a')}, "
+                "source, type(r), target, properties(r), elementId(r)"
+            )
+            for anchor, *row, element in self.run(text, parameters | more | keys | {"limit": limit}):
+                found[anchor].append((element, edge_from(*row)))
+        if left is not None:
+            found = self._matching(found, left)
+        chosen: dict[str, Edge] = {}
+        for edges in found.values():
+            edges = list(dict(edges).items())  # a loop comes in both directions
+            if limit is not None:
+                edges = sorted(edges, key=lambda one: (-one[1].weight, edge_order(one[1]), one[0]))[:limit]
+            chosen.update(edges)
+        return [edge for _, edge in sorted(chosen.items(), key=lambda one: (edge_order(one[1]), one[0]))]
+
+    def _touching(self, types: str, others: str, direction: str, *, limited: bool) -> str:
+        """Write the subquery that finds the edges ``r`` of a node ``a``, `source` and `target`."""
+        near, far = self.layout.id_of("a"), self.layout.id_of("b")
+        kept = ""
+        if limited:
+            weight = "r.weight" if self.layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
+            order = [f"coalesce({weight}, 1.0) DESC", far, "type(r)", *(f"coalesce(r.{row}, -1)" for row in ROWS)]
+            order += [] if self.layout.own else ["elementId(r)"]  # others make edges that are alike
+            kept = f"WITH a, r, b ORDER BY {', '.join(order)} LIMIT $limit "
+        parts = []
+        for way, (source, target) in (("out", (near, far)), ("in", (far, near))):
+            if direction in (way, "both"):
+                left, right = ("-", "->") if way == "out" else ("<-", "-")
+                match = f"WITH a MATCH (a){left}[r{types}]{right}{self.layout.node('b')}{others}"
+                parts.append(f"{match} {kept}RETURN r, {source} AS source, {target} AS target")
+        return " UNION ALL ".join(parts)
+
+    def _matching(self, found: Mapping[str, list[tuple[str, Edge]]], left: Where) -> Any:
+        """Keep of the edges of each node those whose other end satisfies a condition."""
+
+        def other(anchor: str, edge: Edge) -> str:
+            return edge.target if edge.source == anchor else edge.source
+
+        ends = sorted({other(anchor, edge) for anchor, edges in found.items() for _, edge in edges})
+        nodes = self.get(ends)
+        fits = {node.id for node in nodes if node is not None and left.matches(node)}
+        return {anchor: [one for one in edges if other(anchor, one[1]) in fits] for anchor, edges in found.items()}
+
+    # counts
+
+    def count(self) -> tuple[int, int]:
+        """Count nodes and edges, from the database's own counts where they are the graph's."""
+        if self.scope is None:
+            nodes, whole = self.whole()
+            if whole:
+                ((edges,),) = self.run("MATCH ()-[r]->() RETURN count(r)")
+                return nodes, edges
+        clause, parameters, _ = self.conditions("n")
+        ((nodes,),) = self.run(f"MATCH {self.layout.node('n')}{clause} RETURN count(n)", parameters)
+        pattern, parameters = self.edge("")
+        ((edges,),) = self.run(f"{pattern} RETURN count(r)", parameters)
+        return nodes, edges
+
+    def whole(self) -> tuple[int, bool]:
+        """Count the nodes of the database, and say whether the graph is all of it."""
+        ((everything,),) = self.run("MATCH (n) RETURN count(n)")
+        if self.scope is not None or self.layout.label is None:
+            return everything, self.scope is None
+        ((own,),) = self.run(f"MATCH {self.layout.node('n')} RETURN count(n)")
+        return everything, own == everything
+
+    # writing
+
+    def constrain(self) -> None:
+        """Make the ids of the nodes that graphret writes unique and quick to find, if they are not."""
+        node_id = self._writable()
+        name = CONSTRAINT if self.layout.marker == MARKER else ""
+        node = f"(n:{quote(self.layout.marker)})"
+        self.run(f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR {node} REQUIRE n.{quote(node_id)} IS UNIQUE")
+
+    def upsert(self, change: Change) -> None:
+        """Write nodes, then edges."""
+        node_id = self._writable() if change.nodes else ""
+        node = f"(n:{quote(self.layout.marker)} {{{quote(node_id)}: row[0]}})" if change.nodes else ""
+        self._refuse_others([row[0] for rows in change.nodes.values() for row in rows])
+        for labels, rows in change.nodes.items():
+            borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
+            text = (
+                f"UNWIND $rows AS row MERGE {node} SET n = row[1]{borne} "
+                "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
+            )
+            for some in _blocks(rows, _ROWS_WRITTEN):
+                stale = self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]})
+                if stale:
+                    gone = "".join(f":{name}" for name in quotable(label for (label,) in stale))
+                    self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
+        for relation, rows in change.edges.items():
+            for some in _blocks(rows, _ROWS_WRITTEN):
+                self._write_edges(relation, some)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Take nodes and their edges away."""
+        self._refuse_others(ids)
+        for some in _blocks(ids, _ROWS_WRITTEN):
+            parameters: dict[str, Any] = {}
+            among = self.layout.among("n", some, parameters)
+            self.run(f"MATCH (n:{quote(self.layout.marker)}) WHERE {among} DETACH DELETE n", parameters)
+
+    def delete_edges(self, edges: Mapping[str, Sequence[list[Any]]]) -> None:
+        """Take edges away, given as rows of `Change`."""
+        for relation, rows in edges.items():
+            for some in _blocks(rows, _ROWS_WRITTEN):
+                placed = self._placed(some)
+                self._delete_same(relation, [row for row in placed if None not in row])
+
+    def _writable(self) -> str:
+        if self.layout.id is None:
+            raise StoreMismatch(
+                "something else wrote this graph: to add nodes to it, name the property of its ids (id_property=)"
+            )
+        return self.layout.id
+
+    def _refuse_others(self, ids: Sequence[str]) -> None:
+        """Raise an `InvalidInput` if an id is that of a node which something else wrote."""
+        for some in _blocks(ids, _IDS) if not self.layout.own else ():
+            parameters: dict[str, Any] = {}
+            among = self.layout.among("n", some, parameters)
+            text = f"MATCH {self.layout.node('n')} WHERE {among} AND NOT n:{quote(self.layout.marker)}"
+            for (node_id,) in self.run(f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters):
+                raise InvalidInput(
+                    f"node {node_id!r}: something else wrote it; graphret adds nodes and edges to such a graph, and "
+                    "changes none that are there"
+                )
+
+    def _placed(self, rows: Sequence[list[Any]]) -> list[list[Any]]:
+        """Return rows of edges with where their ends are: ids, or element ids in the graph of something else."""
+        if self.layout.own:
+            return list(rows)
+        places = self.places(sorted({end for row in rows for end in row[:2]}))
+        return [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
+
+    def _write_edges(self, relation: str, rows: Sequence[list[Any]]) -> None:
+        placed = self._placed(rows)
+        self._delete_same(relation, placed)
+        text = f"{self._ends()} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4] RETURN count(r)"
+        ((made,),) = self.run(text, {"rows": placed})
+        if made == len(rows):
+            return
+        ids = [end for row in rows for end in row[:2]]
+        known = {node.id for node in (self.get(ids)) if node is not None}
+        absent = next(end for end in ids if end not in known)
+        row = next(row for row in rows if absent in row[:2])
+        raise InvalidInput(f"edge {row[0]!r} to {row[1]!r}: there is no node {absent!r}")
+
+    def _delete_same(self, relation: str, rows: Sequence[list[Any]]) -> None:
+        """Take away the edges of the same ends and rows, none that something else made."""
+        # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
+        same = (
+            f"{self._ends()} CALL {{ WITH a, b, row MATCH (a)-[r:{quote(relation)}]->(b) WHERE {_SAME_ROWS} RETURN r }}"
+        )
+        keys = [row[:4] for row in rows]
+        if not self.layout.own:
+            ends = f"{self.layout.id_of('a')}, {self.layout.id_of('b')}"
+            text = f"{same} WITH a, b, r WHERE r.{ADDED_EDGE} IS NULL RETURN {ends} LIMIT 1"
+            for source, target in self.run(text, {"rows": keys}):
+                raise InvalidInput(f"edge {source!r} to {target!r}: something else made this {relation!r}")
+        self.run(f"{same} DELETE r", {"rows": keys})
+
+    def _ends(self) -> str:
+        """Write what finds the ends ``a`` and ``b`` of rows that are `_placed`."""
+        if not self.layout.own:
+            return "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1]"
+        a, b = (f"({end}:{quote(self.layout.marker)} {{id: row[{i}]}})" for i, end in enumerate("ab"))
+        return f"UNWIND $rows AS row MATCH {a} MATCH {b}"
+
+
+def edge_order(edge: Edge) -> tuple[Any, ...]:
+    """The place of an edge: by source, target, relation and rows."""
+    rows = (edge.properties.get(row) for row in ROWS)
+    return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows)
+
+
+def _blocks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+# -- what a free query returns
+
+
+def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
+    """Return rows of the driver's values with nodes, edges, and JSON values in their place.
+
+    A relationship knows where its ends are, and not their ids, which are looked up.
+    """
+    layout = graph.layout
+    places = {node.element_id for row in rows for node in _nodes_in(row)}
+    ids: dict[str, str] = {}
+    if places and layout.id is not None:
+        text = f"MATCH (n) WHERE elementId(n) IN $elements RETURN elementId(n), {layout.id_of('n')}"
+        ids = dict(map(tuple, graph.run(text, {"elements": sorted(places)})))
+
+    def id_of(node: Any) -> str:
+        return ids.get(node.element_id) or str(node.element_id)
+
+    def value(one: Any) -> Any:
+        if hasattr(one, "relationships"):
+            path: list[Any] = [one.nodes[0]]
+            for relationship, node in zip(one.relationships, one.nodes[1:], strict=True):
+                path += [relationship, node]
+            return [value(part) for part in path]
+        if hasattr(one, "labels"):
+            return node_from(layout, id_of(one), list(one.labels), dict(one))
+        if hasattr(one, "start_node"):
+            return edge_from(id_of(one.start_node), one.type, id_of(one.end_node), dict(one))
+        if isinstance(one, list):
+            return [value(item) for item in one]
+        if isinstance(one, dict):
+            return {key: value(item) for key, item in one.items()}
+        return json_value(one)
+
+    return [tuple(map(value, row)) for row in rows]
+
+
+def _nodes_in(value: Any) -> Iterable[Any]:
+    if hasattr(value, "nodes"):  # a relationship has its two ends
+        yield from value.nodes
+    elif hasattr(value, "element_id"):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _nodes_in(inner)
