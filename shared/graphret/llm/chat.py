@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from graphret.errors import InvalidInput, ModelError
@@ -18,7 +19,7 @@ _ROLES = frozenset(get_args(Role))
 _DEEPEST = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolCall:
     """A model's request to run a tool.
 
@@ -45,25 +46,20 @@ class ToolCall:
     id: str
     name: str
     arguments: str = "{}"
-    _read: tuple[dict[str, Any] | None, str | None] | None = field(init=False, compare=False, repr=False, default=None)
 
     @property
     def parsed(self) -> dict[str, Any] | None:
         """The arguments as an object; `None` where they are none."""
-        return self._parsed_once()[0]
+        return self._read[0]
 
     @property
     def error(self) -> str | None:
         """Why the arguments are no object; `None` where they are one."""
-        return self._parsed_once()[1]
+        return self._read[1]
 
-    def _parsed_once(self) -> tuple[dict[str, Any] | None, str | None]:
-        """Parse when first asked: a conversation is handed on far more often than its old calls are read."""
-        read = self._read
-        if read is None:
-            read = _parse_arguments(self.name, self.arguments)
-            object.__setattr__(self, "_read", read)
-        return read
+    @cached_property
+    def _read(self) -> tuple[dict[str, Any] | None, str | None]:
+        return _parse_arguments(self.name, self.arguments)
 
     def to_dict(self) -> dict[str, Any]:
         """The call in the format of OpenAI's chat messages."""
