@@ -8,7 +8,6 @@ import logging
 import os
 import sqlite3
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from graphret.errors import StorageError
@@ -76,9 +75,6 @@ class AnswerCache:
         except sqlite3.Error as error:
             raise StorageError(f"the cache {self.path} cannot be written: {error}") from error
 
-    def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
-
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
@@ -86,7 +82,5 @@ class AnswerCache:
     def __enter__(self) -> AnswerCache:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

@@ -6,7 +6,6 @@ adapter packages over the models of LlamaIndex and LangChain; anything with the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,6 @@ from graphret.errors import InvalidInput, ModelError
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = frozenset(get_args(Role))
-_DEEPEST = 64
 
 
 @dataclass(frozen=True)
@@ -67,32 +65,17 @@ class ToolCall:
 
 
 def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | None]:
+    from pydantic_core import from_json
+
     if raw.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
         return {}, None
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as problem:
+        value = from_json(raw, allow_inf_nan=False)
+    except ValueError as problem:
         return None, f"the arguments of {name} are not valid JSON: {problem}"
     if not isinstance(value, dict):
         return None, f"the arguments of {name} are a {type(value).__name__}, not a JSON object"
-    if _too_deep(value):
-        return None, f"the arguments of {name} are nested more than {_DEEPEST} levels deep"
     return value, None
-
-
-def _too_deep(value: Any) -> bool:
-    """Whether a value is nested so deeply that writing it, or handing it on, may exceed the interpreter's stack."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        if not level:
-            return False
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for held in inner for one in held if isinstance(one, (dict, list))]
-    return bool(level)
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 @dataclass(frozen=True, slots=True)
