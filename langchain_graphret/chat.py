@@ -14,7 +14,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
-from graphret.llm.failing import as_chat_error
+from graphret.llm.errors import as_chat_error
 
 #: Where the additional arguments of a LangChain message keep `Message.native`.
 NATIVE = "graphret_native"

@@ -24,7 +24,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
-from graphret.llm.failing import as_chat_error
+from graphret.llm.errors import as_chat_error
 
 _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 # Additional arguments that say no more than text, calls and usage do.

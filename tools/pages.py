@@ -9,11 +9,12 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.table import markdown
+from graphret.evaluation.table import grouped, sections, shown_metrics
 
 
 def updated(page: str, result: dict[str, object]) -> str:
@@ -29,6 +30,39 @@ def updated(page: str, result: dict[str, object]) -> str:
     if place.search(page) is None:
         raise InvalidInput(f"the page has no place '<!-- generated: {result['name']} -->' … '<!-- end -->'")
     return place.sub(lambda found: f"{found[1]}\n{markdown(result)}\n\n{found[2]}", page)
+
+
+def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
+    """Return a result as Markdown tables: each figure with its gain over flat search, below them that of the default
+    with its 95 % bootstrap interval.
+    """
+    lines: list[str] = []
+    for title, rows, intervals in sections(result):
+        columns = metrics or result.get("shown") or shown_metrics(rows)
+        for group, members in grouped(rows).items():
+            asked = result["counts"].get(f"{group}/questions")
+            lines += [f"**{f'{group}, {asked} questions' if asked else title}**", ""]
+            lines += [f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+            for row in members:
+                gains = intervals.get(row, {})
+                cells = [_figure(rows[row].get(metric), gains.get(metric)) for metric in columns]
+                lines.append(f"| {row.rpartition('/')[2]} | {' | '.join(cells)} |")
+            default = intervals.get(f"{group}/default" if group else "default", {})
+            if default:
+                sure = [f"{g['low']:+.1f} … {g['high']:+.1f}" if (g := default.get(m)) else "" for m in columns]
+                lines.append(f"| *default over {result['baseline']}, 95 %* | {' | '.join(sure)} |")
+            lines.append("")
+    if result.get("losses"):
+        losses = ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
+        lines += [f"Points under the best flat search, at worst: {losses}.", ""]
+    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items() if "/" not in name)
+    return "\n".join([*lines, f"Counts: {counts}."])
+
+
+def _figure(value: float | None, gain: Mapping[str, float] | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f} ({gain['gain']:+.1f})" if gain else f"{value:.1f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

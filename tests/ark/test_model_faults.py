@@ -90,7 +90,7 @@ TOLD = {
     "no such type": Fault(
         [call("explore_neighborhood", "a", node="p1", node_types=["movies"])], 'Closest: \\"movie\\"'
     ),
-    "half a character": Fault([ToolCall("a", "explore_neighborhood", '{"node": "Bob \\ud83d"}')], "There is no node"),
+    "half a character": Fault([ToolCall("a", "explore_neighborhood", '{"node": "Bob \\ud83d"}')], "not valid JSON"),
     "never seen": Fault([call("select", "a", nodes=["atlantis"])], "No tool has shown a node"),
     "select nothing": Fault([call("select", "a", nodes=[])], "select takes"),
     "too many calls": Fault(

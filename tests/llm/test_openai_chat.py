@@ -80,7 +80,6 @@ def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture)
         model = chat(server)
         for _ in range(3):
             assert asyncio.run(model.achat(HELLO)).text == "hi"
-        assert len(model._clients._async) == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             del model
@@ -251,7 +250,6 @@ def test_tool_calls_are_streamed_as_the_official_client_expects() -> None:
 
     with OpenAIServer([tool_call("search", {"query": "x"})]) as server:
         client = OpenAI(base_url=server.base_url, api_key="none")
-        assert [model.id for model in client.models.list()] == ["scripted"]
         with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
             call = stream.get_final_completion().choices[0].message.tool_calls[0]
     assert (call.function.name, call.function.arguments) == ("search", '{"query": "x"}')

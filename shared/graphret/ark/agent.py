@@ -19,7 +19,7 @@ from graphret.ark.tools import Outcome, Toolbox
 from graphret.errors import GraphretError, ModelError
 from graphret.fusion import settled
 from graphret.llm.chat import ChatModel, Reply, ToolCall
-from graphret.llm.running import in_thread
+from graphret.llm.event_loop import in_thread
 
 #: The error of a step whose agent was stopped while its model was asked.
 UNAWAITED = "nobody waited for the reply: the agent was stopped"

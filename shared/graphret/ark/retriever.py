@@ -18,7 +18,7 @@ from graphret.ark.tools import Toolbox, as_store_error
 from graphret.contracts import fulfils
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatModel
-from graphret.llm.running import in_thread, run_sync
+from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import (
     Ask,
     Call,

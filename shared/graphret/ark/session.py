@@ -16,7 +16,7 @@ from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
-from graphret.llm.failing import usage_of
+from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
 #: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `max_failures`

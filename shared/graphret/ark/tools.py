@@ -39,7 +39,7 @@ from graphret.contracts import fulfils, require_direct, require_same_view
 from graphret.cypher.suggestions import nearest
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
-from graphret.llm.running import in_thread
+from graphret.llm.event_loop import in_thread
 from graphret.schema import GraphSchema
 from graphret.search.fields import NodeText
 from graphret.search.index import ArrayIndex, TextIndex

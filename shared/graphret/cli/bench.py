@@ -13,14 +13,13 @@ from graphret.cli.console import print_json, progress, stdout
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
-
-BENCHMARKS = ("ottqa", "multihop", "guard", "metaqa", "loaders")
+from graphret.evaluation import NAMES
 
 _OF_METAQA = ("method", "policy", "hops", "agents", "seed")
 
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(BENCHMARKS)}.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
     data: Annotated[Path, option("The folder with the data.", metavar="DIR")],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
     k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
@@ -37,11 +36,11 @@ def bench(
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
 ) -> None:
     """Measure retrieval on a benchmark, against flat search."""
-    if name not in BENCHMARKS:
-        raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(BENCHMARKS)}")
+    if name not in NAMES:
+        raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(NAMES)}")
     if not data.is_dir():
         raise InvalidInput(f"--data: {data}: no such folder")
-    from graphret.evaluation import NAMES, render
+    from graphret import evaluation
 
     chosen: dict[str, Any] = {} if split is None else {"split": split}
     chosen |= {} if limit is None else {"limit": limit}
@@ -60,11 +59,11 @@ def bench(
     else:
         _refuse(chosen, ("k",), name)
     with progress() as report:
-        result = NAMES[name](data, progress=report, **chosen)
+        result = getattr(evaluation, f"bench_{name}")(data, progress=report, **chosen)
     if json == Path("-"):
         print_json(result)
         return
-    stdout().print(render(result))
+    stdout().print(evaluation.render(result))
     if json is not None:
         with writing_to(json):
             json.parent.mkdir(parents=True, exist_ok=True)

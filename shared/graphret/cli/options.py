@@ -89,8 +89,7 @@ def metadata_of(
 
 def chat_model(name: str, base_url: str | None) -> OpenAIChat:
     """Return the model that ``--model`` and ``--base-url`` name."""
-    from graphret.llm.openai_chat import OpenAIChat
-    from graphret.llm.openai_wire import require_endpoint
+    from graphret.llm.openai_chat import OpenAIChat, require_endpoint
 
     if base_url is not None:
         require_endpoint("--base-url", base_url)

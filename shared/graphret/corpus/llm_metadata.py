@@ -22,7 +22,7 @@ from graphret.corpus.metadata import Metadata, MetadataExtractor
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message
-from graphret.llm.running import run_sync
+from graphret.llm.event_loop import run_sync
 from graphret.llm.structured import aask_json
 from graphret.types import Node
 

@@ -8,18 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "graphret.evaluation.guard": ("bench_guard",),
-    "graphret.evaluation.loaders": ("bench_loaders",),
-    "graphret.evaluation.metrics": ("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"),
-    "graphret.evaluation.metaqa": ("bench_metaqa",),
-    "graphret.evaluation.multihop": ("load_multihop",),
-    "graphret.evaluation.ottqa": ("load_ottqa",),
-    "graphret.evaluation.runner": ("bench_multihop", "bench_ottqa"),
-    "graphret.evaluation.table": ("markdown", "render"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
 if TYPE_CHECKING:
     from graphret.evaluation.guard import bench_guard
     from graphret.evaluation.loaders import bench_loaders
@@ -28,23 +16,10 @@ if TYPE_CHECKING:
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
-    from graphret.evaluation.table import markdown, render
+    from graphret.evaluation.table import render
 
-
-class _Benchmarks(dict[str, Any]):
-    """Benchmarks by name; a function is imported when it is asked for."""
-
-    def __getitem__(self, name: str) -> Any:
-        return __getattr__(super().__getitem__(name))
-
-
-NAMES = _Benchmarks(
-    ottqa="bench_ottqa",
-    multihop="bench_multihop",
-    guard="bench_guard",
-    metaqa="bench_metaqa",
-    loaders="bench_loaders",
-)
+#: The benchmarks, each ``bench_<name>`` here.
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "loaders")
 
 __all__ = [
     "NAMES",
@@ -57,17 +32,22 @@ __all__ = [
     "hit_at_k",
     "load_multihop",
     "load_ottqa",
-    "markdown",
     "mrr",
     "paired_bootstrap",
     "recall_at_k",
     "render",
 ]
+_MODULES = {
+    **dict.fromkeys(("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"), "metrics"),
+    **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
+    **{f"load_{name}": name for name in ("multihop", "ottqa")},
+    **{f"bench_{name}": name for name in ("guard", "loaders", "metaqa")},
+    "render": "table",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    """Import what is asked for when it is: benchmarks need packages that measures do without."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

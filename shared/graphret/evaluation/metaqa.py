@@ -32,7 +32,6 @@ SHOWN_OF_ORACLE = ("hit@1", "any", "first", "all", "calls", "steps")
 
 _K = 20
 
-
 _ENTITY = re.compile(r"\[(.*?)\]")
 _CALLED = {"tags": "tag", "imdbrating": "rating", "imdbvotes": "votes"}
 _RELATIONS = {label.lower(): relation for relation, label in OBJECTS.items()}

@@ -1,7 +1,8 @@
 """Measures of a ranking against a set of right answers, and how sure a difference between two systems is.
 
 Every measure takes the ids of a ranking, best first, and the ids that are right (`gold`), and lies between 0 and 1.
-Binary relevance as in Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, chapter 8.
+Binary relevance as in Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, chapter 8. An empty
+`gold` and a `k` below 1 are an `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -21,25 +22,13 @@ _BLOCK = 256
 
 
 def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]| / |gold|``.
-
-    Raises
-    ------
-    InvalidInput
-        When `gold` is empty or `k` below 1.
-    """
+    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]| / |gold|``."""
     right = _checked(gold, k)
     return len(right.intersection(ranked[:k])) / len(right)
 
 
 def hit_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k] ≠ ∅]``.
-
-    Raises
-    ------
-    InvalidInput
-        When `gold` is empty or `k` below 1.
-    """
+    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k] ≠ ∅]``."""
     return float(not _checked(gold, k).isdisjoint(ranked[:k]))
 
 
@@ -47,11 +36,6 @@ def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
     """Return 1 if the first `k` hold every right answer, 0 if not: ``[gold ⊆ ranked[:k]]``.
 
     What a question over several passages needs before a reader can answer it.
-
-    Raises
-    ------
-    InvalidInput
-        When `gold` is empty or `k` below 1.
     """
     return float(_checked(gold, k).issubset(ranked[:k]))
 
@@ -60,11 +44,6 @@ def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
     """Return ``1 / rank`` of the first right answer, 0 if there is none (Voorhees 1999, TREC-8 question answering).
 
     Its mean over questions is the mean reciprocal rank.
-
-    Raises
-    ------
-    InvalidInput
-        When `gold` is empty.
     """
     right = _checked(gold, 1)
     return next((1.0 / rank for rank, one in enumerate(ranked, start=1) if one in right), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question
+from graphret.evaluation.dataset import HELD, TUNED, Dataset
 from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
@@ -21,16 +21,16 @@ from graphret.expansion import Ranking
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
+from graphret.search.dense import DenseIndex
 from graphret.search.encoder import CachedEncoder, Encoder
 from graphret.search.fields import FieldText, NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.search.index import ArrayIndex, require_k
+from graphret.search.index import require_k
 from graphret.search.resolve import resolve_encoder
 from graphret.types import Node
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
-Measure: TypeAlias = Callable[[Sequence[str], Iterable[str]], float]
 
 OTTQA_K = (5, 10, 20, 50, 100)
 MULTIHOP_K = (2, 5, 8, 20)
@@ -61,7 +61,7 @@ class Run:
 
     def rows(self, half: str | None = None) -> dict[str, dict[str, float]]:
         """Return the mean of each metric over the questions, or those of a half, in percent, by row."""
-        chosen = self._chosen(half)
+        chosen = self.chosen(half)
         return {
             row: {metric: round(100 * float(values[chosen].mean()), 2) for metric, values in metrics.items()}
             for row, metrics in self.values.items()
@@ -69,7 +69,7 @@ class Run:
 
     def intervals(self, half: str | None = None) -> dict[str, dict[str, dict[str, float]]]:
         """Return the gain over the baseline and its 95 % bootstrap interval, in points, by row and metric."""
-        chosen = self._chosen(half)
+        chosen = self.chosen(half)
         flat = self.values[self.baseline]
         return {
             row: {
@@ -85,7 +85,8 @@ class Run:
         present = {question.half for question in self.dataset.questions}
         return [half for half in (TUNED, HELD) if half in present]
 
-    def _chosen(self, half: str | None) -> NDArray[np.int64]:
+    def chosen(self, half: str | None) -> NDArray[np.int64]:
+        """Return the positions of the questions of a half; `None` for all."""
         questions = self.dataset.questions
         return np.asarray([i for i, q in enumerate(questions) if half in (None, q.half)], dtype=np.int64)
 
@@ -129,7 +130,7 @@ def bench_ottqa(
     result = _result("ottqa", run)
     result["halves"] = {
         half: {
-            "questions": len(run._chosen(half)),
+            "questions": len(run.chosen(half)),
             "rows": run.rows(half),
             "intervals": run.intervals(half),
         }
@@ -162,7 +163,7 @@ def bench_multihop(
         raise InvalidInput(f"{data}: no data set there has a name that ends in {split!r}")
     merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
     for dataset in datasets:
-        run = compare(dataset.limited(limit), k or MULTIHOP_K, encoder=encoder, progress=progress, extra=(_all_8,))
+        run = compare(dataset.limited(limit), k or MULTIHOP_K, encoder=encoder, progress=progress, all_at=ALL_AT)
         one = _result(dataset.name, run)
         for part in ("rows", "counts", "seconds", "intervals"):
             merged[part].update({f"{dataset.name}/{key}": value for key, value in one[part].items()})
@@ -173,17 +174,13 @@ def bench_multihop(
     return merged
 
 
-def _all_8(ranked: Sequence[str], gold: Any) -> tuple[str, float]:
-    return f"all@{ALL_AT}", all_at_k(ranked, gold, ALL_AT)
-
-
 def compare(
     dataset: Dataset,
     k: Sequence[int],
     *,
     encoder: Any = "default",
     rows: Sequence[str] | None = None,
-    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]] = (),
+    all_at: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Run retrievers over a data set.
@@ -195,19 +192,19 @@ def compare(
         with cosine, as the paper has them; ``bm25f`` and ``hybrid`` are the same over weighted fields, the seeds of
         every row below them. ``default`` is what ``SageGraph.retriever()`` gives, ``lexical`` the same without an
         encoder.
-    extra
-        Further measures of a whole ranking, each giving its name and value.
+    all_at
+        Where the share of questions is taken all of whose right answers are found.
     """
     ks = sorted({require_k(one) for one in k})
     unknown = [row for row in rows or () if row not in ROWS]
     if unknown:
         raise InvalidInput(f"rows: there is no {unknown[0]!r}; known are {', '.join(ROWS)}")
-    report = progress or _quiet
+    report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
     model = _cached(encoder, run)
     start = time.perf_counter()
     questions = list(dict.fromkeys(q.text for q in dataset.questions))
-    vectors = None
+    vectors: dict[str, NDArray[np.float32]] = {}
     if model is not None:
         report("questions", 0, len(questions))
         vectors = dict(zip(questions, model.encode_queries(questions), strict=True))
@@ -228,19 +225,18 @@ def compare(
         "questions": len(dataset.questions),
         "gold": sum(len(q.gold) for q in dataset.questions),
         **dataset.counts,
+        **{f"questions_{half}": len(run.chosen(half)) for half in run.halves()},
     }
-    run.counts |= {f"questions_{half}": len(run._chosen(half)) for half in run.halves()}
     known: list[tuple[Ranking, bool, str]] = []
     for row, retriever in _retrievers(graph, bare, rows).items():
-        ranking = retriever.ranking if isinstance(retriever, SageRetriever) else None
-        same = [r for one, lexical, r in known if one == ranking and lexical == (row == "lexical")]
-        if ranking is not None and same:  # the default is one of the rankings: no need to run it twice
-            run.values[row] = run.values[same[0]]
-            run.seconds[f"query_{row}"] = run.seconds[f"query_{same[0]}"]
-            continue
-        if ranking is not None:
-            known.append((ranking, row == "lexical" and bare is not graph, row))
-        _evaluate(run, row, retriever, ks, graph, vectors, extra, report)
+        if isinstance(retriever, SageRetriever):
+            system = retriever.ranking, retriever.graph is bare
+            same = next((one for *other, one in known if tuple(other) == system), None)
+            if same is not None:  # the default is one of the rankings: no need to run it twice
+                run.values[row], run.seconds[f"query_{row}"] = run.values[same], run.seconds[f"query_{same}"]
+                continue
+            known.append((*system, row))
+        _evaluate(run, row, retriever, ks, vectors, all_at, report)
     return run
 
 
@@ -274,68 +270,46 @@ def _evaluate(
     row: str,
     retriever: Retriever,
     ks: Sequence[int],
-    graph: SageGraph,
-    vectors: dict[str, NDArray[np.float32]] | None,
-    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]],
+    vectors: dict[str, NDArray[np.float32]],
+    all_at: int | None,
     report: Progress,
 ) -> None:
     questions = run.dataset.questions
     columns: dict[str, list[float]] = {}
-    taken: list[float] = []  # with the most hits, the question's embedding given, no scores remembered
-    groups = _runs(retriever, [*ks, ALL_AT] if extra else ks)
-    searched = _searched(retriever)
-    seconds = 0.0
+    taken: list[float] = []  # with the most hits, the question's embedding given
+    dense = _dense(retriever)
+    asked = sorted({*ks, *([] if all_at is None else [all_at])}, reverse=True)
     for nth, question in enumerate(questions):
         if nth % 50 == 0:
             report(row, nth, len(questions))
-        if vectors is not None and graph.index.dense is not None:
-            graph.index.dense.remember(question.text, vectors[question.text])
-        ranked: dict[int, list[str]] = {}
-        for group in groups:
-            for index in searched:
-                index.forget()
-            start = time.perf_counter()
-            ids = retriever.retrieve(question.text, max(group)).ids
-            seconds = time.perf_counter() - start
-            ranked.update(dict.fromkeys(group, ids))
-        taken.append(seconds)
-        for metric, value in _measured(question, ranked, ks, extra).items():
+        if dense is not None:
+            dense.remember(question.text, vectors[question.text])
+        start = time.perf_counter()
+        ranked = {asked[0]: retriever.retrieve(question.text, asked[0]).ids}
+        taken.append(time.perf_counter() - start)
+        ranked |= {k: retriever.retrieve(question.text, k).ids for k in asked[1:]}
+        for metric, value in _measured(ranked, question.gold, ks, all_at).items():
             columns.setdefault(metric, []).append(value)
     report(row, len(questions), len(questions))
     run.values[row] = {metric: np.asarray(values) for metric, values in columns.items()}
     run.seconds[f"query_{row}"] = statistics.median(taken)
 
 
-def _searched(retriever: Retriever) -> list[ArrayIndex]:
-    """Return the indexes that remember the scores of recent questions."""
+def _dense(retriever: Retriever) -> DenseIndex | None:
+    """Return the index of embeddings that a retriever asks, if any."""
     index = retriever.index if isinstance(retriever, IndexRetriever) else None
     index = retriever.graph.index if isinstance(retriever, SageRetriever) else index
-    inner = [index.lexical, index.dense] if isinstance(index, HybridIndex) else []
-    return [one for one in (index, *inner) if isinstance(one, ArrayIndex)]
-
-
-def _runs(retriever: Retriever, ks: Sequence[int]) -> list[list[int]]:
-    """Return which k can share a run: flat search always, a ranking where it asks for the same seeds."""
-    distinct = sorted(set(ks))
-    if not isinstance(retriever, SageRetriever):
-        return [distinct]
-    groups: dict[int, list[int]] = {}
-    for one in distinct:
-        groups.setdefault(retriever.ranking.n_seeds(one), []).append(one)
-    return list(groups.values())
+    index = index.dense if isinstance(index, HybridIndex) else index
+    return index if isinstance(index, DenseIndex) else None
 
 
 def _measured(
-    question: Question,
-    ranked: dict[int, list[str]],
-    ks: Sequence[int],
-    extra: Sequence[Callable[[Sequence[str], Any], tuple[str, float]]],
+    ranked: dict[int, list[str]], gold: Collection[str], ks: Sequence[int], all_at: int | None
 ) -> dict[str, float]:
-    out = {f"recall@{k}": recall_at_k(ranked[k], question.gold, k) for k in ks}
-    out |= dict(measure(ranked[ALL_AT], question.gold) for measure in extra)
-    out["hit@1"] = hit_at_k(ranked[ks[0]], question.gold, 1)
-    out["mrr"] = mrr(ranked[ks[-1]], question.gold)
-    return out
+    out = {f"recall@{k}": recall_at_k(ranked[k], gold, k) for k in ks}
+    if all_at is not None:
+        out[f"all@{all_at}"] = all_at_k(ranked[all_at], gold, all_at)
+    return out | {"hit@1": hit_at_k(ranked[ks[0]], gold, 1), "mrr": mrr(ranked[ks[-1]], gold)}
 
 
 def _result(name: str, run: Run) -> dict[str, Any]:
@@ -348,7 +322,3 @@ def _result(name: str, run: Run) -> dict[str, Any]:
         "intervals": run.intervals(),
         "notes": run.notes,
     }
-
-
-def _quiet(stage: str, done: int, total: int) -> None:
-    """Report nothing."""

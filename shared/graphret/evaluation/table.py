@@ -1,4 +1,4 @@
-"""A benchmark's result as a table: for the terminal, and as Markdown for the docs."""
+"""A benchmark's result as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def render(result: Mapping[str, Any]) -> Group:
 
         return render_cypher_guard(result)
     parts: list[Any] = []
-    for title, rows, intervals in _sections(result):
-        metrics = result.get("shown") or _shown(rows)
-        for group, members in _grouped(rows).items():
+    for title, rows, intervals in sections(result):
+        metrics = result.get("shown") or shown_metrics(rows)
+        for group, members in grouped(rows).items():
             asked = result["counts"].get(f"{group}/questions")
             heading = f"{group}, {asked} questions" if asked else title
             table = Table(title=heading, title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
@@ -42,40 +42,8 @@ def render(result: Mapping[str, Any]) -> Group:
     return Group(*parts)
 
 
-def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
-    """Return a result as Markdown tables: each figure with its gain over flat search, below them that of the default
-    with its 95 % bootstrap interval.
-    """
-    lines: list[str] = []
-    for title, rows, intervals in _sections(result):
-        columns = metrics or result.get("shown") or _shown(rows)
-        for group, members in _grouped(rows).items():
-            asked = result["counts"].get(f"{group}/questions")
-            lines += [f"**{f'{group}, {asked} questions' if asked else title}**", ""]
-            lines += [f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
-            for row in members:
-                gains = intervals.get(row, {})
-                cells = [_figure(rows[row].get(metric), gains.get(metric)) for metric in columns]
-                lines.append(f"| {row.rpartition('/')[2]} | {' | '.join(cells)} |")
-            default = intervals.get(f"{group}/default" if group else "default", {})
-            if default:
-                sure = [f"{g['low']:+.1f} … {g['high']:+.1f}" if (g := default.get(m)) else "" for m in columns]
-                lines.append(f"| *default over {result['baseline']}, 95 %* | {' | '.join(sure)} |")
-            lines.append("")
-    if result.get("losses"):
-        losses = ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
-        lines += [f"Points under the best flat search, at worst: {losses}.", ""]
-    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items() if "/" not in name)
-    return "\n".join([*lines, f"Counts: {counts}."])
-
-
-def _figure(value: float | None, gain: Mapping[str, float] | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1f} ({gain['gain']:+.1f})" if gain else f"{value:.1f}"
-
-
-def _sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the parts of a result: what each is, its rows and its intervals."""
     questions = result["counts"].get("questions", 0)
     sections = [(f"{result['name']}, {questions} questions", result["rows"], result.get("intervals", {}))]
     for half, part in result.get("halves", {}).items():
@@ -84,12 +52,14 @@ def _sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], M
     return sections
 
 
-def _shown(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the metrics that a table has where the result names none."""
     names = dict.fromkeys(metric for row in rows.values() for metric in row)
     return [name for name in names if name.startswith(("recall@", "all@"))]
 
 
-def _grouped(rows: Mapping[str, Any]) -> dict[str, list[str]]:
+def grouped(rows: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the rows by what stands before their last slash."""
     groups: dict[str, list[str]] = {}
     for row in rows:
         groups.setdefault(row.rpartition("/")[0], []).append(row)

@@ -98,17 +98,17 @@ class Linker:
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         model = as_encoder(encoder)
-        text = NodeText.names(aliases)
-        lexical = BM25Index.build(table, text=text)
-        dense = None if model is None else DenseIndex.build(table, model, text=text)
-        whole: ArrayIndex | None = None
-        if documents is not None:
-            whole = (
-                BM25Index.build(table, text=documents)
-                if model is None
-                else DenseIndex.build(table, model, text=documents)
-            )
-        return cls(lexical, dense=dense, documents=whole, **settings)
+
+        def indexed(text: NodeText) -> ArrayIndex:
+            return BM25Index.build(table, text=text) if model is None else DenseIndex.build(table, model, text=text)
+
+        names = NodeText.names(aliases)
+        return cls(
+            BM25Index.build(table, text=names),
+            dense=None if model is None else DenseIndex.build(table, model, text=names),
+            documents=None if documents is None else indexed(documents),
+            **settings,
+        )
 
     @classmethod
     def of_store(
@@ -206,20 +206,21 @@ class Linker:
         InvalidInput
             On another mode, a mention that is not a string, or ``doc`` where there is no index of documents.
         """
-        if mode not in self.rules or mode not in ("name", "doc"):
+        if mode not in ("name", "doc"):
             raise InvalidInput(f"mode: 'name' or 'doc' is expected, not {mode!r}")
         usual = self.rules[mode]
         rule = LinkRule(usual.k if k is None else k, usual.tau if tau is None else tau)
-        state = copy(self)
-        if mode == "doc" and state.documents is None:
-            raise InvalidInput("mode: the linker has no index of documents")
-        mask = state.table.mask(Where.parse(where), labels)
+        mask = self.table.mask(Where.parse(where), labels)
         mentions = [mention] if isinstance(mention, str) else require_queries(mention)
-        index: ArrayIndex | None = state.dense if mode == "name" else state.documents
-        if index is not None:
-            index.prepare(mentions)
-        find = state._by_name if mode == "name" else state._by_document
-        found = [find(one, rule, mask) for one in mentions]
+        if mode == "doc":
+            if self.documents is None:
+                raise InvalidInput("mode: the linker has no index of documents")
+            self.documents.prepare(mentions)
+            found = [self._by_document(one, rule, mask, self.documents) for one in mentions]
+        else:
+            if self.dense is not None:
+                self.dense.prepare(mentions)
+            found = [self._by_name(one, rule, mask) for one in mentions]
         return found[0] if isinstance(mention, str) else found
 
     def _by_name(self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None) -> list[Linked]:
@@ -245,11 +246,12 @@ class Linker:
         cosines = np.clip(self.dense.score_at(mention, positions), 0.0, 1.0)
         return np.asarray(self.alpha * said + (1.0 - self.alpha) * cosines, dtype=np.float32)
 
-    def _by_document(self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None) -> list[Linked]:
-        assert self.documents is not None, "link() checks"
-        positions, scores = self.documents.ranked(mention, rule.k, mask)
-        if isinstance(self.documents, BM25Index):
-            scores = scores / max(self.documents.ceiling(mention), 1e-9)
+    def _by_document(
+        self, mention: str, rule: LinkRule, mask: NDArray[np.bool_] | None, documents: ArrayIndex
+    ) -> list[Linked]:
+        positions, scores = documents.ranked(mention, rule.k, mask)
+        if isinstance(documents, BM25Index):
+            scores = scores / max(documents.ceiling(mention), 1e-9)
         order = np.argsort(positions)
         nodes = self.table.at(positions[order])
         return kept(nodes, np.clip(scores[order], 0.0, 1.0), ["document"] * len(nodes), rule)
@@ -261,21 +263,20 @@ class Linker:
         """
         if not isinstance(question, str):
             raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
-        state = copy(self)
-        mask = state.table.mask(Where.parse(where), labels)
+        mask = self.table.mask(Where.parse(where), labels)
 
         def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(state.table.ids.take(state._positions(ids, mask)))
+            return tuple(self.table.ids.take(self._positions(ids, mask)))
 
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
-            found = state.table.find(ids)
+            found = self.table.find(ids)
             there = found[found >= 0]  # the book may know of later ones
-            if len(set(state.table.names.take(there))) < 2:  # such as thousands of chapters: nothing tells them apart
+            if len(set(self.table.names.take(there))) < 2:  # such as thousands of chapters: nothing tells them apart
                 return [[]] * len(ids)
-            nodes = iter(state.table.at(there))
-            return [[form for _, form in variants_of(next(nodes), state.aliases)] if i >= 0 else [] for i in found]
+            nodes = iter(self.table.at(there))
+            return [[form for _, form in variants_of(next(nodes), self.aliases)] if i >= 0 else [] for i in found]
 
-        return spot(question, state.book, None if mask is None else keep, forms)
+        return spot(question, self.book, None if mask is None else keep, forms)
 
     def _positions(self, ids: Sequence[str], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         found = self.table.find(ids)

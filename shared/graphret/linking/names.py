@@ -7,13 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.gazetteer import Gazetteer, Match
-from graphret.linking.symbols import SymbolMatch, Symbols, as_symbols
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
 
 #: How a node is called by a variant of its name.
 OWN, ALIAS, SHORT = "name", "alias", "short"
+
+
+#: What holds a sentence together: marks that end it, dashes, quotes and brackets.
+SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”‚„«»‹›")
+
+
+def are_signs(name: str) -> bool:
+    """Whether a name of symbols is all such as hold a sentence together ("???")."""
+    return SIGNS.issuperset(name.replace(" ", ""))
 
 
 def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
@@ -28,7 +36,11 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
 
 def normal_form(name: str) -> str:
     """Return what names are compared by: their words, or where they have none their symbols."""
-    return " ".join(words(name)) or as_symbols(name)
+    return " ".join(words(name)) or _as_symbols(name)
+
+
+def _as_symbols(name: str) -> str:
+    return " ".join(name.split())
 
 
 def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
@@ -53,8 +65,8 @@ class NameBook:
     def __init__(self, called: Iterable[tuple[str, str, Any]] = (), *, aliases: str = ALIASES) -> None:
         self._aliases = aliases
         self._gazetteer = Gazetteer()
-        self._symbols = Symbols()
-        self._bearers: dict[int | str, str | set[str]] = {}  # by position or by symbols; most names have one bearer
+        # By position in the gazetteer, or by the symbols of a name without a word; most names have one bearer.
+        self._bearers: dict[int | str, str | set[str]] = {}
         self._lock = threading.Lock()
         for node_id, name, aliases in called:
             for _, variant in variants(name, aliases):
@@ -62,7 +74,7 @@ class NameBook:
 
     def __len__(self) -> int:
         """How many different names there are."""
-        return len(self._gazetteer) + len(self._symbols)
+        return len(self._bearers)
 
     def bearers(self, name: str) -> tuple[str, ...]:
         """Return the ids of the nodes that bear a name, in order."""
@@ -74,10 +86,9 @@ class NameBook:
         with self._lock:
             return self._gazetteer.find_every(run)
 
-    def find_symbols(self, text: str, marks: Collection[tuple[int, int]]) -> list[SymbolMatch]:
-        """Return every name of symbols alone in a text; see `Symbols.find`."""
-        with self._lock:
-            return self._symbols.find(text, marks)
+    def has_symbols(self, text: str) -> bool:
+        """Whether a text of symbols alone, such as ``$``, is a name."""
+        return text in self._bearers
 
     def bearers_at(self, key: int | str) -> tuple[str, ...]:
         """Return the ids of the nodes that bear the name of a match, in order; none if it is gone meanwhile."""
@@ -100,25 +111,22 @@ class NameBook:
 
     def _key(self, name: str) -> int | str:
         position = self._gazetteer.position(name)
-        return as_symbols(name) if position is None else position
+        return _as_symbols(name) if position is None else position
 
     def _listed(self, key: int | str) -> tuple[str, ...]:
         held = self._bearers.get(key, ())
         return (held,) if isinstance(held, str) else tuple(sorted(held))
 
     def _add(self, name: str, node_id: str) -> None:
-        key: int | str | None = self._gazetteer.add(name)
-        if key is None:
-            key = as_symbols(name)
-            if not key:
-                return
-            self._symbols.add(key)
+        position = self._gazetteer.add(name)
+        key = _as_symbols(name) if position is None else position
+        if key == "":
+            return
         held = self._bearers.setdefault(key, node_id)
-        if isinstance(held, str):
-            if held != node_id:
-                self._bearers[key] = {held, node_id}
-        else:
+        if isinstance(held, set):
             held.add(node_id)
+        elif held != node_id:
+            self._bearers[key] = {held, node_id}
 
     def _remove(self, name: str, node_id: str) -> None:
         key = self._key(name)
@@ -127,7 +135,5 @@ class NameBook:
             held.discard(node_id)
         if held in (node_id, set()):
             del self._bearers[key]
-            if isinstance(key, str):
-                self._symbols.discard(key)
-            else:
+            if isinstance(key, int):
                 self._gazetteer.discard(name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.linking.names import NameBook
-from graphret.linking.symbols import are_signs
+from graphret.linking.names import SIGNS, NameBook, are_signs
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -19,6 +18,12 @@ DOUBTFUL = 0.5
 OTHER_FORM = 0.99
 
 _MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
+_SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
+_AROUND = "".join(SIGNS - set("?!.,;:…。、！？：；"))
+
+#: Which of the nodes that bear a name count, and what each of several nodes is called.
+Keep = Callable[[tuple[str, ...]], tuple[str, ...]]
+Forms = Callable[[tuple[str, ...]], Sequence[Iterable[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +54,19 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    name: int | str
+class _Match:
+    """A name where it stands in the question, its length counted in words."""
+
     start: int
     end: int
-    ids: tuple[str, ...] | None  # looked up at the end where no filter asks for them before
+    ids: tuple[str, ...]
     marked: bool
-    length: int = 0  # in words
+    length: int = 0
     content: int = 0  # words that are no function words
     drags: bool = False  # whether it begins with a small letter before a word in capitals, as in "the Killer Joe"
 
 
-def spot(
-    question: str,
-    book: NameBook,
-    keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
-    forms: Callable[[tuple[str, ...]], Sequence[Iterable[str]]] | None = None,
-) -> list[Spot]:
+def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms | None = None) -> list[Spot]:
     """Return the known names in a question, from left to right, none overlapping.
 
     Of names that overlap what stands in quotes or square brackets is chosen before all others, and then the longest,
@@ -75,7 +76,8 @@ def spot(
 
     A name of one or two everyday words ("it", "the one", "love") counts where it is so marked or written in capitals
     that are no matter of style; and else, with less score, only where nothing but everyday words is found: then common
-    words ("love") rather than such as hold a sentence together ("it").
+    words ("love") rather than such as hold a sentence together ("it"). A name of symbols alone ("$") counts where it
+    stands by itself, one of quotes, brackets, dashes and ends of sentences ("???") where it is marked.
 
     Parameters
     ----------
@@ -89,61 +91,53 @@ def spot(
     run = [word for word, _, _ in tokens]
     marks = {_stripped(question, *match.span(match.lastindex or 0)) for match in _MARKS.finditer(question)}
     spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
-    matches = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
-    named = {place for _, first, last, kind in matches if not kind for place in range(first, last)}
+    found = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
+    named = {place for _, first, last, kind in found if not kind for place in range(first, last)}
     capitals = _capitals(question, tokens, named)
-    sure: list[_Found] = []
-    doubtful: dict[str, list[_Found]] = {"common": [], "function": [], "signs": []}
-    for name, first, last, kind in matches:
-        ids = None if keep is None else keep(book.bearers_at(name))
-        if ids == ():
+
+    def bearers(key: int | str) -> tuple[str, ...]:
+        ids = book.bearers_at(key)
+        return ids if keep is None else keep(ids)
+
+    sure: list[_Match] = []
+    doubtful: dict[str, list[_Match]] = {"common": [], "function": []}
+    for name, first, last, kind in found:
+        if not (ids := bearers(name)):
             continue
         content = sum(word not in FUNCTION_WORDS for word in run[first:last])
         shown = [capital for capital in capitals[first:last] if capital is not None]
         drags = any(shown) and first > 0 and capitals[first] is False
-        start, end = tokens[first][1], tokens[last - 1][2]
-        one = _Found(name, start, end, ids, (first, last) in spans, last - first, content, drags)
-        if not kind or one.marked or (shown and all(shown)):
-            sure.append(one)
-        else:
-            doubtful[kind].append(one)
-    for one in _symbols(question, book, marks, keep):
-        (sure if one.marked or not are_signs(str(one.name)) else doubtful["signs"]).append(one)
-    chosen, score = sure, 1.0
-    if not sure:
-        chosen, score = _longest(doubtful["common"]) or doubtful["signs"] or _last(doubtful["function"]), DOUBTFUL
+        place = tokens[first][1], tokens[last - 1][2]
+        match = _Match(*place, ids, (first, last) in spans, last - first, content, drags)
+        (sure if not kind or match.marked or (shown and all(shown)) else doubtful[kind]).append(match)
+    for start, end, marked in _symbols(question, book, marks):
+        if ids := bearers(question[start:end]):
+            sure.append(_Match(start, end, ids, marked))
+    if sure:
+        return [_spotted(question, match, 1.0, forms) for match in _apart(sure)]
     return [
-        _spotted(question, one.start, one.end, ids, score, forms)
-        for one in _apart(chosen)
-        if (ids := book.bearers_at(one.name) if one.ids is None else one.ids)
+        _spotted(question, match, DOUBTFUL, forms)
+        for match in _apart(_longest(doubtful["common"]) or _last(doubtful["function"]))
     ]
 
 
-def _symbols(
-    question: str,
-    book: NameBook,
-    marks: Collection[tuple[int, int]],
-    keep: Callable[[tuple[str, ...]], tuple[str, ...]] | None,
-) -> list[_Found]:
-    """Names of symbols alone, of those that overlap the first, and of these the longest."""
-    found: list[_Found] = []
-    for name, start, end, marked in book.find_symbols(question, marks):
-        if not found or found[-1].end <= start:
-            ids = None if keep is None else keep(book.bearers_at(name))
-            if ids != ():
-                found.append(_Found(name, start, end, ids, marked))
-    return found
+def _symbols(question: str, book: NameBook, marks: Collection[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
+    """Go through names of symbols alone: what is marked, and what stands by itself but for quotes and brackets."""
+    for start, end in marks:
+        if book.has_symbols(question[start:end]):
+            yield start, end, True
+    for match in _SYMBOLS.finditer(question):
+        name = match[0].strip(_AROUND)
+        if not book.has_symbols(name):
+            name = name.rstrip("".join(SIGNS)).strip(_AROUND)
+        start = match.start() + match[0].find(name)
+        if name and book.has_symbols(name) and not are_signs(name) and (start, start + len(name)) not in marks:
+            yield start, start + len(name), False
 
 
-def _spotted(
-    question: str,
-    start: int,
-    end: int,
-    ids: tuple[str, ...],
-    score: float,
-    forms: Callable[[tuple[str, ...]], Sequence[Iterable[str]]] | None,
-) -> Spot:
+def _spotted(question: str, match: _Match, score: float, forms: Forms | None) -> Spot:
     """A name with its bearers, those first of whose forms most stands there."""
+    ids, start, end = match.ids, match.start, match.end
     scores = [score] * len(ids)
     if forms is not None and len(ids) > 1:
         fits = ([_stands(form, question, start, end) for form in own] for own in forms(ids))
@@ -185,11 +179,10 @@ def _everyday(run: Sequence[str]) -> str:
         return ""
     if all(word in FUNCTION_WORDS or (len(word) == 1 and word.isascii() and word.isalpha()) for word in run):
         return "function"
-    return (
-        "common"
-        if all(word in COMMON_WORDS or word in FUNCTION_WORDS or (len(word) == 1 and word.isascii()) for word in run)
-        else ""
+    everyday = all(
+        word in COMMON_WORDS or word in FUNCTION_WORDS or (len(word) == 1 and word.isascii()) for word in run
     )
+    return "common" if everyday else ""
 
 
 def _capitals(question: str, tokens: Sequence[Token], named: Collection[int]) -> list[bool | None]:
@@ -207,26 +200,26 @@ def _capitals(question: str, tokens: Sequence[Token], named: Collection[int]) ->
     ]
 
 
-def _longest(found: list[_Found]) -> list[_Found]:
+def _longest(found: list[_Match]) -> list[_Match]:
     """Of names of common words those of most words."""
-    most = max((one.length for one in found), default=0)
-    return [one for one in found if one.length == most]
+    most = max((match.length for match in found), default=0)
+    return [match for match in found if match.length == most]
 
 
-def _last(found: list[_Found]) -> list[_Found]:
+def _last(found: list[_Match]) -> list[_Match]:
     """Of names of function words alone the longest, then the last: questions open with the commonest."""
-    return sorted(found, key=lambda one: (one.length, one.start))[-1:]
+    return sorted(found, key=lambda match: (match.length, match.start))[-1:]
 
 
-def _apart(found: list[_Found]) -> list[_Found]:
+def _apart(found: list[_Match]) -> list[_Match]:
     """Choose names that do not overlap, the marked and then those that say most first, and put them in order."""
 
-    def marked(one: _Found) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
+    def marked(one: _Match) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
         return one.marked and not any(
             other.start <= one.start and one.end <= other.end and other.length > one.length for other in found
         )
 
-    taken: list[_Found] = []
+    taken: list[_Match] = []
     for one in sorted(found, key=lambda one: (not marked(one), -one.content, one.drags, -one.length, one.start)):
         if all(one.end <= other.start or other.end <= one.start for other in taken):
             taken.append(one)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
 import sqlite3
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from graphret.errors import StorageError
 
 _FILE = "answers.sqlite"
-_SUFFIXES = ("", "-wal", "-shm")
 _log = logging.getLogger(__name__)
 
 
@@ -46,41 +43,29 @@ class AnswerCache:
         self.path = Path(folder) / _FILE
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = self._open()
+            self._connection = self._opened()
         except (OSError, sqlite3.OperationalError) as error:
             raise StorageError(f"the cache {self.path} cannot be opened: {error}") from error
         except sqlite3.DatabaseError:
-            self._begin_anew()
+            _log.warning("the cache %s is corrupt; it is set aside and begun anew", self.path)
+            os.replace(self.path, f"{self.path}.corrupt")
+            self._connection = self._opened()
 
-    def _open(self) -> sqlite3.Connection:
+    def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
         try:
-            with contextlib.suppress(sqlite3.OperationalError):  # not on every file system
-                connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID")
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
-    def _begin_anew(self) -> None:
-        _log.warning("the cache %s is corrupt; it is set aside and begun anew", self.path)
-        for suffix in _SUFFIXES:
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(f"{self.path}{suffix}", f"{self.path}.corrupt{suffix}")
-        self._connection = self._open()
-
     def get(self, key: str) -> str | None:
         """The answer that was put under `key`, or `None`."""
         try:
             row = self._connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             raise StorageError(f"the cache {self.path} cannot be read: {error}") from error
-        except sqlite3.DatabaseError:
-            self.close()
-            self._begin_anew()
-            return None
         return row[0] if row and isinstance(row[0], str) else None
 
     def put(self, key: str, answer: str) -> None:
@@ -90,9 +75,6 @@ class AnswerCache:
         except sqlite3.Error as error:
             raise StorageError(f"the cache {self.path} cannot be written: {error}") from error
 
-    def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
-
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
@@ -100,7 +82,5 @@ class AnswerCache:
     def __enter__(self) -> AnswerCache:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

@@ -6,19 +6,18 @@ adapter packages over the models of LlamaIndex and LangChain; anything with the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from graphret.errors import InvalidInput, ModelError
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = frozenset(get_args(Role))
-_DEEPEST = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolCall:
     """A model's request to run a tool.
 
@@ -45,25 +44,20 @@ class ToolCall:
     id: str
     name: str
     arguments: str = "{}"
-    _read: tuple[dict[str, Any] | None, str | None] | None = field(init=False, compare=False, repr=False, default=None)
 
     @property
     def parsed(self) -> dict[str, Any] | None:
         """The arguments as an object; `None` where they are none."""
-        return self._parsed_once()[0]
+        return self._read[0]
 
     @property
     def error(self) -> str | None:
         """Why the arguments are no object; `None` where they are one."""
-        return self._parsed_once()[1]
+        return self._read[1]
 
-    def _parsed_once(self) -> tuple[dict[str, Any] | None, str | None]:
-        """Parse when first asked: a conversation is handed on far more often than its old calls are read."""
-        read = self._read
-        if read is None:
-            read = _parse_arguments(self.name, self.arguments)
-            object.__setattr__(self, "_read", read)
-        return read
+    @cached_property
+    def _read(self) -> tuple[dict[str, Any] | None, str | None]:
+        return _parse_arguments(self.name, self.arguments)
 
     def to_dict(self) -> dict[str, Any]:
         """The call in the format of OpenAI's chat messages."""
@@ -71,32 +65,17 @@ class ToolCall:
 
 
 def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | None]:
+    from pydantic_core import from_json
+
     if raw.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
         return {}, None
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as problem:
+        value = from_json(raw, allow_inf_nan=False)
+    except ValueError as problem:
         return None, f"the arguments of {name} are not valid JSON: {problem}"
     if not isinstance(value, dict):
         return None, f"the arguments of {name} are a {type(value).__name__}, not a JSON object"
-    if _too_deep(value):
-        return None, f"the arguments of {name} are nested more than {_DEEPEST} levels deep"
     return value, None
-
-
-def _too_deep(value: Any) -> bool:
-    """Whether a value is nested so deeply that writing it, or handing it on, may exceed the interpreter's stack."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        if not level:
-            return False
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for held in inner for one in held if isinstance(one, (dict, list))]
-    return bool(level)
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, Message, Reply, Tool
-from graphret.llm.openai_clients import Clients
+from graphret.llm.errors import reason_of, redacted, status_of
 from graphret.llm.openai_wire import (
     FORMAT_REFUSED,
-    NATIVE,
     JSONMode,
     content_text,
     native_parts,
-    redacted,
-    require_endpoint,
     response_format,
+    sends_back,
     token_usage,
     tool_calls,
     wire_message,
-    without_secrets,
 )
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
 
 _log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
-
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
-_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
-_REASONS |= {422: "bad_request", 429: "rate_limit"}
 _REASONING = "reasoning"
-# Whose exceptions are failures of the endpoint; others are bugs of ours.
-_FOREIGN = ("openai", "httpx", "httpx2", "httpcore", "anyio")
 
 
 class OpenAIChat:
@@ -115,40 +113,73 @@ class OpenAIChat:
         self.headers = dict(headers or {})
         self._api_key = api_key
         self._refused: frozenset[str] = frozenset()
-        self._clients = Clients()
+        self._forget_clients()
 
     def __repr__(self) -> str:
-        return f"OpenAIChat({self.name!r}, base_url={without_secrets(self.base_url)!r})"
+        return f"OpenAIChat({self.name!r}, base_url={_without_secrets(self.base_url)!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_clients"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_client", "_clients")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._clients = Clients()
+        self._forget_clients()
 
-    def _key(self) -> str:
+    def _forget_clients(self) -> None:
+        self._lock = threading.Lock()
+        self._client: OpenAI | None = None
+        # An asynchronous client's connections belong to the event loop that opened them.
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[None, None]]] = {}
+
+    def _options(self) -> dict[str, Any]:
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
         if not key and not (self.base_url or os.environ.get("OPENAI_BASE_URL")):
             raise ChatError("no API key: set OPENAI_API_KEY, or pass api_key", model=self.name, reason="authentication")
-        return key or "none"
-
-    def _options(self) -> dict[str, Any]:
         return {
-            "api_key": self._key(),
+            "api_key": key or "none",
             "base_url": self.base_url,
             "timeout": self.timeout,
             "max_retries": self.max_retries,
             "default_headers": self.headers,
         }
 
+    def _client_of_threads(self) -> Any:
+        from openai import OpenAI  # here, because it takes more than a second
+
+        with self._lock:
+            if self._client is None:
+                self._client = OpenAI(**self._options())
+            return self._client
+
+    async def _client_of_loop(self) -> Any:
+        """Return the client of the running event loop, which closes it when it ends."""
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop in self._clients:
+                return self._clients[loop][0]
+            self._clients = {one: held for one, held in self._clients.items() if not one.is_closed()}
+            # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
+            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient())
+            closing = _closing(client)
+            self._clients[loop] = client, closing
+        await anext(closing)
+        return client
+
     def close(self) -> None:
         """Close the connections of `chat`; a later call opens new ones."""
-        self._clients.close()
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     async def aclose(self) -> None:
         """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
-        await self._clients.aclose()
+        with self._lock:
+            mine = self._clients.pop(asyncio.get_running_loop(), None)
+        if mine is not None:
+            await mine[1].aclose()
 
     def chat(
         self,
@@ -164,7 +195,7 @@ class OpenAIChat:
         while True:
             request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
             try:
-                client = self._clients.sync(self._options)
+                client = self._client_of_threads()
                 return self._reply(client.chat.completions.create(**request))
             except Exception as error:
                 if not self._adapt(error, request):
@@ -184,7 +215,7 @@ class OpenAIChat:
         while True:
             request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
             try:
-                client = await self._clients.of_loop(self._options)
+                client = await self._client_of_loop()
                 return self._reply(await client.chat.completions.create(**request))
             except Exception as error:
                 if not self._adapt(error, request):
@@ -227,23 +258,23 @@ class OpenAIChat:
 
     def _adapt(self, error: Exception, request: Mapping[str, Any]) -> bool:
         """Note what optional parameter the endpoint refuses; true if there is a request that does without."""
-        if getattr(error, "status_code", None) not in (400, 422):
+        if status_of(error) not in (400, 422):
             return False
-        named, text = str(getattr(error, "param", None) or ""), str(error)
-        if "response_format" in request and FORMAT_REFUSED.search(f"{named} {text}"):
+        complaint = f"{getattr(error, 'param', None) or ''} {error}"
+        if "response_format" in request and FORMAT_REFUSED.search(complaint):
             # From what was sent: another thread may have stepped down meanwhile.
             sent: JSONMode = "schema" if request["response_format"]["type"] == "json_schema" else "object"
             if self.json_mode == sent:
                 self.json_mode = _WEAKER[sent]
                 _log.info("%s refuses JSON by %s; going on with %s", self.name, sent, self.json_mode)
             return True
-        if _REASONING not in self._refused and any(name in f"{named} {text}" for name in _sent_back(request)):
+        if _REASONING not in self._refused and sends_back(request, complaint):
             _log.info("%s does not take its reasoning back; going on without it", self.name)
             self._refused |= {_REASONING}
             return True
         for parameter in ("temperature", "max_tokens"):
-            complained = re.search(rf"\b{parameter}\b", f"{named} {text}")
-            if parameter in request and complained and _UNSUPPORTED.search(text):
+            complained = re.search(rf"\b{parameter}\b", complaint)
+            if parameter in request and complained and _UNSUPPORTED.search(str(error)):
                 _log.warning("%s does not take %s as it was given; going on without it", self.name, parameter)
                 self._refused |= {parameter}
                 return True
@@ -267,28 +298,24 @@ class OpenAIChat:
 
     def _failure(self, error: Exception) -> Exception:
         """What to raise for `error`: a `ChatError` without secrets, or `error` itself if it is a bug of ours."""
-        kind, family = type(error).__name__, type(error).__module__.partition(".")[0]
+        import openai
+
         if isinstance(error, ChatError):
             return error
         if isinstance(error, UnicodeEncodeError):
-            return ChatError(
-                f"the messages are not Unicode text: {error.reason}", model=self.name, reason="bad_request"
-            )
-        if isinstance(error, ValueError) or kind == "APIResponseValidationError":
+            said = f"the messages are not Unicode text: {error.reason}"
+            return ChatError(said, model=self.name, reason="bad_request")
+        if isinstance(error, (ValueError, openai.APIResponseValidationError)):
             return self._invalid("the endpoint's answer is not JSON")
-        if family not in _FOREIGN:
+        if not isinstance(error, openai.OpenAIError):
             return error
-        status = getattr(error, "status_code", None)
-        if status is not None:
-            reason = _REASONS.get(status, "server" if status >= 500 else "bad_request")
-        else:
-            reason = "timeout" if "Timeout" in kind else "connection"
-        return ChatError(self._redacted(self._describe(error)), model=self.name, reason=reason, status=status)
+        message = self._redacted(self._described(error))
+        return ChatError(message, model=self.name, reason=reason_of(error), status=status_of(error))
 
-    def _describe(self, error: Exception) -> str:
-        if getattr(error, "status_code", None) is None:
+    def _described(self, error: Exception) -> str:
+        if status_of(error) is None:
             cause = error.__cause__ or error
-            where = without_secrets(self.base_url) or "the endpoint"
+            where = _without_secrets(self.base_url) or "the endpoint"
             return f"no answer from {where}, retries included ({type(cause).__name__}: {cause})"
         body = getattr(error, "body", None)
         text = body.get("message") if isinstance(body, Mapping) else body
@@ -301,9 +328,29 @@ class OpenAIChat:
         return redacted(text, (self._api_key, os.environ.get("OPENAI_API_KEY")))
 
 
-def _sent_back(request: Mapping[str, Any]) -> set[str]:
-    """What a request has of `NATIVE`."""
-    turns = request["messages"]
-    return {
-        name for held in (*turns, *(call for one in turns for call in one.get("tool_calls", ()))) for name in held
-    } & {*NATIVE}
+async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
+    """Close `client` when this generator is closed, as event loops do with theirs before they end."""
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+def require_endpoint(what: str, url: str) -> None:
+    """Raise an `InvalidInput` of `what` and the value, without user and password, where it is no HTTP address."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        good = False
+    if not good or any(map(str.isspace, url)):
+        shown = url.rpartition("@")[2]
+        raise InvalidInput(f"{what}: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1")
+
+
+def _without_secrets(url: str | None) -> str | None:
+    """The endpoint without user, password and query, which may hold keys."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

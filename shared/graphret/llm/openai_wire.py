@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-from graphret.errors import InvalidInput
 from graphret.llm.chat import Message, ToolCall, Usage
 from graphret.llm.schema import strict_schema
 
@@ -29,40 +27,9 @@ NATIVE = (
 #: How endpoints say that they do not take a JSON schema, or JSON as a format.
 FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
 
-_KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
-
-
-def redacted(text: str, secrets: Iterable[str | None], most: int = 400) -> str:
-    """An endpoint's message in one line of at most `most` characters, without `secrets` and what looks like one."""
-    for secret in secrets:
-        if secret and len(secret) > 4:
-            text = text.replace(secret, "***")
-    text = _KEY.sub("***", " ".join(text.split()))
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def without_secrets(url: str | None) -> str | None:
-    """The endpoint without user, password and query, which may hold keys."""
-    if not url:
-        return None
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def require_endpoint(what: str, url: str) -> None:
-    """Raise an `InvalidInput` of `what` and the value, without user and password, where it is no HTTP address."""
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets or a port that are none
-        good = False
-    if not good or any(map(str.isspace, url)):
-        shown = url.rpartition("@")[2]
-        raise InvalidInput(f"{what}: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1")
-
 
 def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A message as it is sent: servers that render arguments into a prompt fail on ones that are not JSON.
+    """Return a message as it is sent: servers that render arguments into a prompt fail on ones that are not JSON.
 
     `native` is what `native_parts` found in it.
     """
@@ -80,7 +47,7 @@ def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> d
 
 
 def native_parts(message: Any) -> dict[str, Any] | None:
-    """The parts of a reply that an endpoint wants back beside text and calls, by where they stand; `None` if none."""
+    """Return what an endpoint wants back of a reply beside text and calls, by where it stands; `None` if nothing."""
     calls = getattr(message, "tool_calls", None)
     of_calls = {call.id: _native(call) for call in calls or () if isinstance(getattr(call, "id", None), str)}
     found = {"message": _native(message), "tool_calls": {name: parts for name, parts in of_calls.items() if parts}}
@@ -89,6 +56,13 @@ def native_parts(message: Any) -> dict[str, Any] | None:
 
 def _native(holder: Any) -> dict[str, Any]:
     return {name: value for name in NATIVE if (value := (getattr(holder, "model_extra", None) or {}).get(name))}
+
+
+def sends_back(request: Mapping[str, Any], complaint: str) -> bool:
+    """Whether a request has one of `NATIVE` that a complaint names."""
+    turns = request["messages"]
+    parts = [*turns, *(call for turn in turns for call in turn.get("tool_calls", ()))]
+    return any(name in part and name in complaint for name in NATIVE for part in parts)
 
 
 def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +74,7 @@ def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def content_text(content: Any) -> str:
-    """The text of a message, also where an endpoint sends a list of parts."""
+    """Return the text of a message, also where an endpoint sends a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_properties")
@@ -93,7 +93,11 @@ class GraphSchema:
             parts = dict.fromkeys(_PARTS, frozenset(self.relation_names))
             parts["sampled_properties"] = frozenset(self._all_labels())
             object.__setattr__(self, "sampled_names", True)
-        for name, value in {**parts, "sampled": self.sampled or any_part}.items():
+        columns = {
+            name: {owner: frozenset(names) for owner, names in getattr(self, name).items()}
+            for name in ("columns", "relation_columns")
+        }
+        for name, value in {**parts, **columns, "sampled": self.sampled or any_part}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -108,20 +112,21 @@ class GraphSchema:
         known = {"": "", **{label: label for label in self._all_labels()}, **self.cypher_labels}
         labels = {label: name for label, name in known.items() if name is not None}
         relations = {name: self.cypher_relations.get(name, name) for name in self.relation_names}
-        return GraphSchema(
-            {labels[label]: n for label, n in self.labels.items() if label in labels},
-            {
+        return replace(
+            self,
+            labels={labels[label]: n for label, n in self.labels.items() if label in labels},
+            relations={
                 (labels[source], relations[relation], labels[target]): n
                 for (source, relation, target), n in self.relations.items()
                 if source in labels and target in labels
             },
-            {labels[label]: known for label, known in self.properties.items() if label in labels},
-            {relations[name]: known for name, known in self.relation_properties.items()},
-            self.sampled,
-            self.sampled_names,
-            {relations.get(name, name) for name in self.sampled_relations},
-            {labels.get(label, label) for label in self.sampled_properties},
-            {relations.get(name, name) for name in self.sampled_relation_properties},
+            properties={labels[label]: known for label, known in self.properties.items() if label in labels},
+            relation_properties={relations[name]: known for name, known in self.relation_properties.items()},
+            sampled_relations={relations.get(name, name) for name in self.sampled_relations},
+            sampled_properties={labels.get(label, label) for label in self.sampled_properties},
+            sampled_relation_properties={relations.get(name, name) for name in self.sampled_relation_properties},
+            cypher_labels={},
+            cypher_relations={},
             columns={labels[label]: names for label, names in self.columns.items() if label in labels},
             relation_columns={relations.get(name, name): names for name, names in self.relation_columns.items()},
         )
@@ -129,13 +134,7 @@ class GraphSchema:
     def _all_labels(self) -> set[str]:
         return {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
 
-    def text(
-        self,
-        max_tokens: int | None = None,
-        count_tokens: Callable[[str], int] | None = None,
-        *,
-        cypher: bool = True,
-    ) -> str:
+    def text(self, max_tokens: int | None = None, *, cypher: bool = True) -> str:
         """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
 
         What does not fit is left out from the end: examples, then properties, then rare labels and triples; the text
@@ -145,9 +144,7 @@ class GraphSchema:
         Parameters
         ----------
         max_tokens
-            The text has at most this many; `None` is no limit.
-        count_tokens
-            Counts the tokens of a text; without it they are estimated, on the safe side, from its bytes.
+            The text has at most this many, as `graphret.schema.text.estimate_tokens` counts; `None` is no limit.
         cypher
             Whether labels and relations are called as queries call them, or else as nodes and edges bear them.
 
@@ -158,7 +155,7 @@ class GraphSchema:
         """
         from graphret.schema.text import write
 
-        return write(self.in_cypher() if cypher else self, max_tokens, count_tokens)
+        return write(self.in_cypher() if cypher else self, max_tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as JSON values; examples that are none, such as dates, as text."""
@@ -181,7 +178,7 @@ class GraphSchema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GraphSchema:
-        """Return the schema that `to_dict` wrote; an older one that is `sampled` does not say what may be missing.
+        """Return the schema that `to_dict` wrote.
 
         Raises
         ------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -28,30 +30,29 @@ class _Piece(NamedTuple):
     name: str = ""
     of: str = ""
 
+    @property
+    def fits(self) -> bool:
+        """Whether all its names can be written; a node may have no label."""
+        names = [*(self.owner if self.kind == "triple" else [self.owner]), self.name]
+        return any(names) and all(quote_name(name) for name in names if name)
 
-def write(schema: GraphSchema, max_tokens: int | None, count_tokens: Callable[[str], int] | None) -> str:
+
+def write(schema: GraphSchema, max_tokens: int | None) -> str:
     """Write as much of a schema as fits; see `GraphSchema.text`."""
-    pieces, missing = _pieces(schema)
+    known = _pieces(schema)
+    pieces, missing = [p for p in known if p.fits], [p for p in known if not p.fits]
     if max_tokens is None:
         return _render(schema, pieces, missing)
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int):
         raise InvalidInput(f"max_tokens: a whole number is expected, not {max_tokens!r}")
-    count = count_tokens or estimate_tokens
 
-    def upto(n: int) -> str:
-        return _render(schema, pieces[:n], [*missing, *pieces[n:]])
+    def too_long(n: int) -> bool:
+        return estimate_tokens(_render(schema, pieces[:n], [*missing, *pieces[n:]])) > max_tokens
 
-    low, high, best = 0, len(pieces), upto(0)
-    if count(best) > max_tokens:
+    n = bisect.bisect_left(range(len(pieces) + 1), True, key=too_long) - 1
+    if n < 0:
         raise InvalidInput(f"max_tokens: {max_tokens} is too few to say that the schema was left out")
-    while low < high:
-        middle = (low + high + 1) // 2
-        text = upto(middle)
-        if count(text) <= max_tokens:
-            low, best = middle, text
-        else:
-            high = middle - 1
-    return best
+    return _render(schema, pieces[:n], [*missing, *pieces[n:]])
 
 
 def estimate_tokens(text: str) -> int:
@@ -84,14 +85,14 @@ def quote_value(value: Any) -> str:
 _UNFIT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # line breaks, controls, and what turns the direction of writing
 
 
-def _pieces(schema: GraphSchema) -> tuple[list[_Piece], list[_Piece]]:
-    """Return what can be written, the most important first, and what cannot."""
+def _pieces(schema: GraphSchema) -> list[_Piece]:
+    """Return what there is to write, the most important first."""
     labels = [_Piece("label", label) for label, _ in sorted(schema.labels.items(), key=lambda x: (-x[1], x[0]))]
     triples = [_Piece("triple", key) for key, _ in sorted(schema.relations.items(), key=lambda x: (-x[1], x[0]))]
     frame = [piece for pair in zip_longest(labels, triples) for piece in pair if piece]
-    of_relation: dict[str, int] = {}
+    of_relation: Counter[str] = Counter()
     for (_, relation, _), n in schema.relations.items():
-        of_relation[relation] = of_relation.get(relation, 0) + n
+        of_relation[relation] += n
     described = [
         *_of_owners("property", schema.properties, schema.labels),
         *_of_owners("edge property", schema.relation_properties, of_relation),
@@ -99,11 +100,7 @@ def _pieces(schema: GraphSchema) -> tuple[list[_Piece], list[_Piece]]:
     described.sort(key=lambda item: item[0])
     properties = [piece for _, piece, _ in described]
     examples = [_Piece("examples", p.owner, p.name, p.kind) for _, p, known in described if known.examples]
-    pieces = [*frame, *properties, *examples]
-    fit = [all(map(quote_name, _names(piece))) for piece in pieces]
-    return [p for p, ok in zip(pieces, fit, strict=True) if ok], [
-        p for p, ok in zip(pieces, fit, strict=True) if not ok
-    ]
+    return [*frame, *properties, *examples]
 
 
 def _of_owners(
@@ -113,12 +110,6 @@ def _of_owners(
         for name, known in of_owner.items():
             borne = known.coverage * counts.get(owner, 0)
             yield (-borne, kind, owner, name), _Piece(kind, owner, name), known
-
-
-def _names(piece: _Piece) -> Iterable[str]:
-    if piece.kind == "triple":
-        return [part for part in piece.owner if part]  # a node may have no label
-    return [piece.owner, piece.name] if piece.owner and piece.name else [piece.owner or piece.name]
 
 
 def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> str:

@@ -26,10 +26,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
-
-from graphret.testing.openai_replies import completion_of, events_of
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -40,45 +37,36 @@ class Behaviour:
 
     Parameters
     ----------
-    content
-        The text of the reply.
-    calls
-        The tool calls of the reply: names and raw arguments.
-    code, headers
-        The HTTP status and more headers; a status other than 200 sends an error body with `content` as its message.
+    content, calls, finish_reason
+        The text of the reply; its tool calls, names and raw arguments; why it ends, by default ``stop``, or
+        ``tool_calls`` where there are some.
+    code, headers, param
+        The HTTP status and more headers; a status other than 200 sends an error body with `content` as its message and
+        `param` as the request field that it complains of.
     body, content_type
         What is sent instead of all that, as it is.
     delay
         Seconds to wait before answering.
     cut
-        How the reply ends before its end: ``""`` not at all, ``reset`` by a lost connection half-way through,
-        ``quiet`` by a stream that simply stops (in a reply that is not streamed, as ``reset``).
-    finish_reason
-        By default ``stop``, or ``tool_calls`` where there are calls; empty for a server that gives none.
-    param
-        In an error: the request field that it complains of.
-    says_usage
-        Whether the reply says what it cost; a stream says so only where it is asked to.
+        Whether the connection is lost half-way through the reply.
     """
 
     content: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
+    finish_reason: str = ""
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    param: str | None = None
     body: bytes | None = None
     content_type: str = "application/json"
     delay: float = 0.0
-    cut: str = ""
-    finish_reason: str | None = None
-    param: str | None = None
-    says_usage: bool = True
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request as it arrived; header names are in lower case."""
 
-    path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
     at: float
@@ -100,7 +88,7 @@ Script = Iterable[Behaviour | str] | Callable[[Request], Behaviour | str]
 
 def text(content: str, *, finish_reason: str = "stop") -> Behaviour:
     """A reply; give it malformed JSON to play a model that writes some."""
-    return Behaviour(content=content, finish_reason=finish_reason)
+    return Behaviour(content, finish_reason=finish_reason)
 
 
 def json_text(value: Any) -> Behaviour:
@@ -122,12 +110,12 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
 def status(code: int, message: str = "", *, retry_after: float | None = None, param: str | None = None) -> Behaviour:
     """An error: 429 with ``Retry-After`` in seconds, 500, 401."""
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-    return Behaviour(content=message or f"scripted error {code}", code=code, headers=headers, param=param)
+    return Behaviour(message or f"scripted error {code}", code=code, headers=headers, param=param)
 
 
-def cut(content: str = "this reply is never finished", *, quiet: bool = False) -> Behaviour:
-    """A reply that breaks off half-way: by a lost connection, or quietly, as if that were all."""
-    return Behaviour(content=content, cut="quiet" if quiet else "reset")
+def cut(content: str = "this reply is never finished") -> Behaviour:
+    """A reply whose connection is lost half-way."""
+    return Behaviour(content, cut=True)
 
 
 def slow(seconds: float, then: Behaviour | str = "late") -> Behaviour:
@@ -137,7 +125,7 @@ def slow(seconds: float, then: Behaviour | str = "late") -> Behaviour:
 
 def empty() -> Behaviour:
     """A reply that says nothing."""
-    return Behaviour(content="")
+    return Behaviour("")
 
 
 def body(content: bytes | str, content_type: str = "application/json") -> Behaviour:
@@ -146,7 +134,7 @@ def body(content: bytes | str, content_type: str = "application/json") -> Behavi
 
 
 class OpenAIServer:
-    """The server; use it as a context manager, or call `start` and `close`.
+    """The server; use it as a context manager.
 
     Parameters
     ----------
@@ -156,8 +144,6 @@ class OpenAIServer:
         What is answered when a list is used up: by default, HTTP 400.
     refuses
         Request fields that this endpoint does not support: it answers HTTP 400 to requests that have them.
-    model
-        The model's name in replies and in ``GET /v1/models``.
 
     Attributes
     ----------
@@ -168,14 +154,8 @@ class OpenAIServer:
     """
 
     def __init__(
-        self,
-        script: Script = (),
-        *,
-        default: Behaviour | str | None = None,
-        refuses: Collection[str] = (),
-        model: str = "scripted",
+        self, script: Script = (), *, default: Behaviour | str | None = None, refuses: Collection[str] = ()
     ) -> None:
-        self.model = model
         self.requests: list[Request] = []
         self.in_flight = 0
         self.most_in_flight = 0
@@ -193,27 +173,17 @@ class OpenAIServer:
             raise RuntimeError("the server is not started")
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
-    def start(self) -> OpenAIServer:
-        """Begin to listen."""
+    def __enter__(self) -> OpenAIServer:
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
-    def close(self) -> None:
-        """Stop listening and end every wait."""
+    def __exit__(self, *raised: object) -> None:
         self._closing.set()
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()
-
-    def __enter__(self) -> OpenAIServer:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _answer(self, request: Request) -> Behaviour:
         """Record a request and say how it is answered."""
@@ -255,11 +225,11 @@ def _problem(request: Mapping[str, Any]) -> str | None:
             return f"{where}: the tool calls {sorted(open_calls)} have no answer"
         if role not in ("system", "developer", "user", "assistant"):
             return f"{where}: unknown role {role!r}"
-        open_calls = {call["id"] for call in message.get("tool_calls") or ()}
-        for call in message.get("tool_calls") or ():
-            if not _NAME.fullmatch(call["function"]["name"]):
-                return f"{where}.tool_calls: {call['function']['name']!r} does not match the pattern '^[a-zA-Z0-9_-]+$'"
-        if message.get("content") is None and not open_calls:
+        calls = message.get("tool_calls") or ()
+        open_calls = {call["id"] for call in calls}
+        if bad := [name for call in calls if not _NAME.fullmatch(name := call["function"]["name"])]:
+            return f"{where}.tool_calls: {bad[0]!r} does not match the pattern '^[a-zA-Z0-9_-]+$'"
+        if message.get("content") is None and not calls:
             return f"{where}: 'content' is required"
     return f"the tool calls {sorted(open_calls)} have no answer" if open_calls else None
 
@@ -283,74 +253,44 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet."""
 
-    def do_GET(self) -> None:
-        if not self.path.endswith("/models"):
-            return self._send(404, _error("no such path"))
-        model = {"id": self.server.owner.model, "object": "model", "created": 0, "owned_by": "graphret"}
-        return self._send(200, {"object": "list", "data": [model]})
-
     def do_POST(self) -> None:
         owner = self.server.owner
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.path.endswith("/chat/completions"):
-            return self._send(404, _error("no such path"))
-        try:
-            sent = json.loads(raw)
-        except ValueError:
-            return self._send(400, _error("the request is not JSON"))
+        sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         owner._enter(+1)
         try:
-            behaviour = owner._answer(Request(self.path, headers, sent, time.monotonic()))
+            behaviour = owner._answer(Request(headers, sent, time.monotonic()))
             if behaviour.delay and owner._closing.wait(behaviour.delay):
-                return self._hang_up()
-            return self._play(behaviour, sent)
+                self._hang_up()
+            else:
+                self._send(behaviour, sent)
         finally:
             owner._enter(-1)
 
-    def _play(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
+    def _send(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
+        content_type = behaviour.content_type
         if behaviour.body is not None:
-            return self._send(behaviour.code, behaviour.body, behaviour)
-        if behaviour.code != 200:
-            return self._send(behaviour.code, _error(behaviour.content or "", behaviour.param), behaviour)
-        completion = completion_of(behaviour, sent, self.server.owner.model)
-        if sent.get("stream"):
-            return self._stream(behaviour, completion, sent)
-        return self._send(200, completion, behaviour)
-
-    def _send(self, code: int, content: Mapping[str, Any] | bytes, behaviour: Behaviour | None = None) -> None:
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(code)
-        for name, value in (behaviour.headers if behaviour else {}).items():
+            data = behaviour.body
+        elif behaviour.code != 200:
+            error = {"message": behaviour.content, "type": "scripted", "param": behaviour.param, "code": None}
+            data = json.dumps({"error": error}).encode()
+        elif sent.get("stream"):
+            content_type = "text/event-stream"
+            events = [json.dumps(event) for event in _events(_completion(behaviour, sent), sent)]
+            data = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
+        else:
+            data = json.dumps(_completion(behaviour, sent)).encode()
+        self.send_response(behaviour.code)
+        for name, value in {
+            **behaviour.headers,
+            "Content-Type": content_type,
+            "Content-Length": str(len(data)),
+        }.items():
             self.send_header(name, value)
-        self.send_header("Content-Type", behaviour.content_type if behaviour else "application/json")
-        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if behaviour and behaviour.cut:
-            self.wfile.write(data[: len(data) // 2])
-            return self._hang_up()
-        self.wfile.write(data)
-        return None
-
-    def _stream(self, behaviour: Behaviour, completion: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        events = events_of(completion, bool((sent.get("stream_options") or {}).get("include_usage")))
-        for event in events[: len(events) // 2] if behaviour.cut else events:
-            self._chunk(f"data: {json.dumps(event)}\n\n")
-        if behaviour.cut == "reset":
-            return self._hang_up()
-        if not behaviour.cut:
-            self._chunk("data: [DONE]\n\n")
-        self._chunk("")
-        return None
-
-    def _chunk(self, data: str) -> None:
-        raw = data.encode()
-        self.wfile.write(f"{len(raw):x}\r\n".encode() + raw + b"\r\n")
-        self.wfile.flush()
+        self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
+        if behaviour.cut:
+            self._hang_up()
 
     def _hang_up(self) -> None:
         """Drop the connection after what was written: not an orderly end, so the client sees that it was lost."""
@@ -363,5 +303,41 @@ class _Handler(BaseHTTPRequestHandler):
             pass
 
 
-def _error(message: str, param: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "scripted", "param": param, "code": None}}
+def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """A behaviour as a chat completion; its token counts are counts of words."""
+    message: dict[str, Any] = {"role": "assistant", "content": behaviour.content, "refusal": None}
+    if behaviour.calls:
+        message["tool_calls"] = [
+            {"id": f"call_{position}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for position, (name, arguments) in enumerate(behaviour.calls)
+        ]
+    reason = behaviour.finish_reason or ("tool_calls" if behaviour.calls else "stop")
+    read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
+    written = len((behaviour.content or "").split()) + sum(len(raw.split()) for _, raw in behaviour.calls)
+    return {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+    }
+
+
+def _events(completion: Mapping[str, Any], sent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A completion as chunks of a stream: the role, the text word by word, the calls in two pieces, the end."""
+    [choice] = completion["choices"]
+    message = choice["message"]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", message["content"] or "")]
+    for position, call in enumerate(message.get("tool_calls", ())):
+        raw, half = call["function"]["arguments"], len(call["function"]["arguments"]) // 2
+        opening = {**call, "index": position, "function": {"name": call["function"]["name"], "arguments": raw[:half]}}
+        rest = {"index": position, "function": {"arguments": raw[half:]}}
+        deltas += [{"tool_calls": [opening]}, {"tool_calls": [rest]}]
+    base = {key: completion[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    ends = [*((delta, None) for delta in deltas), ({}, choice["finish_reason"])]
+    events = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in ends]
+    if (sent.get("stream_options") or {}).get("include_usage"):
+        events.append({**base, "choices": [], "usage": completion["usage"]})
+    return events

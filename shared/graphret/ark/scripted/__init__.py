@@ -23,7 +23,7 @@ from graphret.fusion import vote
 from graphret.linking.names import NameBook
 from graphret.linking.spotting import spot
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
-from graphret.llm.running import in_thread
+from graphret.llm.event_loop import in_thread
 from graphret.schema.text import estimate_tokens
 from graphret.text import words
 

@@ -10,7 +10,7 @@ from itertools import dropwhile
 
 from graphret.ark.scripted.words import is_relational, means_person, stem
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.linking.symbols import are_signs
+from graphret.linking.names import are_signs
 from graphret.text import Token, tokenize
 
 #: Most parts that are searched for.

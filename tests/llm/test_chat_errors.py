@@ -8,7 +8,7 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError
-from graphret.llm.failing import as_chat_error
+from graphret.llm.errors import as_chat_error
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
 
