@@ -10,7 +10,7 @@ import pytest
 from graphret.search import BM25Index, BM25Settings, DenseIndex, FieldIndex, HnswSettings, HybridIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.testing.indexes import MakeIndex, TextIndexSuite
-from graphret.types import Node
+from graphret.types import Edge, Node
 
 
 class TestBM25(TextIndexSuite):
@@ -54,3 +54,19 @@ class TestFields(TextIndexSuite):
         return lambda nodes: FieldIndex.build(
             nodes, encoder=None if kind == "lexical" else encoder, lexical=kind != "dense"
         )
+
+
+@pytest.mark.parametrize("text", [NodeText(), NodeText.documents()], ids=["text", "neighbors"])
+@pytest.mark.parametrize("labels", [None, ["Thing"]], ids=["all", "things"])
+def test_an_index_is_brought_up_to_date_after_writes_by_others(text: NodeText, labels: list[str] | None) -> None:
+    store = MemoryStore.of([Node(name, ("Thing",), name) for name in ("red", "green", "blue")])
+    index = BM25Index.of_store(store, text=text, labels=labels)
+    store.upsert(
+        [Node("red", ("Thing",), "scarlet"), Node("new", ("Other",), "scarlet")], [Edge("blue", "NEAR", "red")]
+    )
+    store.delete(["green"])
+    index.refresh(store)
+    fresh = BM25Index.of_store(store, text=text, labels=labels)
+    for query in ("red scarlet", "green", "blue"):
+        found, expected = index.search(query, 5), fresh.search(query, 5)
+        assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())

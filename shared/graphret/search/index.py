@@ -233,6 +233,12 @@ class ArrayIndex(ABC):
         """Take nodes away; unknown ids are ignored."""
         self.staged((), list(ids))()
 
+    def refresh(self, store: NodeSource) -> None:
+        """Bring the index up to date with a store that somebody else wrote to; an attached index follows by itself."""
+        now, before = table_of(store, self.scope), {node.id: node for node in self.table}
+        fresh = [node for node in now if self.reads_neighbors or before.get(node.id) != node]
+        self.staged(fresh, before.keys() - set(now.ids), store)()
+
     def staged(
         self, upserts: Sequence[Node], deletes: Collection[str], source: NodeSource | None = None
     ) -> Callable[[], None]:
