@@ -15,8 +15,8 @@ from graphret import corpus, sage
 from graphret.corpus import Chunker, HeuristicMetadata, MetadataExtractor, from_chunks, to_edges
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
-from graphret.sage.changing import Changes
 from graphret.sage.graph import Progress, SageView
+from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
 from langchain_graphret.documents import from_chunk

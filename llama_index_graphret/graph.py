@@ -26,7 +26,7 @@ from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
 
 if TYPE_CHECKING:
-    from graphret.sage.changing import Changes
+    from graphret.sage.state import Changes
 
 
 class SageGraph(graphret.SageGraph):

@@ -150,7 +150,7 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
 def _present(where: str) -> Path:
     """Return the folder of a graph that is there; taking the lock would make one that is not."""
     from graphret import storage
-    from graphret.sage.saving import KIND, VERSION
+    from graphret.sage.persistence import KIND, VERSION
 
     folder = options.folder_of(where)
     storage.load(folder, kind=KIND, version=VERSION, verify=False)

@@ -201,7 +201,7 @@ def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
 
 def _report(folder: Path, kind: str) -> tuple[Any, str | None]:
     """Return the report of a graph and the name of its encoder, whose files were checked before."""
-    from graphret.sage.saving import KIND
+    from graphret.sage.persistence import KIND
 
     if kind == KIND:
         graph = options.open_graph(str(folder), verify=False)

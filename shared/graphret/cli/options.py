@@ -111,7 +111,7 @@ def holds_documents(where: str) -> bool:
     """Whether there is a folder with a graph of documents, which has an index of its own."""
     from graphret.folder import read_current
     from graphret.graphs.locations import FOLDER, kind_of
-    from graphret.sage.saving import KIND
+    from graphret.sage.persistence import KIND
 
     try:
         return kind_of(where) == FOLDER and bool(read_current(Path(where))["kind"] == KIND)

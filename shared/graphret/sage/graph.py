@@ -20,27 +20,26 @@ from graphret.corpus import (
     to_edges,
     to_nodes,
 )
+from graphret.corpus.chunking import named_chunker
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
-from graphret.sage import saving
-from graphret.sage.changing import Changes, changed, changes, nodes_of, told
-from graphret.sage.chunkers import named_chunker
-from graphret.sage.living import Living
+from graphret.sage import persistence
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import Thresholds
 from graphret.sage.similarity_index import SimilarityIndex
-from graphret.sage.state import SageSettings, SageState, connected
+from graphret.sage.state import Changes, SageSettings, SageState, changed, changes, connected, nodes_of, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.search.resolve import resolve_encoder
 from graphret.search.vectors import check_vectors
+from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
@@ -49,7 +48,7 @@ from graphret.where import Where, WhereLike
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
-class SageGraph(Living):
+class SageGraph:
     """A graph over chunks of documents, segments of tables and records, with indexes over them (SAGE, section 2).
 
     Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval that has begun does not notice.
@@ -302,7 +301,7 @@ class SageGraph(Living):
         fresh = list(nodes)
         with self._writing:
             given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
-            self._change(told(fresh, self.state), (), given)
+            self._change(with_siblings(fresh, self.state), (), given)
         return [node.id for node in fresh]
 
     def refresh(self, nodes: Iterable[Node]) -> Changes:
@@ -314,7 +313,9 @@ class SageGraph(Living):
             found = changes(fresh, self.state)
             if found:
                 new = {*found.added, *found.changed}
-                self._change(told([n for n in fresh if n.id in new], self.state, found.deleted), found.deleted, [])
+                self._change(
+                    with_siblings([n for n in fresh if n.id in new], self.state, found.deleted), found.deleted, []
+                )
         return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
@@ -354,7 +355,7 @@ class SageGraph(Living):
 
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then."""
-        saving.write(folder, self.state, self.settings, self.chunker)
+        persistence.save(folder, self.state, self.settings, self.chunker)
 
     @classmethod
     def load(
@@ -385,8 +386,58 @@ class SageGraph(Living):
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        state, settings, cut = saving.read(folder, encoder, chunker, verify)
+        state, settings, cut = persistence.load(folder, encoder, chunker, verify)
         return cls(state, settings, chunker=cut, metadata=metadata)
+
+    # -- in a store
+
+    def write_to(self, store: GraphStore, *, name: str = "sage", embeddings: bool = True) -> persistence.Written:
+        """Write the graph to a store, or bring it up to date there; only what differs is written.
+
+        Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them
+        and the graph's included. Properties that not every store holds, such as the rows of a table, are written as one
+        JSON object, ``sage_json``; conditions on them work on the graph that is read back, not in the store. Blocks are
+        transactions: a write that was interrupted is completed by another one.
+
+        Parameters
+        ----------
+        name
+            What tells this graph from others in the same store.
+        embeddings
+            Whether nodes get their embeddings too, which spares `from_store` to embed them.
+
+        Raises
+        ------
+        InvalidInput
+            When the store holds a node of the same id that does not belong to the graph, or a property of the graph has
+            one of the names above.
+        """
+        return persistence.write_to(self.state, store, name=name, embeddings=embeddings)
+
+    @classmethod
+    def from_store(
+        cls, store: GraphStore, *, name: str = "sage", encoder: Any = "saved", settings: SageSettings | None = None
+    ) -> SageView:
+        """Read a graph that `write_to` wrote; it can be asked and not changed, and does not see later changes.
+
+        Parameters
+        ----------
+        store
+            The store, or a view of it.
+        encoder
+            ``"saved"`` for the one that the graph was built with, where its name says which it is; otherwise the same
+            encoder again, or `None` to search without it. Nodes are embedded where the store lacks an embedding.
+        settings
+            Those that the graph was built with, where they were not the default.
+
+        Raises
+        ------
+        InvalidInput
+            When the store holds no such graph, or the encoder is another one than the graph was built with.
+        """
+        settings = settings or SageSettings()
+        state = persistence.read_from(store, name=name, encoder=encoder, settings=settings)
+        return SageView(state, settings, chunker=None, metadata=None)
 
 
 class SageView(SageGraph):

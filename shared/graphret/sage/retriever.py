@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import RANKINGS, Expand, Ranking
-from graphret.retriever import Retriever, Steps
-from graphret.sage.asking import embedded
+from graphret.retriever import Call, Retriever, Steps
+from graphret.search.encoder import Encoder
+from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
 from graphret.where import Where
@@ -40,9 +43,60 @@ class SageRetriever(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         state, trace = self.graph.state, Trace()
-        index = yield from embedded(state.index, query, trace, self.on_failure)
+        index = yield from _embedded(state.index, query, trace, self.on_failure)
         store = MemoryStore(state.graph)
         expand = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
         retrieval = yield from expand._steps(query, k, where)
         retrieval.trace.stages[:0] = trace.stages
         return retrieval
+
+
+def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> Generator[Any, Any, HybridIndex]:
+    """Return an index that knows the embedding of `query`, or that of the words alone where none can be had.
+
+    Raises
+    ------
+    RetrievalFailed
+        When the encoder fails and `on_failure` is ``"raise"``.
+    InvalidInput
+        When the encoder is not the one that the index was built with.
+    """
+    dense = index.dense
+    if dense is None or dense.encoder is None or dense.remembers(query):
+        return index
+    with trace.stage("embed", encoder=dense.encoder.name):
+        vector = yield _embedding(dense.encoder, query)
+        if not isinstance(vector, Exception):
+            try:
+                dense.remember(query, vector)
+            except InvalidInput as error:  # what the encoder answered, and no mistake of the caller
+                vector = RetrievalFailed(str(error))
+    if isinstance(vector, InvalidInput):
+        raise vector
+    if isinstance(vector, Exception):
+        if on_failure == "raise":
+            raise RetrievalFailed(f"{dense.encoder.name} failed: {vector}") from vector
+        trace.note("fallback", failed=dense.encoder.name, error=f"{type(vector).__name__}: {vector}")
+        return HybridIndex(index.lexical)
+    return index
+
+
+def _embedding(encoder: Encoder, query: str) -> Call[Any]:
+    """Return the call that embeds a question; a failure comes back as a value."""
+
+    def work() -> Any:
+        try:
+            return encoder.encode_queries([query])[0]
+        except Exception as error:
+            return error
+
+    async def awaited() -> Any:
+        ask = getattr(encoder, "aencode_queries", None)
+        if ask is None:
+            return await asyncio.to_thread(work)
+        try:
+            return (await ask([query]))[0]
+        except Exception as error:
+            return error
+
+    return Call(work, awaited)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import neo4j
 import pytest
 from corpora import BALLPARKS
-from living_suite import LivingSuite, answers, hits
+from persistence_suite import PersistenceSuite, answers, hits
 from tests_support import HashingEncoder
 
 from graphret.sage import SageGraph
-from graphret.sage.living import Written
+from graphret.sage.persistence import Written
 from graphret.stores.neo4j import Neo4jStore
 
 
 @pytest.mark.timeout(300)
-class TestInNeo4j(LivingSuite):
+class TestInNeo4j(PersistenceSuite):
     @pytest.fixture
     def store(self, neo4j_empty: neo4j.Driver) -> Neo4jStore:
         return Neo4jStore.from_driver(neo4j_empty)

@@ -11,7 +11,7 @@ from tests_support import HashingEncoder
 from graphret.corpus import Document
 from graphret.errors import InvalidInput
 from graphret.sage import SageGraph, SageSettings
-from graphret.sage.living import EMBEDDING, MARK, Written
+from graphret.sage.persistence import EMBEDDING, MARK, Written
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node, Retrieval
 
@@ -31,7 +31,7 @@ def hits(graph: SageGraph) -> list[Any]:
     return [[(hit.node, hit.score, hit.evidence) for hit in answer] for answer in answers(graph)]
 
 
-class LivingSuite:
+class PersistenceSuite:
     """Give the fixture `store`: an empty store for each test."""
 
     @pytest.fixture(params=["lexical", "encoder"])

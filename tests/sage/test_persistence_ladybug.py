@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from living_suite import LivingSuite
+from persistence_suite import PersistenceSuite
 
 from graphret.stores.ladybug import LadybugStore
 
 
-class TestInLadybug(LivingSuite):
+class TestInLadybug(PersistenceSuite):
     @pytest.fixture
     def store(self) -> Iterator[LadybugStore]:
         with LadybugStore(":memory:") as store:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from living_suite import LivingSuite
+from persistence_suite import PersistenceSuite
 
 from graphret.stores import MemoryStore
 
 
-class TestInMemory(LivingSuite):
+class TestInMemory(PersistenceSuite):
     @pytest.fixture
     def store(self) -> MemoryStore:
         return MemoryStore()
