@@ -267,7 +267,7 @@ class LadybugStore(Reader, Following):
                 yield session, self._catalog
                 if self._followers:
                     catalog = Catalog.read(session, self._own)
-                    stage(Reader(lambda: nullcontext((session, catalog))))
+                    stage(LadybugView(lambda: nullcontext((session, catalog))))
                 session.do("COMMIT")
             self._read_catalog()
 

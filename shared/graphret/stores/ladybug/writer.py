@@ -308,8 +308,8 @@ def require_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
     """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
     found: dict[str, Node] = {}
     for node in checked_nodes(nodes):
-        if not all(map(is_text, (node.id, node.name, node.text, *node.labels))):
-            raise InvalidInput(f"node {node.id!r}: the id, the name, the text or a label is not Unicode text")
+        if not all(map(is_text, node.labels)):
+            raise InvalidInput(f"node {node.id!r}: a label is not Unicode text")
         require_properties(node.properties, f"node {node.id!r}")
         if node.id in found:
             raise InvalidInput(f"node {node.id!r}: the id comes twice")
