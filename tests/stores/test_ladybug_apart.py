@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LadybugStore]:
 
 
 def _processes() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "ladybug.apart" in " ".join(one.cmdline())]
+    return [one for one in psutil.Process().children() if "ladybug.queries" in " ".join(one.cmdline())]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_process_that_breaks_down_is_told_and_replaced(store: LadybugStore) ->
     (process,) = _processes()
     killer = threading.Timer(0.3, process.kill)
     killer.start()
-    with pytest.raises(QueryRefused, match=r"broke down on the query \(its process was ended by SIGKILL\)"):
+    with pytest.raises(QueryRefused, match=r"broke down on the query"):
         store.query_apart(ROWS, timeout=30.0)
     assert len(store.query_apart(NAMES, timeout=30.0)) == 2
     (process,) = _processes()
@@ -108,4 +108,4 @@ def test_many_at_once_take_turns_and_a_write_waits_for_them(store: LadybugStore)
         store.upsert([Node("cid", ("Person",), "Cid")])
         assert [one.result().rows for one in asked] == [[(3_000_000,)]] * 6
     assert len(store.query_apart(NAMES, timeout=30.0)) == 3
-    assert len(_processes()) <= 4
+    assert len(_processes()) == 1

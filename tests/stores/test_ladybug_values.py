@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
-from graphret.stores.ladybug import LadybugStore
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.stores.ladybug import LadybugStore, writer
 from graphret.stores.memory import MemoryStore
-from graphret.testing.graphs import HOSTILE, random_graph
+from graphret.testing.graphs import random_graph
 from graphret.testing.reading import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
@@ -26,22 +26,6 @@ def store() -> Iterator[LadybugStore]:
 def keeping() -> Iterator[LadybugStore]:
     with LadybugStore(":memory:", nested="json") as store:
         yield store
-
-
-def test_every_hostile_name_works_as_label_relation_and_property(store: LadybugStore) -> None:
-    names = HOSTILE
-    nodes = [Node(f"n{i}", (name,), properties={f"p.{name}": i}) for i, name in enumerate(names)]
-    edges = [Edge(f"n{i}", f"to {name}", "n0", 1.0, {f"{name}.": i}) for i, name in enumerate(names)]
-    edges += [Edge(f"n{i}", name, "n1") for i, name in enumerate(names)]
-    store.upsert(nodes, edges)
-    assert store.get([node.id for node in nodes]) == nodes
-    for i, name in enumerate(names):
-        assert all_nodes(store, labels=[name]) == [nodes[i]]
-        assert all_nodes(store, where={f"p.{name}": i}) == [nodes[i]]
-        assert store.neighbors([f"n{i}"], relations=[f"to {name}"], direction="out") == [edges[i]]
-        assert store.neighbors([f"n{i}"], relations=[name], direction="out") == [edges[len(names) + i]]
-    store.upsert([Node("n0", ("moved",))])
-    assert all_edges(store) == sorted(edges, key=edge_key)
 
 
 def test_properties_named_like_columns_are_kept(store: LadybugStore) -> None:
@@ -68,7 +52,7 @@ def test_integers_and_floats_share_a_column_where_all_are_exact(store: LadybugSt
     assert store.count() == (4, 0)
 
 
-@pytest.mark.parametrize("value", ["one", True, [1], {"a": 1}, 2**64, [1, "a"], [[1]], [None], {1: 2}, float("nan")])
+@pytest.mark.parametrize("value", ["one", True, [1], {"a": {"b": [1]}}, 2**64, [1, "a"], [[1]], [None], [2**60, 0.5]])
 def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keeping: LadybugStore, value: Any) -> None:
     first, odd = Node("a", properties={"x": 1}), Node("b", properties={"x": value, "y": 2})
     edge = Edge("a", "R", "b", 1.0, {"z": value})
@@ -76,10 +60,6 @@ def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keepi
     with pytest.raises(InvalidInput, match=r"(?s)'b'.*'x'"):
         store.upsert([Node("c"), odd])
     assert store.count() == (1, 0)
-    if value in ({1: 2},) or value != value:
-        with pytest.raises(InvalidInput, match=r"'b'.*'x' is not a JSON value"):
-            keeping.upsert([first, odd])
-        return
     keeping.upsert([first, Node("e", properties={"z": 1})], [Edge("a", "R", "e", 1.0, {"z": "first"})])
     keeping.upsert([odd], [edge])
     assert keeping.get(["a", "b"]) == [first, odd]
@@ -87,99 +67,24 @@ def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keepi
     assert type(keeping.get(["b"])[0].properties["x"]) is type(value)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("levels", [9, 150])
-def test_what_is_nested_deeply_comes_back(keeping: LadybugStore, levels: int) -> None:
-    nodes = [Node("a", properties={"x": nested(levels), "y": 1}), Node("b", properties={"x": [1], "y": 2})]
-    edge = Edge("a", "R", "b", 1.0, {"z": nested(levels)})
-    keeping.load(MemoryStore.of(nodes, [edge]))
-    for _ in range(2):
-        assert keeping.get(["a", "b"]) == nodes
-        assert all_edges(keeping) == [edge]
-        assert keeping.query("MATCH (n)-[r]->(m) RETURN n, r").rows == [(nodes[0], edge)]
-        for condition, ids in (({"y": {"$gt": 1}}, ["b"]), ({"x": {"$contains": 1}}, ["b"]), ({"x.k": 1}, [])):
-            assert [n.id for n in all_nodes(keeping, where=condition)] == ids
-        keeping.upsert(nodes, [edge])
+def test_null_is_left_out_and_lists_may_be_empty(store: LadybugStore) -> None:
+    store.upsert([Node("a", properties={"x": None, "l": []}), Node("b", properties={"x": 2, "l": [1, 2]})])
+    assert [n and dict(n.properties) for n in store.get(["a", "b"])] == [{"l": []}, {"x": 2, "l": [1, 2]}]
+    with pytest.raises(InvalidInput, match=r"'c'.*'l'.*nested='json'"):
+        store.upsert([Node("c", properties={"l": ["text"]})])
 
 
-@pytest.mark.parametrize("levels", [201, 990, 5000])
-def test_what_could_not_be_read_again_is_refused_by_name(
-    store: LadybugStore, keeping: LadybugStore, levels: int
-) -> None:
-    for one in (store, keeping):
-        with pytest.raises(InvalidInput, match=r"(?s)'a'.*'x'"):
-            one.upsert([Node("a", properties={"x": nested(levels)})])
-        with pytest.raises(InvalidInput, match=r"(?s)'b'.*'x'"):
-            one.upsert([Node("b")], [Edge("b", "R", "b", 1.0, {"x": nested(levels)})])
-        assert one.count() == (0, 0)
-
-
-def nested(levels: int) -> Any:
-    value: Any = "deep"
-    for i in range(levels):
-        value = {"k": value} if i % 2 else [value]
-    return value
-
-
-def test_a_column_without_values_takes_another_type(store: LadybugStore) -> None:
-    store.upsert([Node("a", properties={"x": 1, "l": []})])
-    store.upsert([Node("a", properties={"l": []})])
-    store.upsert([Node("b", properties={"x": "text", "l": [1, 2]})])
-    assert [n and dict(n.properties) for n in store.get(["a", "b"])] == [{"l": []}, {"x": "text", "l": [1, 2]}]
-
-
-@pytest.mark.parametrize("held", ["text", [], True], ids=repr)
-@pytest.mark.parametrize("values", [("a", 1), (1, "a"), (0.5, "a"), ([], 1), ([1], "a"), (True, 1), (1, [])], ids=repr)
-def test_a_column_without_values_takes_one_type_of_a_batch(keeping: LadybugStore, held: Any, values: Any) -> None:
-    nodes = [Node(f"n{i}", properties={"x": value}) for i, value in enumerate(values)]
-    keeping.upsert([Node("a", properties={"x": held})])
-    keeping.upsert([Node("a")])
-    keeping.upsert(nodes)
-    assert repr(keeping.get(["n0", "n1", "a"])) == repr([*nodes, Node("a")])
-
-
-def test_null_is_kept_beside_whatever_else(store: LadybugStore, keeping: LadybugStore) -> None:
-    nodes = [
-        Node("a", properties={"x": None, "y": 1, "_nulls": "mine", "id": None}),
-        Node("b", properties={"x": 2, "y": None}),
-        Node("c", properties={"properties.y": None, "y": 3}),
-    ]
-    edges = [Edge("a", "R", "b", 1.0, {"p": None, "_nulls": 3}), Edge("b", "R", "c")]
-    deep = Node("d", properties={"x": "other", "y": {"z": None}, "w": None})
-    store.upsert(nodes, edges)
-    keeping.load(MemoryStore.of([*nodes, deep], edges))
-    assert keeping.get(["d"]) == [deep]
-    for one in (store, keeping):
-        assert one.get(["a", "b", "c"]) == nodes
-        assert all_edges(one) == edges
-        assert one.query("MATCH (n)-[r]->(m) RETURN n, r, m ORDER BY n.id").rows == [
-            (nodes[0], edges[0], nodes[1]),
-            (nodes[1], edges[1], nodes[2]),
-        ]
-        assert one.query("MATCH (n) WHERE n.x IS NULL AND n.id < 'd' RETURN n.id ORDER BY n.id").rows == [
-            ("a",),
-            ("c",),
-        ]
-        assert all_nodes(one, where={"properties.y": 3}) == []  # as with any value, the whole name comes first
-        assert all_nodes(one, where={"properties.y": 1}) == nodes[:1]
-    with pytest.raises(InvalidInput, match="'e'"):
-        store.upsert([Node("e", properties={"": None})])
-
-
-def test_queries_return_nodes_edges_and_paths_whatever_types_other_tables_have(store: LadybugStore) -> None:
-    """Read together with a table where the column has another type, the database gives something else."""
-    a, b = (
-        Node("a", ("A",), properties={"x": 12345, "big": 1.5}),
-        Node("b", ("B",), properties={"x": "text", "big": [1]}),
-    )
-    edges = [Edge("a", "R", "b", 1.0, {"p": 77}), Edge("b", "S", "a", 2.0, {"p": "seven"})]
+def test_queries_return_nodes_edges_and_paths(store: LadybugStore) -> None:
+    a, b = Node("a", ("A",), properties={"x": 12345}), Node("b", ("B",), "bee", properties={"y": [1.5]})
+    edges = [Edge("a", "R", "b", 1.0, {"p": 77, "source_row": 1}), Edge("b", "S", "a", 2.0, {"q": "seven"})]
     store.upsert([a, b], edges)
-    assert set(map(repr, store.query("MATCH (n) RETURN n").rows)) == {repr((a,)), repr((b,))}
+    assert store.query("MATCH (n) RETURN n ORDER BY n.id").rows == [(a,), (b,)]
     assert store.query("MATCH (n:A)-[r]->(m) RETURN r, n, m").rows == [(edges[0], a, b)]
+    assert store.query("MATCH ()-[r:S]->() RETURN r").rows == [(edges[1],)]
     assert store.query("MATCH p = (n:A)-[r]->(m) RETURN p").rows == [([a, edges[0], b],)]
     assert store.query("MATCH p = (n:A)-[*2..2]->(m) RETURN p").rows == [([a, edges[0], b, edges[1], a],)]
-    assert store.query("MATCH (n)-[r:S]->(m) RETURN collect(r) AS found, {node: n} AS s").rows == [
-        ([edges[1]], {"node": b})
-    ]
+    found = store.query("MATCH (n)-[r:S]->(m) RETURN collect(r) AS found, {node: n} AS s").rows
+    assert found == [([edges[1]], {"node": b})]
     assert store.query("OPTIONAL MATCH (n:A {id: 'none'}) RETURN n").rows == [(None,)]
 
 
@@ -203,7 +108,12 @@ def test_one_text_is_one_statement(store: LadybugStore) -> None:
     assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",), ("b",)]
 
 
-def test_a_memory_store_is_loaded_by_columns(keeping: LadybugStore) -> None:
+@pytest.mark.parametrize("small", [True, False])
+def test_a_memory_store_is_loaded(keeping: LadybugStore, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not small:  # in several parts and transactions
+        monkeypatch.setattr(writer, "_WAITING", 50)
+        monkeypatch.setattr(writer, "_COPIES", 2)
+        monkeypatch.setattr(writer, "_COPIED", 10)
     nodes, edges = random_graph(5)
     nodes += [Node("none", ()), Node("deep", ("Film",), "é", "t", {"a": {"b": [1, None]}, "age": "old", "l": []})]
     edges += [Edge("none", "LIKES", "deep", 0.5, {"since": "ever", "target_row": 4}), Edge("deep", "ALONE", "deep")]
@@ -223,14 +133,10 @@ def test_a_memory_store_is_loaded_by_columns(keeping: LadybugStore) -> None:
 
 
 def test_a_load_that_fails_leaves_nothing(store: LadybugStore) -> None:
-    memory = MemoryStore.of(
-        [Node("a", ("A",)), Node("z", ("Z",), properties={"deep": {"x": 1}})], [Edge("a", "R", "z")]
-    )
+    nodes = [Node("a", ("A",)), Node("z", ("Z",), properties={"deep": {"x": 1}})]
     with pytest.raises(InvalidInput, match=r"'z'.*'deep'"):
-        store.load(memory)
-    assert store.count() == (0, 0)
-    assert store.schema().labels == {}
-    store.upsert([Node("a", ("A",))])
+        store.load(MemoryStore.of(nodes, [Edge("a", "R", "z")]))
+    assert (store.count(), store.schema().labels) == ((0, 0), {})
 
 
 def test_large_batches_are_copied_and_replaced(store: LadybugStore) -> None:
@@ -244,18 +150,6 @@ def test_large_batches_are_copied_and_replaced(store: LadybugStore) -> None:
     with pytest.raises(InvalidInput, match="nowhere"):
         store.upsert([Node(f"m{i}", ("Item",)) for i in range(3000)], [Edge("m1", "NEXT", "nowhere")])
     assert store.count() == (3000, 3000)
-
-
-def test_bad_options_and_rows_are_refused(store: LadybugStore) -> None:
-    with pytest.raises(InvalidInput, match="nested"):
-        LadybugStore(":memory:", nested="maybe")
-    store.upsert([Node("a")])
-    for row in ("x", 1.5, -2, True):
-        with pytest.raises(InvalidInput, match="source_row"):
-            store.upsert([], [Edge("a", "R", "a", 1.0, {"source_row": row})])
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        store.count()
 
 
 def test_a_plan_that_took_too_long_is_refused(store: LadybugStore) -> None:

@@ -1,6 +1,5 @@
 """A graph in an embedded Ladybug database."""
 
-from graphret.stores.ladybug.store import LadybugStore
-from graphret.stores.ladybug.view import LadybugView
+from graphret.stores.ladybug.store import LadybugStore, LadybugView
 
 __all__ = ["LadybugStore", "LadybugView"]

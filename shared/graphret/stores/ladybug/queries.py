@@ -1,69 +1,231 @@
-"""Free Cypher in this process, run in read transactions; `graphret.stores.ladybug.apart` runs it in another one."""
+"""Free Cypher: what it returns in graphret's nouns, in this process or in one that can be killed.
+
+The database stops a query between batches of rows. It stops none that it still plans, for which it holds the
+interpreter's lock, nor one function that makes one huge value; and some queries crash it.
+"""
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import pickle
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from graphret.errors import QueryTimeout
+from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
 from graphret.stores.base import Rows
-from graphret.stores.ladybug.catalog import Catalog
-from graphret.stores.ladybug.engine import Engine, refused
-from graphret.stores.ladybug.results import Values, has_entities, is_plain
-from graphret.stores.ladybug.values import json_value
+from graphret.stores.ladybug.database import Database, Session, refused
+from graphret.stores.ladybug.tables import Catalog, json_value, quoted
 
-_DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
+#: What the driver raises of a query.
+DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
+#: Types of columns whose values are returned as they are.
+_PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
+#: Seconds beyond its time-out that the database has to stop a query by itself, and seconds for a process to start.
+_GRACE, _START = 1.0, 60.0
 
 
-class FreeQueries:
-    """Runs and plans the Cypher of others.
+def run(
+    session: Session,
+    catalog: Catalog,
+    cypher: str,
+    parameters: Mapping[str, Any] | None,
+    timeout: float | None,
+    max_rows: int | None,
+    *,
+    guarded: bool,
+) -> Rows:
+    """Run a query in this process; see `LadybugStore.query`.
 
     Parameters
     ----------
-    catalog
-        Returns the tables that there are; asked while the database is read, when no write can change them.
+    guarded
+        Run it in a read transaction, which a database that is open for reading only needs not.
+    """
+    try:
+        session.set_timeout(timeout)
+        # A statement that the database let run in a read transaction is one itself from then on.
+        guarded = guarded and cypher not in session.reading
+        if guarded:
+            session.do("BEGIN TRANSACTION READ ONLY")
+        result = session.run(cypher, dict(parameters) if parameters else None)
+        columns, types = result.get_column_names(), result.get_column_data_types()
+        rows = result.get_all() if max_rows is None else result.get_n(max_rows)
+        truncated = max_rows is not None and result.has_next()
+        result.close()
+        if guarded:
+            session.do("COMMIT")
+            session.reading.add(cypher)
+        session.set_timeout(None)
+        if not _PLAIN.issuperset(types):
+            shown = _Values(session, catalog, rows)
+            rows = [[shown(value) for value in row] for row in rows]
+    except DRIVER_ERRORS as error:
+        raise refused(error, timeout) from error
+    return Rows(columns, [*map(tuple, rows)], truncated)
+
+
+class _Values:
+    """Turns the values of a result into nodes, edges and JSON values; an edge knows its ends by their places only."""
+
+    def __init__(self, session: Session, catalog: Catalog, rows: Sequence[Sequence[Any]]) -> None:
+        self._catalog = catalog
+        numbered = {table.number: table for table in catalog.nodes.values()}
+        places = {(end["table"], end["offset"]) for edge in _edges(rows) for end in (edge["_SRC"], edge["_DST"])}
+        self._ids: dict[tuple[int, int], str] = {}
+        for number in {number for number, _ in places}:
+            match = f"UNWIND $offsets AS i MATCH (n:{quoted(numbered[number].name)}) WHERE offset(id(n)) = i"
+            offsets = [offset for of, offset in places if of == number]
+            found = session.rows(f"{match} RETURN i, {numbered[number].id_of('n')}", {"offsets": offsets})
+            self._ids |= {(number, offset): own for offset, own in found}
+
+    def __call__(self, value: Any) -> Any:
+        """Return a value as graphret does."""
+        if isinstance(value, list):
+            return [self(item) for item in value]
+        if not isinstance(value, dict):
+            return json_value(value)
+        if "_SRC" in value and "_LABEL" in value:
+            source, target = (self._ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
+            return self._catalog.relations[value["_LABEL"]].edge(source, target, value)
+        if "_ID" in value and "_LABEL" in value:
+            return self._catalog.nodes[value["_LABEL"]].node_of(value)
+        if value.keys() == {"_NODES", "_RELS"}:
+            nodes, edges = self(value["_NODES"]), self(value["_RELS"])
+            if len(nodes) != len(edges) + 1:  # the value of a variable-length relationship leaves its ends out
+                return edges
+            return [item for pair in zip(nodes, [*edges, None], strict=True) for item in pair if item is not None]
+        if value.keys() == {"offset", "table"}:
+            return f"{value['table']}:{value['offset']}"
+        return {str(key): self(item) for key, item in value.items()}
+
+
+def _edges(value: Any) -> Iterator[dict[str, Any]]:
+    """Every edge in a value."""
+    if isinstance(value, dict):
+        if "_SRC" in value and "_LABEL" in value:
+            yield value
+            return
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return
+    for item in value:
+        yield from _edges(item)
+
+
+class QueryProcess:
+    """Another process that has a database open for reading, started when it is first asked and after each write.
+
+    What is sent either way is pickled, and comes from graphret alone.
+
+    Parameters
+    ----------
+    options
+        What the store there is opened with.
     """
 
-    def __init__(self, engine: Engine, catalog: Callable[[], Catalog]) -> None:
-        self._engine = engine
-        self._catalog = catalog
+    def __init__(self, database: Database, options: Mapping[str, Any]) -> None:
+        self._database, self._options = database, {**options, "read_only": True}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._writes = -1
 
-    def run(
-        self, cypher: str, parameters: Mapping[str, Any] | None, *, timeout: float | None, max_rows: int | None
-    ) -> Rows:
-        """Run a query; see `LadybugStore.query`."""
-        with self._engine.reading() as session:
-            try:
-                session.set_timeout(timeout)
-                # A statement that the database let run in a read transaction is one itself from then on.
-                opened = not self._engine.read_only and cypher not in session.reading
-                if opened:
-                    session.connection.execute(session.begin_reading)
-                result = session.run(cypher, dict(parameters) if parameters else None)
-                columns = result.get_column_names()
-                rows = result.get_all() if max_rows is None else result.get_n(max_rows)
-                truncated = max_rows is not None and result.has_next()
-                types = result.get_column_data_types()
-                entities = Values(session, self._catalog(), rows) if has_entities(types) else None
-                result.close()
-                if opened:
-                    session.connection.execute(session.commit)
-                    if entities is None:
-                        session.reading.add(cypher)
-            except _DRIVER_ERRORS as error:
-                raise refused(error, timeout) from error
-        if is_plain(types):
-            return Rows(columns, [*map(tuple, rows)], truncated)
-        return Rows(columns, [tuple(map(entities or json_value, row)) for row in rows], truncated)
-
-    def plan(self, cypher: str, *, timeout: float | None) -> None:
-        """Have a query planned; see `LadybugStore.explain`."""
-        with self._engine.reading() as session:
+    def run(self, cypher: str, parameters: Mapping[str, Any] | None, timeout: float, max_rows: int | None) -> Rows:
+        """Run one query; see `LadybugStore.query_apart`."""
+        try:
+            question = pickle.dumps((cypher, parameters, timeout, max_rows))
+        except Exception as error:
+            raise InvalidInput(f"parameters: they cannot be handed to another process: {error}") from error
+        with self._database.file_lock:
+            self._start()
             started = time.monotonic()
             try:
-                session.prepared(cypher)
-            except _DRIVER_ERRORS as error:
-                raise refused(error, timeout) from error
-            if timeout is not None and time.monotonic() - started > timeout:
-                raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
+                return self._ask(question, timeout + _GRACE)  # type: ignore[no-any-return]
+            except EOFError:
+                if time.monotonic() - started >= timeout:
+                    message = f"the query took longer than {timeout:.3g} s, and its process was killed"
+                    raise QueryTimeout(message) from None
+                raise QueryRefused("Ladybug broke down on the query, and its process was ended") from None
+
+    def _start(self) -> None:
+        with self._database.session():  # or it was closed
+            path, writes = os.path.abspath(self._database.path), self._database.writes
+        if self._child is not None and self._child.poll() is None and self._writes == writes:
+            return
+        self.close()
+        self._writes = writes
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,  # the terminal's interrupt is meant for the process that asks
+        )
+        try:
+            self._ask(pickle.dumps((path, self._options)), _START)
+        except EOFError:
+            raise StoreUnavailable(f"{path}: the process that runs its queries did not start") from None
+
+    def _ask(self, question: bytes, seconds: float) -> Any:
+        """Return what it answers, raise what it raises, and an `EOFError` where it ended or had to be killed."""
+        child: Any = self._child
+        clock = threading.Timer(seconds, child.kill)
+        clock.start()
+        try:
+            child.stdin.write(question)
+            child.stdin.flush()
+            done, answer = pickle.load(child.stdout)
+        except (pickle.UnpicklingError, OSError) as error:
+            self.close()
+            raise EOFError from error
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            clock.cancel()
+        if not done:
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End it."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+
+def serve() -> None:
+    """Answer the questions that come in at standard input, until it ends: the other side of `_Process`."""
+    from graphret.stores.ladybug.store import LadybugStore
+
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as mark:
+        mark.write("1000")  # a machine without memory ends this process before that which asks
+    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    path, options = pickle.load(questions)
+    store: LadybugStore | None = None
+    with suppress(EOFError):
+        while True:
+            try:
+                if store is None:
+                    store, answer = LadybugStore(path, **options), None
+                else:
+                    cypher, parameters, timeout, max_rows = pickle.load(questions)
+                    # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
+                    faulthandler.dump_traceback_later(timeout + 2 * _GRACE, exit=True)
+                    answer = store.query(cypher, parameters, timeout=timeout, max_rows=max_rows)
+                reply = pickle.dumps((True, answer))
+            except EOFError:
+                raise
+            except GraphretError as error:
+                reply = pickle.dumps((False, error))
+            except Exception as error:
+                reply = pickle.dumps((False, QueryRefused(f"Ladybug's answer cannot be read: {error!r}")))
+            answers.write(reply)
+            answers.flush()
+            faulthandler.cancel_dump_traceback_later()

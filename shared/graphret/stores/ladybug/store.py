@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graphret.errors import InvalidInput, StoreError
-from graphret.stores.base import Rows, require_ids, require_limit, require_seconds
-from graphret.stores.changes import Written
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
+from graphret.stores.base import GraphStore, Rows, require_ids, require_limit, require_seconds
 from graphret.stores.following import Following
-from graphret.stores.ladybug import writing
-from graphret.stores.ladybug.apart import Apart
-from graphret.stores.ladybug.catalog import Catalog, Layout, TableNames
-from graphret.stores.ladybug.columns import require_nested
-from graphret.stores.ladybug.engine import Engine, Session, failed
-from graphret.stores.ladybug.loading import is_heavy, load_graph
-from graphret.stores.ladybug.queries import FreeQueries
-from graphret.stores.ladybug.reading import Reader
-from graphret.stores.ladybug.records import EdgeKey, edge_key
-from graphret.stores.ladybug.view import LadybugView
-from graphret.stores.ladybug.writing import Plan, checked_edges, checked_nodes, delete_edges, delete_nodes, require_ends
-from graphret.stores.memory import Graph, MemoryStore
+from graphret.stores.ladybug.database import Database, Session, first_line, refused
+from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
+from graphret.stores.ladybug.reader import Reader
+from graphret.stores.ladybug.tables import Catalog, EdgeKey
+from graphret.stores.ladybug.writer import (
+    Pair,
+    Tables,
+    delete_edges,
+    delete_nodes,
+    load,
+    require_edges,
+    require_nodes,
+    upsert,
+)
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike
+from graphret.where import Where, WhereLike, both
 
 
 class LadybugStore(Reader, Following):
@@ -36,20 +38,14 @@ class LadybugStore(Reader, Following):
     query says ``MATCH (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an item of
     ``labels``. A property named like one of the layout's columns is the column ``properties.NAME``.
 
-    Ladybug tells neither upper from lower case in the names of tables, nor a label from a relation, and takes no dot in
-    them. Of two such names the one that comes second, in one call a relation after the labels, gets a table with an
-    underscore behind its name, and an underscore stands for a dot: beside the label ``Director`` a query says
-    ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is ``film_actor``. These names are for queries
-    alone, and what a query's ``label(r)`` gives: nodes, edges, also those that a query returns, filters and `schema`
-    have the graph's own. `schema` says beside them what queries say, which the guard and the text for a prompt go by.
-    Two properties of one label that differ by case alone are refused by name, unless `nested` is ``json``.
+    Ladybug tells neither upper from lower case in the names of tables, nor a label from a relation, and takes no dot.
+    Of two such names the second gets a table with an underscore behind its name, and an underscore stands for a dot:
+    beside the label ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is
+    ``film_actor``. Only queries need these names, and `schema` says them.
 
-    A column has one type. Integers go into a column of doubles, and a column of integers becomes one of doubles, where
-    all are exact; they are then read as floats. Weights are doubles, tuples come back as lists. To a query and in a
-    condition `None` is as absent; that it is there is said in the column ``_nulls``.
-
-    Readers work beside each other and beside a writer, but for the moments in which it changes a table or copies many
-    rows. One store, of one process, may have a database open for writing.
+    A column has one type. One of integers becomes one of doubles with the first float, where all are exact. A property
+    that is `None` is left out, tuples come back as lists. One store, of one process, may have a database open for
+    writing, and it answers one call after another.
 
     Parameters
     ----------
@@ -59,14 +55,14 @@ class LadybugStore(Reader, Following):
         Open it for reading only, as several processes may at a time.
     nested
         What to do with a property that has no column type (an object, a list of lists or of several types, an integer
-        beyond 64 bits) or another than its column: ``refuse`` it, or keep it as ``json``, which restores it exactly.
-        A query finds the latter as text in the column ``properties``.
+        beyond 64 bits) or another than its column, or a name that differs from another's by case alone: ``refuse`` it,
+        or keep it as ``json``, which a query finds as text in the column ``properties``.
     id_property, name_property, text_property
-        In a database that something else wrote, which properties are a node's own. Without the first, ids are those
-        of the database (``table:offset``). Such a database is not written to.
+        In a database that something else wrote, which properties are a node's own. Without the first, or where it is
+        neither text nor a whole number, ids are the database's (``table:offset``). Such a database is only read, and a
+        value that JSON lacks as its text.
     buffer_pool_size
-        At most so many bytes of memory for pages; 0 takes a third of the machine, 8 GiB at most. (The database's own
-        default is most of the machine, which leaves too little beside it for the graph that is loaded.)
+        At most so many bytes of memory for pages; 0 is 4 GiB.
     threads
         At most so many threads for a query; 0 is one for each core.
 
@@ -94,32 +90,39 @@ class LadybugStore(Reader, Following):
         buffer_pool_size: int = 0,
         threads: int = 0,
     ) -> None:
-        super().__init__(self._reading, changes=lambda: self._engine.changes)
-        self.nested = require_nested(nested)
-        self._layout = Layout(id_property, name_property, text_property)
-        self._engine = Engine(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
-        self._queries = FreeQueries(self._engine, lambda: self._catalog)
-        self._apart = Apart(self._engine, self._layout)
+        super().__init__(self._reading)
+        if nested not in ("refuse", "json"):
+            raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
+        own = {"id_property": id_property, "name_property": name_property, "text_property": text_property}
+        for what, given in own.items():
+            if given is not None and (not isinstance(given, str) or not given):
+                raise InvalidInput(f"{what}: the name of a property is expected, not {given!r}")
+        self.nested, self._own = nested, [*own.values()]
+        self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
+        self._process = QueryProcess(self._database, {**own, **self._database.settings})
         try:
-            with self._engine.reading() as session:
-                self._catalog = Catalog.read(session, self._layout)
-        except RuntimeError as error:
-            self._engine.close()
-            raise failed(error, self._engine.path) from error
+            self._read_catalog()
+        except BaseException:
+            self._database.close()
+            raise
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self._engine.path
+        return self._database.path
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Session, Catalog]]:
-        with self._engine.reading() as session:
-            session.set_timeout(None)
+        with self._database.session() as session:
             try:
                 yield session, self._catalog
             except RuntimeError as error:
-                raise StoreError(f"{self._engine.path}: the database could not be read: {error}") from error
+                raise StoreError(f"{self.path}: the database could not be read: {first_line(error)}") from error
+
+    def _read_catalog(self) -> None:
+        self._catalog = Catalog()
+        with self._reading() as (session, _):
+            self._catalog = Catalog.read(session, self._own)
 
     def query(
         self,
@@ -129,10 +132,15 @@ class LadybugStore(Reader, Following):
         timeout: float | None = None,
         max_rows: int | None = None,
     ) -> Rows:
-        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
+        """Run a query that only reads, in a read transaction; see `CypherStore.query`.
+
+        Of an edge, a property that has another type in another relation of the pattern may come back as text.
+        """
         require_limit(max_rows)
         require_seconds("timeout", timeout, zero=True)
-        return self._queries.run(cypher, parameters, timeout=timeout, max_rows=max_rows)
+        with self._database.session() as session:
+            guarded = not self._database.read_only
+            return run(session, self._catalog, cypher, parameters, timeout, max_rows, guarded=guarded)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
@@ -148,7 +156,14 @@ class LadybugStore(Reader, Following):
             When the plan took longer than `timeout` seconds.
         """
         require_seconds("timeout", timeout, zero=True)
-        self._queries.plan(cypher, timeout=timeout)
+        started = time.monotonic()
+        with self._database.session() as session:
+            try:
+                session.prepared(cypher)
+            except DRIVER_ERRORS as error:
+                raise refused(error, timeout) from error
+        if timeout is not None and time.monotonic() - started > timeout:
+            raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
         return None
 
     def query_apart(
@@ -161,30 +176,29 @@ class LadybugStore(Reader, Following):
     ) -> Rows:
         """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
 
-        In this one nothing stops a query that is still planned or makes a huge value, and some crash it. The first
-        waits for the process to start, about a second, which does not count. Up to four run at a time, each with a
-        buffer pool of its own, and a write waits for them.
+        In this one nothing stops a query that is still planned or makes a huge value, and some crash it. One runs at a
+        time, and a write waits for it. The first, and the first after a write, waits about a second for the process to
+        start, which does not count.
 
         Raises
         ------
         QueryRefused
             When the database refuses the query, or breaks down on it.
         QueryTimeout
-            When it took longer than `timeout` seconds, with what it waited for a write or for other queries.
+            When it took longer than `timeout` seconds.
         """
         require_limit(max_rows)
         require_seconds("timeout", timeout)
-        return self._apart.query(cypher, parameters, timeout=timeout, max_rows=max_rows)
+        return self._process.run(cypher, parameters, timeout, max_rows)
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return LadybugView(self._opened, Where.parse(where), self._changes)
+        return LadybugView(self._opened, Where.parse(where))
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none.
 
-        A batch of thousands is copied in at once, and a small one is written row by row; a graph of millions goes
-        into an empty database best by `load`.
+        A graph of millions goes into an empty database best by `load`.
 
         Raises
         ------
@@ -194,91 +208,78 @@ class LadybugStore(Reader, Following):
         StoreMismatch
             When a table is not of graphret's layout.
         """
-        fresh, linked = checked_nodes(nodes), checked_edges(edges)
-        if not fresh and not linked:
-            return
-        self._require_writable()
-        with self._engine.writing, self.followed([*fresh.values()], [*linked.values()]) as stage:
-            plan = self._planned(fresh, linked)
-            self._write(plan.run, plan.alone, stage, Written.of(fresh, linked.values()))
+        fresh, linked = require_nodes(nodes), require_edges(edges)
+        if fresh or linked:
+            with self._writing(fresh.values(), linked.values()) as (session, catalog):
+                upsert(self, session, Tables(catalog, self.nested), fresh, linked)
 
     def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Raise what `upsert` would of nodes and edges, dangling ends left out, one by one, and write nothing."""
         with self._opened() as (session, catalog):
-            writing.check(session, Plan(catalog, TableNames(catalog), {}, self.nested), nodes, edges)
-
-    def _planned(self, nodes: dict[str, Node], edges: dict[EdgeKey, Edge]) -> Plan:
-        ends = {end for edge in edges.values() for end in (edge.source, edge.target)}
-        with self._opened() as (session, catalog):
-            located = self.locate(session, catalog, sorted({*nodes, *ends}))
-        names = TableNames(catalog)
-        require_ends(edges.values(), nodes.keys() | located.keys())
-        tables = located | {node.id: names.of(node.label, f"node {node.id!r}") for node in nodes.values()}
-        moved = [i for i in nodes if i in located and located[i] != tables[i]]
-        kept = {edge_key(edge): edge for edge in self.neighbors(moved)} if moved else {}
-        with self._opened() as (session, catalog):
-            others = {end for edge in kept.values() for end in (edge.source, edge.target)} - tables.keys()
-            tables |= self.locate(session, catalog, sorted(others))
-            plan = Plan(catalog, names, located, self.nested)
-            for node in nodes.values():
-                plan.add_node(session, node)
-            for key, edge in (kept | edges).items():
-                plan.add_edge(session, key, edge, tables)
-        return plan
+            tables = Tables(catalog, self.nested)
+            for node in nodes:
+                require_nodes([node])
+                tables.node(session, node)
+            for edge in edges:
+                require_edges([edge])
+                tables.edge(session, edge, "", "")
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         wanted = [*dict.fromkeys(require_ids(ids))]
-        self._require_writable()
         if not wanted:
             return
-        with self._engine.writing, self.followed(deletes=wanted) as stage:
-            with self._opened() as (session, catalog):
-                located = self.locate(session, catalog, wanted)
+        with self._writing(deletes=wanted) as (session, catalog):
             tables: dict[str, list[str]] = {}
-            for node, table in located.items():
-                if not catalog.nodes[table].native:
-                    raise StoreError(f"node {node!r}: the table {table!r} is not graphret's, and is only read")
+            for node, table in self.locate(session, catalog, wanted).items():
+                catalog.nodes[table].require_native(f"node {node!r}")
                 tables.setdefault(table, []).append(node)
-
-            def run(session: Session) -> None:
-                for table, nodes in tables.items():
-                    delete_nodes(session, table, nodes)
-
-            self._write(run, False, stage, Written.of(deletes=wanted))
+            for table, nodes in tables.items():
+                delete_nodes(session, table, nodes)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
-        linked = checked_edges(edges)
-        self._require_writable()
+        linked = require_edges(edges)
         if not linked:
             return
-        with self._engine.writing, self.followed((), [*linked.values()]) as stage:
+        with self._writing((), linked.values()) as (session, catalog):
             ends = {end for edge in linked.values() for end in (edge.source, edge.target)}
-            with self._opened() as (session, catalog):
-                located = self.locate(session, catalog, sorted(ends))
-            relations = {table.relation: table for table in catalog.relations.values()}
-            gone: dict[tuple[str, str, str], list[EdgeKey]] = {}
+            located = self.locate(session, catalog, ends)
+            gone: dict[Pair, list[EdgeKey]] = {}
             for key, edge in linked.items():
-                known = relations.get(edge.relation)
-                tables = located.get(edge.source, ""), located.get(edge.target, "")
-                if known is None or tables not in known.pairs:
-                    continue
-                if not known.native:
-                    raise StoreError(f"relation {edge.relation!r}: it is not graphret's, and is only read")
-                gone.setdefault((known.name, *tables), []).append(key)
+                for table in catalog.related([edge.relation]):
+                    tables = located.get(edge.source, ""), located.get(edge.target, "")
+                    if tables in table.pairs:
+                        table.require_native(f"relation {edge.relation!r}")
+                        gone.setdefault((table.name, *tables), []).append(key)
+            for pair, keys in gone.items():
+                delete_edges(session, pair, keys)
 
-            def delete(session: Session) -> None:
-                for pair, keys in gone.items():
-                    delete_edges(session, pair, keys)
+    @contextmanager
+    def _writing(
+        self, nodes: Collection[Node] = (), edges: Collection[Edge] = (), deletes: Sequence[str] = ()
+    ) -> Iterator[tuple[Session, Catalog]]:
+        """Give a transaction for a write, and bring the attached indexes along before it ends."""
+        self._require_writable()
+        with self._database.file_lock, self.followed([*nodes], [*edges], deletes) as stage:
+            with self._database.writing() as session:
+                session.do("BEGIN TRANSACTION")
+                yield session, self._catalog
+                if self._followers:
+                    catalog = Catalog.read(session, self._own)
+                    stage(LadybugView(lambda: nullcontext((session, catalog))))
+                session.do("COMMIT")
+            self._read_catalog()
 
-            self._write(delete, False, stage, Written.of(edges=linked.values()))
+    def _require_writable(self) -> None:
+        if self._database.read_only:
+            raise StoreError(f"{self.path}: the database was opened for reading only")
 
-    def load(self, source: MemoryStore) -> None:
-        """Fill this database, which must be empty, with the graph of a `MemoryStore`, by columns.
+    def load(self, source: GraphStore) -> None:
+        """Fill this database, which must be empty, with the graph of another store.
 
-        All or none; no object is made for a node or an edge. A graph of millions of edges, or with many kinds of
-        them, is written to a file beside this one, which then takes its place.
+        What has no place here is refused before anything is written. Of a load that is killed, a part stays: `upsert`
+        completes it.
 
         Raises
         ------
@@ -288,34 +289,15 @@ class LadybugStore(Reader, Following):
         self._require_writable()
         if self._followers:
             raise InvalidInput("load: it does not tell attached indexes; detach them, and build them again after it")
-        with self._engine.writing:
+        with self._database.writing() as session:
             if self.count() != (0, 0):
                 raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
-            if is_heavy(source.graph):
-                self._engine.replaced(lambda path: self._load_aside(path, source.graph))
-                with self._engine.reading() as session:
-                    self._catalog = Catalog.read(session, self._layout)
-                return
-            with self.followed() as stage:
-                self._write(lambda session: load_graph(session, self._catalog, source.graph, self.nested), True, stage)
-
-    def _load_aside(self, path: Path, graph: Graph) -> None:
-        size, threads = self._engine.settings
-        with LadybugStore(path, nested=self.nested, buffer_pool_size=size, threads=threads) as aside:
-
-            def load(session: Session) -> None:
-                def between() -> None:
-                    session.do("COMMIT")
-                    session.do("BEGIN TRANSACTION")
-
-                load_graph(session, aside._catalog, graph, self.nested, between)
-
-            with aside.followed() as stage:
-                aside._write(load, True, stage)
+            load(session, Tables(self._catalog, self.nested), source)
+        self._read_catalog()
 
     @classmethod
-    def from_store(cls, path: str | Path, source: MemoryStore, **options: Any) -> LadybugStore:
-        """Make a database of the graph of a `MemoryStore`; options are those of the constructor."""
+    def from_store(cls, path: str | Path, source: GraphStore, **options: Any) -> LadybugStore:
+        """Make a database of the graph of another store; options are those of the constructor."""
         store = cls(path, **options)
         try:
             store.load(source)
@@ -324,46 +306,10 @@ class LadybugStore(Reader, Following):
             raise
         return store
 
-    def _write(
-        self,
-        action: Callable[[Session], None],
-        alone: bool,
-        stage: Callable[[Any], None],
-        written: Written | None = None,
-    ) -> None:
-        """Run a write in a transaction; of one that fails nothing stays."""
-        engine = self._engine
-        session = engine.session()
-        beside = engine.gate.alone() if alone else nullcontext()
-        with engine.apart.alone(), beside, engine.changes.writing(written):
-            try:
-                session.do("BEGIN TRANSACTION")
-                action(session)
-                if self._followers:
-                    catalog = Catalog.read(session, self._layout)
-                    stage(Reader(lambda: nullcontext((session, catalog))))
-                session.do("COMMIT")
-            except BaseException as error:
-                with suppress(RuntimeError):  # where a statement failed, the database has rolled back
-                    session.do("ROLLBACK")
-                if isinstance(error, RuntimeError):
-                    raise failed(error, engine.path) from error
-                raise
-            finally:
-                session.close()
-            if alone:
-                engine.forget_plans()
-                with engine.reading() as reading:
-                    self._catalog = Catalog.read(reading, self._layout)
-
-    def _require_writable(self) -> None:
-        if self._engine.read_only:
-            raise StoreError(f"{self.path}: the database was opened for reading only")
-
     def close(self) -> None:
         """Close the database; a second call does nothing."""
-        self._apart.close()
-        self._engine.close()
+        self._process.close()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -372,3 +318,34 @@ class LadybugStore(Reader, Following):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class LadybugView(Reader, Following):
+    """The part of a `LadybugStore` that a condition leaves, for reading."""
+
+    dialect = "ladybug"
+    _is_view = True
+
+    def view(self, where: WhereLike) -> LadybugView:
+        """Return the view as far as nodes satisfy `where` too."""
+        return LadybugView(self._opened, both(self.restriction, Where.parse(where)))
+
+    def query(self, cypher: str, *_: Any, **__: Any) -> Rows:
+        """Refuse: a query could read past the view."""
+        raise QueryRefused("a view answers no free Cypher, which could read past it")
+
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
+        """Refuse, as `query` does."""
+        raise QueryRefused("a view answers no free Cypher, which could read past it")
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")
+
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Refuse."""
+        raise StoreError("a view of a store cannot be written to; write to the store itself")

@@ -1,0 +1,197 @@
+"""The embedded database itself: opening it, connections, transactions, and its errors in graphret's words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from graphret.errors import (
+    InvalidInput,
+    MissingDependency,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
+
+#: A connection keeps the plan of each text that it ran; one with so many is closed.
+_PLANS_KEPT = 500
+#: Bytes of memory for pages; the database itself would take nearly all.
+_POOL = 4 << 30
+
+_open_files: set[str] = set()
+_open_guard = threading.Lock()
+
+
+class Session:
+    """A connection, with what it takes to run statements on it."""
+
+    def __init__(self, ladybug: Any, database: Any) -> None:
+        self._ladybug = ladybug
+        self._connection = ladybug.Connection(database)
+        self._plans: dict[str, Any] = {}
+        self.texts: set[str] = set()
+        #: Statements that ran in a read transaction and so, whatever the parameters, only read.
+        self.reading: set[str] = set()
+
+    def prepared(self, cypher: str) -> Any:
+        """Return a prepared statement; several statements in one text are refused."""
+        statement = self._ladybug.PreparedStatement(self._connection, cypher)
+        if not statement.is_success():
+            raise RuntimeError(statement.get_error_message())
+        return statement
+
+    def run(self, cypher: str, parameters: dict[str, Any] | None = None) -> Any:
+        """Run one statement and return its result; never more than one, which the driver would run unasked."""
+        self.texts.add(cypher)
+        if parameters:
+            return self._connection.execute(cypher, parameters)
+        if cypher not in self._plans:
+            self._plans[cypher] = self.prepared(cypher)
+        return self._connection.execute(self._plans[cypher])
+
+    def rows(self, cypher: str, parameters: dict[str, Any] | None = None) -> list[list[Any]]:
+        """Run one statement and return all of its rows."""
+        with contextlib.closing(self.run(cypher, parameters)) as result:
+            return result.get_all()  # type: ignore[no-any-return]
+
+    def do(self, cypher: str, parameters: dict[str, Any] | None = None) -> None:
+        """Run one statement for its effect."""
+        self.run(cypher, parameters).close()
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Stop later statements after so many seconds; `None` is never."""
+        self._connection.set_query_timeout(max(1, round(seconds * 1000)) if seconds else 0)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._plans.clear()
+        with contextlib.suppress(RuntimeError):
+            self._connection.close()
+
+
+class Database:
+    """An opened database; parameters and errors are those of `LadybugStore`.
+
+    ``:memory:`` is a file in a temporary folder, since the rollback of a database that is really in memory brings rows
+    back (0.22).
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool, buffer_pool_size: int, threads: int) -> None:
+        try:
+            import ladybug
+        except ImportError as error:
+            raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
+        self.settings = {"buffer_pool_size": buffer_pool_size, "threads": threads}
+        for what, given in self.settings.items():
+            if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+                raise InvalidInput(f"{what}: a whole number of at least 0 is expected, not {given!r}")
+        self._ladybug = ladybug
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if str(path) == ":memory:":
+            self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
+            path, read_only = Path(self._folder.name) / "graph.lbug", False
+        self.path, self.read_only = Path(path), read_only
+        #: One call at a time: what reads while a `COPY` is rolled back crashes the process (0.22).
+        self._lock = threading.RLock()
+        #: Held by what reads the file from another process, and by a write.
+        self.file_lock = threading.RLock()
+        #: How often it was written.
+        self.writes = 0
+        self._session: Session | None = None
+        self._key = os.path.realpath(self.path)
+        with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
+            if self._key in _open_files:
+                raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
+            self._database = self._opened()
+            _open_files.add(self._key)
+
+    def _opened(self) -> Any:
+        try:
+            return self._ladybug.Database(
+                str(self.path),
+                read_only=self.read_only,
+                buffer_pool_size=self.settings["buffer_pool_size"] or _POOL,
+                max_num_threads=self.settings["threads"],
+            )
+        except (RuntimeError, IndexError, MemoryError) as error:
+            text = first_line(error)
+            if "lock" in text.lower():
+                raise StoreUnavailable(f"{self.path}: another process has the database open: {text}") from error
+            if "IO exception" in text or not self.path.exists():
+                raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
+            raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """Give the connection to one call; what it reads in several statements is one state of the database."""
+        with self._lock:
+            if self._database is None:
+                raise StoreUnavailable(f"{self.path}: the store was closed")
+            if self._session is None or len(self._session.texts) > _PLANS_KEPT:
+                self._forget_plans()
+                self._session = Session(self._ladybug, self._database)
+            try:
+                yield self._session
+            except BaseException:
+                self._forget_plans()
+                raise
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Give the connection to a write; of a transaction that is open there nothing stays where an error leaves."""
+        with self.file_lock, self.session() as session:
+            try:
+                yield session
+            except BaseException as error:
+                with contextlib.suppress(RuntimeError):  # where a statement failed, the database has rolled back
+                    session.do("ROLLBACK")
+                if isinstance(error, RuntimeError):
+                    raise StoreError(f"{self.path}: the write failed: {first_line(error)}") from error
+                raise
+            finally:
+                self.writes += 1
+                self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        """Close the connection, whose plans know the tables as they were before a write."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def close(self) -> None:
+        """Close the database; a temporary one is gone. A second call does nothing."""
+        with self.file_lock, self._lock:
+            if self._database is None:
+                return
+            self._forget_plans()
+            self._database.close()
+            self._database = None
+            with _open_guard:
+                _open_files.discard(self._key)
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def __del__(self) -> None:
+        if getattr(self, "_database", None) is not None:
+            with contextlib.suppress(Exception):
+                self.close()
+
+
+def refused(error: Exception, timeout: float | None) -> Exception:
+    """Return the error of graphret for what the database says of a query."""
+    text = first_line(error)
+    if "Interrupted" in text:
+        return QueryTimeout(f"the query took longer than {timeout:.3g} s" if timeout else f"it was stopped: {text}")
+    return QueryRefused(f"Ladybug refuses the query: {text}")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what the database says first."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
