@@ -42,6 +42,9 @@ class Waiting:
     def delete(self, ids: Any) -> None:
         self._wait(self.inner.delete(ids))
 
+    def delete_edges(self, edges: Any) -> None:
+        self._wait(self.inner.delete_edges(edges))
+
     def count(self) -> Any:
         return self._wait(self.inner.count())
 
