@@ -76,7 +76,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 
 @pytest.mark.parametrize("layout", [{}, {"id_property": "code"}], ids=repr)
-def test_a_limit_cuts_the_edges_of_a_foreign_graph_as_it_would_all(foreign: Path, layout: dict[str, str]) -> None:
+def test_a_limit_cuts_the_edges_of_a_foreign_graph_as_it_would_all(foreign: Path, layout: dict[str, Any]) -> None:
     with LadybugStore(foreign, read_only=True, **layout) as store:
         ids = [node.id for block in store.nodes() for node in block]
         named = {node.id: node for node in store.get(ids) if node is not None}

@@ -36,6 +36,7 @@ class Session:
         self._ladybug = ladybug
         self._connection = ladybug.Connection(database)
         self._plans: dict[str, Any] = {}
+        self._timeout: float | None = None
         self.texts: set[str] = set()
         #: Statements that ran in a read transaction and so, whatever the parameters, only read.
         self.reading: set[str] = set()
@@ -67,7 +68,9 @@ class Session:
 
     def set_timeout(self, seconds: float | None) -> None:
         """Stop later statements after so many seconds; `None` is never."""
-        self._connection.set_query_timeout(max(1, round(seconds * 1000)) if seconds else 0)
+        if seconds != self._timeout:
+            self._connection.set_query_timeout(max(1, round(seconds * 1000)) if seconds else 0)
+            self._timeout = seconds
 
     def close(self) -> None:
         """Give the connection back."""
@@ -137,6 +140,7 @@ class Database:
             if self._session is None or len(self._session.texts) > _PLANS_KEPT:
                 self._forget_plans()
                 self._session = Session(self._ladybug, self._database)
+            self._session.set_timeout(None)
             try:
                 yield self._session
             except BaseException:

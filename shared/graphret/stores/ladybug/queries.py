@@ -61,7 +61,6 @@ def run(
         if guarded:
             session.do("COMMIT")
             session.reading.add(cypher)
-        session.set_timeout(None)
         if not _PLAIN.issuperset(types):
             shown = _Values(session, catalog, rows)
             rows = [[shown(value) for value in row] for row in rows]
