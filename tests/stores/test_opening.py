@@ -10,7 +10,7 @@ from corpora import BALLPARKS
 
 from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
-from graphret.sage import SageGraph, saving
+from graphret.sage import SageGraph, persistence
 from graphret.stores import MemoryStore, open_store
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
@@ -43,7 +43,7 @@ def test_the_graph_of_another_method(tmp_path: Path) -> None:
 
 
 def test_the_versions_that_it_knows_are_those_that_are_written() -> None:
-    assert GRAPH_KINDS[saving.KIND] == saving.VERSION
+    assert GRAPH_KINDS[persistence.KIND] == persistence.VERSION
 
 
 def test_damage_and_newer_versions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
