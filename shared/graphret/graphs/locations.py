@@ -18,8 +18,13 @@ FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 #: What a file is called that is to be made as a Ladybug database.
 LADYBUG_SUFFIXES = (".lbug", ".lbdb", ".ladybug", ".kuzu")
 _PREFIX = "ladybug:"
-#: A server may take five seconds to answer at all: the driver would give one that is silent a minute.
-_PATIENCE: dict[str, Any] = {"connect_timeout": 5.0, "options": {"connection_acquisition_timeout": 5.0}}
+#: A server may take five seconds to answer at all, and one that refuses is asked again for a second: the driver would
+#: give one that is silent a minute.
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5.0,
+    "retry_time": 1.0,
+    "options": {"connection_acquisition_timeout": 5.0},
+}
 
 
 def kind_of(where: str) -> str:
