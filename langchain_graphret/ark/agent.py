@@ -16,12 +16,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Board
-from graphret.ark.agent import Turn, adrive, answer, ask, drive
+from graphret.ark.agent import Turn, answer, ask
 from graphret.ark.retriever import nothing_selected
 from graphret.ark.run import now
 from graphret.ark.tools import as_store_error
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ToolCall
+from graphret.retriever import adrive, drive
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore

@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
@@ -78,11 +79,11 @@ class Retriever:
         InvalidInput
             When the query is not a string, `k` is below 1 or the filter is malformed.
         """
-        return _with_relevance(_run(self._steps(*_checked(query, k, where))))
+        return _with_relevance(drive(self._steps(*_checked(query, k, where)), _do))
 
     async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
-        return _with_relevance(await _arun(self._steps(*_checked(query, k, where))))
+        return _with_relevance(await adrive(self._steps(*_checked(query, k, where)), _ado))
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
@@ -115,18 +116,43 @@ def _with_relevance(retrieval: Retrieval) -> Retrieval:
     return replace(retrieval, hits=hits)
 
 
-def _run(steps: Steps) -> Retrieval:
-    result: Any = None
+def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = methodcaller("work")) -> T:
+    """Run what yields steps, blocking: `do` each, send what came of it or throw in what that raised, to the end."""
+    outcome: Any = None
+    failed: BaseException | None = None
     while True:
         try:
-            step = steps.send(result)
+            step = steps.send(outcome) if failed is None else steps.throw(failed)
         except StopIteration as done:
-            answer: Retrieval = done.value
+            answer: T = done.value
             return answer
-        result = [_do(one) for one in step] if isinstance(step, list) else _do(step)
+        outcome = failed = None
+        try:
+            outcome = do(step)
+        except BaseException as error:
+            failed = error
+
+
+async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = methodcaller("awaited")) -> T:
+    """Run what yields steps as `drive` does, awaiting each."""
+    outcome: Any = None
+    failed: BaseException | None = None
+    while True:
+        try:
+            step = steps.send(outcome) if failed is None else steps.throw(failed)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
+        outcome = failed = None
+        try:
+            outcome = await do(step)
+        except BaseException as error:
+            failed = error
 
 
 def _do(step: Any) -> Any:
+    if isinstance(step, list):
+        return [_do(one) for one in step]
     if isinstance(step, (Compute, Call)):
         return step.work()
     try:
@@ -135,18 +161,9 @@ def _do(step: Any) -> Any:
         return error
 
 
-async def _arun(steps: Steps) -> Retrieval:
-    result: Any = None
-    while True:
-        try:
-            step = steps.send(result)
-        except StopIteration as done:
-            answer: Retrieval = done.value
-            return answer
-        result = await asyncio.gather(*map(_ado, step)) if isinstance(step, list) else await _ado(step)
-
-
 async def _ado(step: Any) -> Any:
+    if isinstance(step, list):
+        return await asyncio.gather(*map(_ado, step))
     if isinstance(step, Call):
         return await step.awaited()
     if isinstance(step, Compute):

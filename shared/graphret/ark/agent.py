@@ -186,43 +186,15 @@ def answer(session: ArkSession, toolbox: Toolbox, board: Board, refused: Mapping
     return next((outcome.failure for outcome in outcomes if outcome.failure is not None), wrong)
 
 
-def drive(turn: Turn) -> GraphretError | None:
-    """Do what half a turn asks for, blocking."""
-    outcome: Any = None
-    failed: BaseException | None = None
-    while True:
-        try:
-            step = turn.send(outcome) if failed is None else turn.throw(failed)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        outcome = failed = None
-        try:
-            outcome = step.work()
-        except BaseException as error:
-            failed = error
-
-
-async def adrive(turn: Turn, *, blocking: bool = False) -> GraphretError | None:
-    """Do what half a turn asks for; with `blocking` models are asked by their blocking form, in threads.
+async def in_threads(step: AskModel | RunCalls) -> Any:
+    """Do a step with the model asked by its blocking form, in a thread.
 
     That is for synchronous callers: the asynchronous clients of many packages serve one event loop alone, theirs.
     """
-    outcome: Any = None
-    failed: BaseException | None = None
-    while True:
-        try:
-            step = turn.send(outcome) if failed is None else turn.throw(failed)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        outcome = failed = None
-        try:
-            if blocking and isinstance(step, AskModel):
-                async with asyncio.timeout(step.options["timeout"]):
-                    outcome = await in_thread(step.work)
-            else:
-                outcome = await step.awaited()
-        except BaseException as error:
-            failed = error
+    if isinstance(step, RunCalls):
+        return await step.awaited()
+    async with asyncio.timeout(step.options["timeout"]):
+        return await in_thread(step.work)
 
 
 def as_model_error(error: Exception, model: ChatModel, board: Board) -> ModelError | TimeoutError:

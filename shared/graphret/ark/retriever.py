@@ -6,9 +6,10 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, TypeAlias
 
-from graphret.ark.agent import Board, adrive, answer, ask, reason_of
+from graphret.ark.agent import Board, answer, ask, in_threads, reason_of
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
@@ -26,6 +27,7 @@ from graphret.retriever import (
     IndexRetriever,
     Retriever,
     Steps,
+    adrive,
     answered,
     filled,
     require_on_failure,
@@ -264,12 +266,12 @@ class _Agents:
 
     async def _agent(self, session: ArkSession) -> None:
         model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
-        toolbox, blocking = self.ark.toolbox, self.blocking
+        toolbox, do = self.ark.toolbox, in_threads if self.blocking else methodcaller("awaited")
         if session.stop is not None:  # it could not begin
             self._tell(session)
         while session.stop is None:
-            asked = await adrive(ask(session, model, temperature, toolbox, self.board), blocking=blocking)
-            problem = asked or await adrive(answer(session, toolbox, self.board), blocking=blocking)
+            asked = await adrive(ask(session, model, temperature, toolbox, self.board), do)
+            problem = asked or await adrive(answer(session, toolbox, self.board), do)
             if problem is not None:
                 self.failures.append(problem)
                 if self.strict:

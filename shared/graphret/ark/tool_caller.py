@@ -15,7 +15,7 @@ from graphret.ark.arguments import encodable
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.openai_wire import FORMAT_REFUSED
 from graphret.llm.structured import Answer, aask_json, ask_json
-from graphret.retriever import Call
+from graphret.retriever import Call, adrive, drive
 from graphret.schema.text import estimate_tokens
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
@@ -64,17 +64,7 @@ class ToolCaller:
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
-        plan = self._plan(messages, tools or (), options)
-        outcome: Any = None
-        while True:
-            try:
-                step = plan.send(outcome)
-            except StopIteration as done:
-                return _counted(done.value, messages, tools or ())
-            try:
-                outcome = step.work()
-            except ChatError as error:
-                outcome = error
+        return _counted(drive(self._plan(messages, tools or (), options), _work), messages, tools or ())
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -84,17 +74,7 @@ class ToolCaller:
         ChatError
             When the model fails, or neither takes tools nor answers in JSON.
         """
-        plan = self._plan(messages, tools or (), options)
-        outcome: Any = None
-        while True:
-            try:
-                step = plan.send(outcome)
-            except StopIteration as done:
-                return _counted(done.value, messages, tools or ())
-            try:
-                outcome = await step.awaited()
-            except ChatError as error:
-                outcome = error
+        return _counted(await adrive(self._plan(messages, tools or (), options), _awaited), messages, tools or ())
 
     def _plan(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
@@ -138,6 +118,21 @@ class ToolCaller:
             else:
                 why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({outcome})"
                 raise ChatError(why, model=self.name, reason=outcome.reason, usage=spent) from outcome
+
+
+def _work(step: Call[Any]) -> Any:
+    """Ask; an error of the model comes back as a value."""
+    try:
+        return step.work()
+    except ChatError as error:
+        return error
+
+
+async def _awaited(step: Call[Any]) -> Any:
+    try:
+        return await step.awaited()
+    except ChatError as error:
+        return error
 
 
 def _reply(answer: Answer[_Calls], messages: Sequence[Message], spent: Usage, model: str) -> Reply:
