@@ -11,14 +11,13 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks import bench_stores
-from benchmarks.figures import Figure, Report
+from benchmarks.figures import Figure, Report, timed
 from graphret.errors import GraphretError
 from graphret.graphs import import_graph
 from graphret.stores.memory import MemoryStore
@@ -63,12 +62,12 @@ def databases(report: Report, data: Path | None = None, *, large: bool = False) 
             report.counts["databases/triples"] = sum(1 for _ in lines)
         films = _films(kb)
         for what, where, limit in (("a folder", folder / "kb", 3.0), ("Ladybug", folder / "kb.lbug", 5.0)):
-            seconds = _seconds(lambda to=str(where): import_graph(kb, to))  # type: ignore[misc]
+            seconds = timed(lambda to=str(where): import_graph(kb, to))  # type: ignore[misc]
             _import_figure(report, what, seconds, limit)
         _two_hops_ladybug(report, folder / "kb.lbug", films)
         try:
             with neo4j_server(folder) as uri:
-                _import_figure(report, "Neo4j", _seconds(lambda: import_graph(kb, uri)), 30.0)
+                _import_figure(report, "Neo4j", timed(lambda: import_graph(kb, uri)), 30.0)
                 _two_hops_neo4j(report, uri, films)
         except GraphretError as error:
             report.notes.append(f"databases: Neo4j was left out: {error}")
@@ -115,7 +114,7 @@ def _two_hops_neo4j(report: Report, uri: str, films: Sequence[str]) -> None:
                 return session.execute_read(lambda tx: tx.run(query, id=film).values())
 
         contestants: list[Callable[[str], Any]] = [lambda film: store.query(query, {"id": film}).rows, directly]
-        pairs = [[_seconds(lambda w=work, f=film: w(f)) for work in contestants] for film in films]  # type: ignore[misc]
+        pairs = [[timed(lambda w=work, f=film: w(f)) for work in contestants] for film in films]  # type: ignore[misc]
     ours, bare = (statistics.median(column) for column in zip(*pairs[5:], strict=True))
     _ratio(report, "Neo4j", ours, bare)
 
@@ -131,7 +130,7 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
 
     given = bench_stores.columns(n_nodes, degree)
     store = MemoryStore.from_arrays(given.pop("ids"), **given)
-    seconds = _seconds(lambda: LadybugStore.from_store(str(folder / "large.lbug"), store).close())
+    seconds = timed(lambda: LadybugStore.from_store(str(folder / "large.lbug"), store).close())
     n, m = store.count()
     report.counts |= {"databases/large, nodes": n, "databases/large, edges": m}
     name = f"a graph of {n:,} nodes and {m:,} edges into Ladybug"
@@ -153,9 +152,9 @@ def hubs(report: Report, n_nodes: int = 100_000, limit: int = 10) -> None:
         with tempfile.TemporaryDirectory() as name:
             path = Path(name) / "hub.lbug"
             with LadybugStore.from_store(path, graph) as store:
-                ours = [_seconds(lambda: store.neighbors(ids[:1], direction="out", limit=limit)) for _ in range(_TURNS)]
+                ours = [timed(lambda: store.neighbors(ids[:1], direction="out", limit=limit)) for _ in range(_TURNS)]
             with ladybug.Connection(ladybug.Database(str(path), read_only=True)) as driver:
-                bare = [_seconds(lambda: driver.execute(query, {"id": ids[0]}).get_all()) for _ in range(_TURNS)]
+                bare = [timed(lambda: driver.execute(query, {"id": ids[0]}).get_all()) for _ in range(_TURNS)]
         said = f"the first {limit} neighbours of a hub of {n_nodes:,} edges of {what}, against Ladybug's bare query"
         report.figures[said] = Figure(said, statistics.median(ours) / statistics.median(bare), target=2.0)
 
@@ -178,14 +177,8 @@ def neo4j_server(folder: Path) -> Iterator[str]:
 
 
 def _each(films: Sequence[str], work: Callable[[str], Any]) -> float:
-    taken = [_seconds(lambda f=film: work(f)) for film in films]  # type: ignore[misc]
+    taken = [timed(lambda f=film: work(f)) for film in films]  # type: ignore[misc]
     return statistics.median(taken[5:])
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

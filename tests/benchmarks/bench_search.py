@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import resource
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import TESTS, synthetic
-from benchmarks.figures import Figure, Report
+from benchmarks.figures import Report, medians, timed
 from graphret.corpus import Document
 from graphret.evaluation.runner import OneText
 from graphret.linking import Linker, NameBook
@@ -64,16 +62,16 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     def bm25s_search(question: str) -> object:
         return theirs.retrieve([ours.analyzer(question)], corpus=names, k=K, show_progress=False)
 
-    found = _medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
-    found |= _medians({"rank_bm25": lambda question: okapi.get_top_n(ours.analyzer(question), names, K)}, asked[:6])
+    found = medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
+    found |= medians({"rank_bm25": lambda question: okapi.get_top_n(ours.analyzer(question), names, K)}, asked[:6])
     report.seconds |= {f"search/{name}": value for name, value in found.items()}
     report.counts |= {"search/nodes": len(nodes), "search/questions": len(asked), "search/given nodes": N_GIVEN}
     what = f"BM25 search over {n:,} nodes: its speed against rank_bm25's"
-    _figure(report, "search rank_bm25", what, found["rank_bm25"] / found["search"], target=50.0, at_least=True)
+    report.add("search rank_bm25", what, found["rank_bm25"] / found["search"], target=50.0, at_least=True)
     what = "the same against bm25s alone"
-    _figure(report, "search bm25s", what, found["bm25s"] / found["search"], target=0.9, at_least=True)
+    report.add("search bm25s", what, found["bm25s"] / found["search"], target=0.9, at_least=True)
     what = f"the time to score {N_GIVEN:,} given nodes, others for each question, against that of a search"
-    _figure(report, "search score", what, found["score"] / found["search"], target=1.0)
+    report.add("search score", what, found["score"] / found["search"], target=1.0)
 
 
 def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
@@ -99,10 +97,10 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     for query, vector in zip(queries, asked, strict=True):
         exact.remember(query, vector)
         ours.remember(query, vector)
-    building = {"ours": _seconds(lambda: ours.search(queries[0], k))}
+    building = {"ours": timed(lambda: ours.search(queries[0], k))}
     theirs = hnswlib.Index(space="ip", dim=DIMENSION)
     theirs.init_index(max_elements=n, M=settings.m, ef_construction=settings.expansion_add, random_seed=0)
-    building["hnswlib"] = _seconds(lambda: theirs.add_items(rows, np.arange(n)))
+    building["hnswlib"] = timed(lambda: theirs.add_items(rows, np.arange(n)))
     theirs.set_ef(settings.expansion_search)
     theirs.set_num_threads(1)
     place = {query: row for row, query in enumerate(queries)}
@@ -113,7 +111,7 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     right = [set(nodes.find(exact.search(query, k).ids).tolist()) for query in queries]
     hits = [len(r & set(nodes.find(ours.search(q, k).ids).tolist())) for q, r in zip(queries, right, strict=True)]
     other = [len(r & set(theirs.knn_query(v, k=k)[0][0].tolist())) for v, r in zip(asked, right, strict=True)]
-    taken = _medians(
+    taken = medians(
         {"ours": lambda query: ours.search(query, k), "hnswlib": theirs_once, "exact": lambda q: _exactly(exact, q, k)},
         queries,
     )
@@ -121,12 +119,12 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     report.seconds |= {f"hnsw/{name}, built": value for name, value in building.items()}
     report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(asked)}
     what = f"recall@{k} of HNSW at M = {settings.m} over {n:,} nodes against exact search"
-    _figure(report, "hnsw recall", what, sum(hits) / (k * len(hits)), unit="", target=0.98, at_least=True)
+    report.add("hnsw recall", what, sum(hits) / (k * len(hits)), unit="", target=0.98, at_least=True)
     what = "the same of hnswlib at the same settings"
-    _figure(report, "hnsw recall of hnswlib", what, sum(other) / (k * len(other)), unit="")
+    report.add("hnsw recall of hnswlib", what, sum(other) / (k * len(other)), unit="")
     what = "its time for a search against hnswlib's"
-    _figure(report, "hnsw hnswlib", what, taken["ours"] / taken["hnswlib"])
-    _figure(report, "hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
+    report.add("hnsw hnswlib", what, taken["ours"] / taken["hnswlib"])
+    report.add("hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
 
 
 def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> None:
@@ -141,22 +139,22 @@ def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> No
         rng = np.random.default_rng(1)
         chosen = rng.choice(n, size=(500, 2), replace=False).tolist()
         asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
-        taken = _medians({"spot": lambda question, b=book: spot(question, b)}, asked)["spot"]  # type: ignore[misc]
+        taken = medians({"spot": lambda question, b=book: spot(question, b)}, asked)["spot"]  # type: ignore[misc]
         report.counts |= {f"spot/names, {n:,}": len(book)}
         report.seconds |= {f"spot/{n:,} names": taken, f"spot/{n:,} names, built": building}
         what = f"names spotted in a question, {n:,} known"
-        _figure(report, f"spot {n}", what, 1000 * taken, unit="ms", target=1.0)
-        _figure(report, f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
+        report.add(f"spot {n}", what, 1000 * taken, unit="ms", target=1.0)
+        report.add(f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
         if memory > 0:
-            _figure(report, f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
+            report.add(f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
             code = f"from benchmarks import bench_search; print(bench_search._peak({n}))"
             done = subprocess.run([sys.executable, "-c", code], cwd=TESTS, check=True, capture_output=True, text=True)
             what = "and at the peak, while they are made ready"
-            _figure(report, f"spot {n} peak", what, int(done.stdout) / (1 << 20), unit="MiB")
-        written = _medians({"rename": _renaming(book, names)}, asked)["rename"]
+            report.add(f"spot {n} peak", what, int(done.stdout) / (1 << 20), unit="MiB")
+        written = medians({"rename": _renaming(book, names)}, asked)["rename"]
         report.seconds |= {f"spot/{n:,} names, written": written}
         what = "a node renamed and then such a question asked"
-        _figure(report, f"spot {n} written", what, 1000 * written, unit="ms")
+        report.add(f"spot {n} written", what, 1000 * written, unit="ms")
         del book
         if n == many:
             _linking(report, names, asked)
@@ -199,20 +197,20 @@ def _linking(report: Report, names: Sequence[str], asked: Sequence[str]) -> None
     linker.link(names[0])
     building, memory = time.perf_counter() - start, _resident() - before
     chosen = [names[i] for i in np.random.default_rng(2).choice(n, size=100, replace=False).tolist()]
-    taken = _medians({"link": linker.link, "misspelt": lambda name: linker.link(f"{name[:-1]} x")}, chosen)
-    taken |= _medians({"spot": linker.spot, "spot of a label": lambda q: linker.spot(q, labels=["Node"])}, asked[:100])
+    taken = medians({"link": linker.link, "misspelt": lambda name: linker.link(f"{name[:-1]} x")}, chosen)
+    taken |= medians({"spot": linker.spot, "spot of a label": lambda q: linker.spot(q, labels=["Node"])}, asked[:100])
     report.counts |= {"link/nodes": n}
     report.seconds |= {f"link/{name}": value for name, value in taken.items()} | {"link/built": building}
-    _figure(report, "link built", f"a `Linker` of {n:,} nodes made ready", building, unit="s", target=60.0)
+    report.add("link built", f"a `Linker` of {n:,} nodes made ready", building, unit="s", target=60.0)
     if memory > 0:
-        _figure(report, "link memory", "what it takes in memory, beside its nodes", memory / (1 << 20), unit="MiB")
+        report.add("link memory", "what it takes in memory, beside its nodes", memory / (1 << 20), unit="MiB")
     for name, what in (
         ("link", "a mention that is a name linked"),
         ("misspelt", "the same of one that is only like a name"),
         ("spot", "names spotted in a question by that `Linker`"),
         ("spot of a label", "the same for the nodes of a label"),
     ):
-        _figure(report, f"link {name}", what, 1000 * taken[name], unit="ms")
+        report.add(f"link {name}", what, 1000 * taken[name], unit="ms")
 
 
 def invented_names(n: int) -> list[str]:
@@ -236,25 +234,3 @@ def _resident() -> int:
     except ImportError:
         return 0
     return int(psutil.Process().memory_info().rss)
-
-
-def _figure(report: Report, name: str, what: str, value: float, **more: Any) -> None:
-    report.figures[name] = Figure(what, float(value), **more)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def _medians(contestants: dict[str, Callable[[str], object]], asked: Sequence[str]) -> dict[str, float]:
-    """Put each question to each contestant in turn, who begins too, so that all meet the machine as it is: medians."""
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for nth, question in enumerate(asked):
-        order = list(contestants.items())
-        for name, work in order[nth % len(order) :] + order[: nth % len(order)]:
-            seconds = _seconds(lambda w=work, q=question: w(q))  # type: ignore[misc]
-            if nth:
-                taken[name].append(seconds)
-    return {name: statistics.median(values) for name, values in taken.items()}

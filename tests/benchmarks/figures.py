@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +46,10 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    def add(self, name: str, what: str, value: float, **more: Any) -> None:
+        """Add a figure; see `Figure`."""
+        self.figures[name] = Figure(what, float(value), **more)
+
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values, in the shape of every benchmark."""
         rows = {
@@ -66,3 +73,22 @@ class Report:
             lines.append(f"| {figure.what} | {figure.value:.3g} {figure.unit} | {target} |")
         counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
         return "\n".join([*lines, "", f"Counts: {counts}.", *(f"\n{note}" for note in self.notes)])
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return how long work takes, in seconds."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def medians(contestants: Mapping[str, Callable[[str], object]], asked: Iterable[str]) -> dict[str, float]:
+    """Put each question to each contestant in turn, who begins too, so that all meet the machine as it is: medians."""
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    order = list(contestants.items())
+    for nth, question in enumerate(asked):
+        for name, work in order[nth % len(order) :] + order[: nth % len(order)]:
+            spent = timed(lambda w=work, q=question: w(q))  # type: ignore[misc]
+            if nth:
+                taken[name].append(spent)
+    return {name: statistics.median(values) for name, values in taken.items()}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import synthetic
-from benchmarks.figures import Figure, Report
+from benchmarks.figures import Report, medians, timed
 from graphret.corpus import Document, read
 from graphret.expansion import RANKINGS, Expand, Propagate
 from graphret.expansion.frontier import Frontier
@@ -37,16 +37,6 @@ _PEER_NODES = 2_000
 IMPORTS = 9
 
 
-def _figure(report: Report, name: str, what: str, value: float, **more: Any) -> None:
-    report.figures[name] = Figure(what, float(value), **more)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def imports(report: Report) -> None:
     """``import graphret`` next to ``import numpy``, each in fresh processes, in turn."""
 
@@ -58,8 +48,8 @@ def imports(report: Report) -> None:
     rounds = [[once(statement) for statement in statements] for _ in range(IMPORTS)]
     medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
     report.seconds |= dict(zip(statements, medians, strict=True))
-    _figure(report, "import", "`import graphret` against `import numpy`", medians[0] / medians[2], target=2.0)
-    _figure(report, "import SageGraph", "`from graphret import SageGraph`, the same", medians[1] / medians[2])
+    report.add("import", "`import graphret` against `import numpy`", medians[0] / medians[2], target=2.0)
+    report.add("import SageGraph", "`from graphret import SageGraph`, the same", medians[1] / medians[2])
 
 
 def edges(report: Report) -> None:
@@ -69,8 +59,8 @@ def edges(report: Report) -> None:
     found = bench_edges.measure(N, DIMENSION)
     row = found["rows"]["edges"]
     what = f"edges of {N:,} nodes from embeddings, against the matrix products alone"
-    _figure(report, "edges", what, row["ratio"], target=3.0)
-    _figure(report, "edges memory", "peak memory, 100,000 nodes", row["peak_gib"], unit="GiB", target=4.0)
+    report.add("edges", what, row["ratio"], target=3.0)
+    report.add("edges memory", "peak memory, 100,000 nodes", row["peak_gib"], unit="GiB", target=4.0)
     report.counts |= {f"edges/{name}": count for name, count in found["counts"].items()}
     report.seconds |= {f"edges/{name}": value for name, value in found["seconds"].items()}
 
@@ -83,7 +73,7 @@ def encoder(report: Report, n: int = 192) -> None:
     mixed = [text * (1 + i % 4) for i, text in enumerate(texts)]  # texts of different lengths, as in a corpus
     found = bench_encoder.measure(mixed)
     what = "texts a second, against `SentenceTransformer.encode`"
-    _figure(report, "encoder", what, found["ratio"], target=1.15, at_least=True)
+    report.add("encoder", what, found["ratio"], target=1.15, at_least=True)
     report.counts["encoder/texts"] = found["texts"]
     report.seconds |= {"encoder/ours, a text": 1 / found["our_rate"], "encoder/plain, a text": 1 / found["plain_rate"]}
 
@@ -106,11 +96,11 @@ def build(report: Report) -> None:
             texts = [text for field in fields for text in ([field] if isinstance(field, str) else field)]
             used = graph.settings.analyzer
             analyzer = type(used)(used.language, used.stopwords)  # with no stem remembered
-            tokens.append(_seconds(lambda a=analyzer, t=texts: [a(text) for text in t]))  # type: ignore[misc]
+            tokens.append(timed(lambda a=analyzer, t=texts: [a(text) for text in t]))  # type: ignore[misc]
     whole, tokenising = statistics.median(rounds), statistics.median(tokens)
     report.counts |= {"build/nodes": len(graph), "build/edges": len(graph.edges)}
     report.seconds |= {"build": whole, "build/terms of all fields, once": tokenising}
-    _figure(report, "build", f"`build` of {N:,} nodes from files, no encoder", whole, unit="s", target=30.0)
+    report.add("build", f"`build` of {N:,} nodes from files, no encoder", whole, unit="s", target=30.0)
 
 
 def expansion(report: Report) -> None:
@@ -123,7 +113,7 @@ def expansion(report: Report) -> None:
         alone, whole = [], []
         for nth, question in enumerate(asked):
             _forget(index)
-            whole.append(_seconds(lambda e=expand, q=question: e.retrieve(q, K)))  # type: ignore[misc]
+            whole.append(timed(lambda e=expand, q=question: e.retrieve(q, K)))  # type: ignore[misc]
             seeds = index.top(question, expand.ranking.n_seeds(K))
             start = time.perf_counter()
             ranked = expand.ranking.rank(Frontier(question, graph.state.graph, index, seeds), K)
@@ -135,10 +125,8 @@ def expansion(report: Report) -> None:
         first, second = 1000 * statistics.median(alone), 1000 * statistics.median(whole)
         report.seconds |= {f"expansion/{name}": first / 1000, f"expansion/{name} with seeds": second / 1000}
         what = f"one expansion, `{name}`, {N:,} nodes, top {K}"
-        _figure(report, f"expansion {name}", what, first, unit="ms", target=limits.get(name))
-        _figure(
-            report, f"expansion {name} with seeds", f"the same with the search for seeds, `{name}`", second, unit="ms"
-        )
+        report.add(f"expansion {name}", what, first, unit="ms", target=limits.get(name))
+        report.add(f"expansion {name} with seeds", f"the same with the search for seeds, `{name}`", second, unit="ms")
     report.counts |= {
         "expansion/nodes": len(graph),
         "expansion/edges": len(graph.edges),
@@ -172,13 +160,11 @@ def lexical(report: Report) -> None:
     def okapi_once(question: str) -> object:
         return okapi.get_top_n(analyzer(question), names, K)
 
-    medians = _medians({"ours": ours_once, "bm25s": bm25s_once, "rank_bm25": okapi_once}, asked[:60])
-    report.seconds |= {f"lexical/{name}": value for name, value in medians.items()}
+    taken = medians({"ours": ours_once, "bm25s": bm25s_once, "rank_bm25": okapi_once}, asked[:60])
+    report.seconds |= {f"lexical/{name}": value for name, value in taken.items()}
     report.counts |= {"lexical/nodes": len(graph), "lexical/questions": 60}
-    _figure(report, "bm25s", "BM25 search, against bm25s alone", medians["ours"] / medians["bm25s"], target=1.5)
-    _figure(
-        report, "rank_bm25", "the same, against rank_bm25 alone", medians["ours"] / medians["rank_bm25"], target=1.0
-    )
+    report.add("bm25s", "BM25 search, against bm25s alone", taken["ours"] / taken["bm25s"], target=1.5)
+    report.add("rank_bm25", "the same, against rank_bm25 alone", taken["ours"] / taken["rank_bm25"], target=1.0)
 
 
 def peers(report: Report) -> None:
@@ -219,11 +205,11 @@ def peers(report: Report) -> None:
         _forget(index)
         return expand.retrieve(question, K)
 
-    medians = _medians({"ours": ours_once, "theirs": retriever.invoke}, asked)
-    report.seconds |= {f"peers/{name}": value for name, value in medians.items()}
+    taken = medians({"ours": ours_once, "theirs": retriever.invoke}, asked)
+    report.seconds |= {f"peers/{name}": value for name, value in taken.items()}
     report.counts |= {"peers/nodes": len(graph), "peers/links": len(graph.edges), "peers/questions": len(asked)}
     what = f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes, against `propagate`"
-    _figure(report, "peers", what, medians["theirs"] / medians["ours"], target=1.0, at_least=True)
+    report.add("peers", what, taken["theirs"] / taken["ours"], target=1.0, at_least=True)
 
 
 def scale(report: Report, small: int = 10_000, large: int = 1_000_000, degree: int = 10) -> None:
@@ -249,20 +235,9 @@ def scale(report: Report, small: int = 10_000, large: int = 1_000_000, degree: i
         del graph, index
     for name in RANKINGS:
         what = f"one expansion over {large:,} nodes and {large * degree:,} edges against {small:,} nodes, `{name}`"
-        _figure(report, f"scale {name}", what, found[large][name] / found[small][name], target=3.0)
+        report.add(f"scale {name}", what, found[large][name] / found[small][name], target=3.0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / (1 << 30)
-    _figure(report, "scale memory", "peak memory of this process with that graph", peak, unit="GiB", target=24.0)
-
-
-def _medians(contestants: dict[str, Callable[[str], object]], asked: Iterable[str]) -> dict[str, float]:
-    """Put each question to each contestant in turn, so that all meet the machine as it is, and return the medians."""
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for nth, question in enumerate(asked):
-        for name, work in contestants.items():
-            seconds = _seconds(lambda w=work, q=question: w(q))  # type: ignore[misc]
-            if nth:
-                taken[name].append(seconds)
-    return {name: statistics.median(values) for name, values in taken.items()}
+    report.add("scale memory", "peak memory of this process with that graph", peak, unit="GiB", target=24.0)
 
 
 def _forget(index: HybridIndex) -> None:
