@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.ark.prompt import FINISH, SEARCH, SELECT
-from graphret.ark.scripted import NEIGHBORS_K, TURN, Call, follow
-from graphret.ark.scripted.paths import Hop, Plan
-from graphret.ark.scripted.transcript import Exploration, Transcript
+from graphret.ark.scripted import NEIGHBORS_K, TURN, Call, Transcript, follow
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
+from graphret.planning.paths import Explored, Hop, Plan
 
 
 class OracleExplorer:
@@ -57,7 +56,7 @@ class OracleExplorer:
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": NEIGHBORS_K})]
         plan = Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0)
-        around: dict[str, list[Exploration]] = {}
+        around: dict[str, list[Explored]] = {}
         for one in seen.explorations:
             around.setdefault(one.node, []).append(one)
         walk = follow(start, plan, around, (), "")

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from graphret.ark.scripted.question import Cue, Reading
-from graphret.ark.scripted.transcript import Exploration
-from graphret.ark.scripted.words import is_person, is_relational, kinship, means_person, names_source
+from graphret.planning.question import Cue, Reading
+from graphret.planning.words import is_person, is_relational, kinship, means_person, names_source
 
 #: Longest path that is looked for, and paths of one length that are looked at under one reading.
 MOST_HOPS, MOST_PATHS = 3, 480
@@ -38,6 +37,40 @@ class Hop:
     def back(self) -> Hop:
         """The same relation the other way."""
         return Hop(self.relation, not self.outgoing)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A node as it was seen; `via` are the relations to the node explored, and whether they lead here."""
+
+    id: str
+    name: str
+    types: tuple[str, ...] = ()
+    via: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What was seen around a node.
+
+    Parameters
+    ----------
+    relations
+        ``(relation, outgoing, type of the neighbours, count)`` over the whole neighbourhood.
+    neighbors
+        Those that were shown.
+    asked
+        The relations that the exploration was limited to, or `None`.
+    query
+        What ranked the neighbours.
+    """
+
+    node: str
+    types: tuple[str, ...]
+    relations: tuple[tuple[str, bool, str, int], ...]
+    neighbors: tuple[Neighbor, ...]
+    asked: frozenset[str] | None = None
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +103,7 @@ class Side:
 class Known:
     """What is known of a graph from the nodes explored so far: its relations, and the types at both of their ends."""
 
-    def __init__(self, explorations: Iterable[Exploration]) -> None:
+    def __init__(self, explorations: Iterable[Explored]) -> None:
         self._sides: dict[tuple[str, bool], Side] = {}
         self.kin_relations = lru_cache(maxsize=None)(self._kin_relations)
         self.kin_types = lru_cache(maxsize=None)(self._kin_types)

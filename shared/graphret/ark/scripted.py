@@ -1,29 +1,29 @@
 """`ScriptedExplorer`: a fixed policy in the place of a chat model.
 
-It finds the names in the question, follows a plan from each, and selects the ends. `transcript` reads back what the
-tools have shown, `question` what is asked, and `paths` finds the relations that fit its words.
+It finds the names in the question, follows from each the path of relations that `graphret.planning` finds to fit the
+words best, and selects the ends. `Transcript` reads back what the tools have shown.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.arguments import encodable
-from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
-from graphret.ark.scripted.paths import Hop, Known, Plan, plans
-from graphret.ark.scripted.question import readings, spans, unread
-from graphret.ark.scripted.transcript import Exploration, Transcript
-from graphret.ark.scripted.words import is_relational
+from graphret.ark.prompt import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
 from graphret.ark.settings import ArkSettings
 from graphret.fusion import vote
 from graphret.linking.names import NameBook
 from graphret.linking.spotting import spot
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.event_loop import in_thread
+from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
+from graphret.planning.question import readings, spans, unread
+from graphret.planning.words import is_relational
 from graphret.schema.text import estimate_tokens
 from graphret.text import words
 
@@ -31,7 +31,7 @@ from graphret.text import words
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
 #: Explorations by node, in order.
-Around: TypeAlias = Mapping[str, Sequence[Exploration]]
+Around: TypeAlias = Mapping[str, Sequence[Explored]]
 
 #: Nodes asked for of the question as a whole, of a part of it, and around a node.
 QUESTION_K, SPAN_K, NEIGHBORS_K = 20, 10, 100
@@ -47,6 +47,8 @@ PATHS = 480
 WORST, CLOSE = 1.75, 0.3
 
 _MISSPELLED = 0.2  # what it costs that a name is spelled otherwise in the question
+_RELATIONS = 100  # of one node that are read
+_ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
 
 
 class ScriptedExplorer:
@@ -137,7 +139,7 @@ def _next_calls(seen: Transcript, choice: int = 0) -> list[Call]:
     first = [(EXPLORE, {"node": one.node, "k": NEIGHBORS_K}) for one in starts if one.node not in seen.tried]
     if first and not last:
         return first
-    around: dict[str, list[Exploration]] = {}
+    around: dict[str, list[Explored]] = {}
     for one in seen.explorations:
         around.setdefault(one.node, []).append(one)
     walks = _walks(question, seen, starts, around, choice)
@@ -153,7 +155,7 @@ def _next_calls(seen: Transcript, choice: int = 0) -> list[Call]:
 
 def _starts(question: str, seen: Transcript) -> list[Start]:
     """The nodes that the question names, of those that tools have shown, the longest names first."""
-    called = {node.id: node.name for search in seen.searches for node in search.nodes}
+    called = {node.id: node.name for search in seen.searches for node in search}
     called |= {one.node: one.node for one in seen.explorations if one.node not in called}
     spots = spot(question, NameBook((node, name, None) for node, name in called.items()))
     telling = [one for one in spots if one.score == 1 or not all(map(is_relational, words(one.text)))]
@@ -247,7 +249,7 @@ def follow(start: str, plan: Plan, around: Around, named: Collection[str], query
     return Walk(ends) if ends else None
 
 
-def _step(node: str, hop: Hop, looks: Sequence[Exploration], query: str) -> tuple[list[str], bool]:
+def _step(node: str, hop: Hop, looks: Sequence[Explored], query: str) -> tuple[list[str], bool]:
     """The nodes that a hop leads to from a node as far as seen, and whether there is nothing more to ask for."""
     step = (hop.relation, hop.outgoing)
     best = [one for one in looks if one.asked == frozenset([_arrow(hop)]) and one.query == query]
@@ -273,5 +275,117 @@ def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
             paths[end] += count
     if names:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
-    found = vote([[node.id for node in search.nodes] for search in seen.searches], "reciprocal")
+    found = vote([[node.id for node in search] for search in seen.searches], "reciprocal")
     return [one.id for one in found[:QUESTION_K]]
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What has happened since the question was asked."""
+
+    question: str = ""
+    searches: list[tuple[Neighbor, ...]] = field(default_factory=list)  # what each found, best first
+    explorations: list[Explored] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)  # nodes whose exploration was run, whatever came of it
+    selected: list[str] = field(default_factory=list)
+    turns: int = 0
+    turns_left: int | None = None  # as far as the loop said so
+    finished: bool = False
+
+    @classmethod
+    def read(cls, messages: Sequence[Message]) -> Transcript:
+        """Read a conversation; what is not as the tools write it is passed over."""
+        out, open_ = cls(), True
+        asked: dict[str, ToolCall] = {}
+        for message in messages:
+            if message.role == "user" and open_:
+                out, asked, open_ = cls(encodable(message.content)), {}, False
+            elif message.role == "assistant":
+                asked = {call.id: call for call in message.tool_calls}
+                out.turns += 1
+                open_ = not asked
+            elif message.role == "tool":
+                call = asked.get(message.tool_call_id or "")
+                if call is not None:
+                    out._take(call, message.content)
+        return out
+
+    def _take(self, call: ToolCall, content: str) -> None:
+        arguments = call.parsed or {}
+        lines = _objects(content)
+        for line in lines:
+            if isinstance(left := line.get("steps_left"), int):
+                self.turns_left = left
+        if call.name == SEARCH:
+            shown = tuple(one for line in lines if (one := _shown(line)) is not None)
+            self.searches.append(shown)
+        elif call.name == EXPLORE:
+            if not any(_string(line.get("error")).startswith(NOT_RUN) for line in lines):
+                self.tried.add(_string(arguments.get("node")))
+            for header in lines:
+                if isinstance(header.get("explored"), str):
+                    self.explorations.append(_exploration(header, lines, arguments))
+                    return
+        elif call.name == SELECT:
+            self.selected += [one for one in _list(arguments.get("nodes")) if isinstance(one, str)]
+        elif call.name == FINISH:
+            self.finished = True
+
+
+def _objects(content: str) -> list[dict[str, Any]]:
+    out = []
+    for line in content.split("\n"):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            out.append(value)
+    return out
+
+
+def _exploration(
+    header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], arguments: Mapping[str, Any]
+) -> Explored:
+    relations = tuple(
+        (*hop, _string(one[1]), one[2])
+        for one in _list(header.get("relations"))[:_RELATIONS]
+        if isinstance(one, list) and len(one) == 3 and (hop := _hop(one[0])) and isinstance(one[2], int)
+    )
+    neighbors = tuple(one for line in lines if (one := _shown(line)) is not None)
+    asked = [one for one in _list(arguments.get("relation_types")) if isinstance(one, str)]
+    return Explored(
+        header["explored"],
+        _types(header.get("type")),
+        relations,
+        neighbors,
+        frozenset(asked) if asked else None,
+        _string(arguments.get("query")),
+    )
+
+
+def _shown(line: Mapping[str, Any]) -> Neighbor | None:
+    node = line.get("id")
+    if not isinstance(node, str) or node != encodable(node):
+        return None
+    via = tuple(hop for one in _list(line.get("via")) if (hop := _hop(one)) is not None)
+    return Neighbor(node, _string(line.get("name")) or node, _types(line.get("type")), via)
+
+
+def _hop(text: Any) -> tuple[str, bool] | None:
+    match = _ARROW.fullmatch(text) if isinstance(text, str) else None
+    if match is None or bool(match[1]) == bool(match[3]):
+        return None
+    return match[2], bool(match[3])
+
+
+def _types(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(one for one in _list(value) if isinstance(one, str))
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
 
-from graphret.ark.scripted.words import is_relational, means_person, stem
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import are_signs
+from graphret.planning.words import is_relational, means_person, stem
 from graphret.text import Token, tokenize
 
 #: Most parts that are searched for.
