@@ -34,15 +34,12 @@ def chat(server: OpenAIServer) -> OpenAIChat:
 @pytest.mark.parametrize(
     "said",
     [
-        '{"title": "Ulm", "people": 126000}',
         ' \n{"title": "Ulm", "people": 126000}\n',
-        '```json\n{"title": "Ulm", "people": 126000}\n```',
         '```\n{"title": "Ulm", "people": 126000}',
         'Sure! Here it is:\n```JSON\n{"title": "Ulm", "people": 126000}\n```\nAnything else?',
         'The set {x} has it: {"title": "Ulm", "people": 126000} (see [1]).',
         '<think>Is it {"title": "Bonn"}?</think>{"title": "Ulm", "people": 126000}',
-        '{"note": "not this"} but {"title": "Ulm", "people": 126000}',
-        '{"title": "Ulm", "people": 126000, "unasked": true}',
+        '{"note": "not this"} but {"title": "Ulm", "people": 126000, "unasked": true}',
     ],
 )
 def test_json_is_found(said: str) -> None:
@@ -53,22 +50,18 @@ def test_json_is_found(said: str) -> None:
     ("said", "problem"),
     [
         ("", "empty"),
-        ("I do not know.", "not valid JSON"),
-        ('{"title": "Ulm", "peo', "not valid JSON"),
-        ('{"title": 5}', "title: Input should be a valid string"),
-        ('{"title": "Ulm", "people": NaN}', "not valid JSON"),
-        ("[1, 2]", "the value: "),
-        ('{"title": "\\ud800"}', "surrogate|Invalid JSON|hex escape|valid string"),
-        ('{"title": ' + "[" * 100_000, "."),
-        ('{"title": ' + "9" * 10_000 + "}", "."),
-        ("{" * 300_000, "not valid JSON"),
+        ("I do not know.", "Invalid JSON"),
+        ('{"title": "Ulm", "peo', "Invalid JSON"),
+        ('See: {"title": 5}', "title: Input should be a valid string"),
+        ('{"title": "Ulm", "people": NaN}', "people: "),
+        ('{"title": ' + "[" * 100_000, "Invalid JSON"),
+        ("{" * 300_000, "Invalid JSON"),
     ],
 )
 def test_what_cannot_be_used_is_explained(said: str, problem: str) -> None:
     value, found = parse_json(said, CITY)
     assert value is None
-    with pytest.raises(AssertionError, match=problem):
-        raise AssertionError(found)
+    assert problem in (found or "")
     assert len(found or "") < 500
 
 
@@ -96,26 +89,19 @@ def test_malformed_json_is_repaired() -> None:
 async def test_async_repairs_too_even_an_empty_or_truncated_reply() -> None:
     script = [empty(), text('{"title": "U', finish_reason="length"), json_text({"title": "Ulm"})]
     with OpenAIServer(script) as server:
-        model = chat(server)
-        answer = await aask_json(model, WHERE, City, repairs=2)
-        await model.aclose()
+        answer = await aask_json(chat(server), WHERE, City, repairs=2)
     assert (answer.value, answer.attempts) == (City("Ulm"), 3)
     assert [message["role"] for message in server.requests[1].messages] == ["system", "user", "user"]
     assert "token limit" in server.requests[2].messages[-1]["content"]
 
 
-def test_repairs_run_out() -> None:
-    with OpenAIServer(default="no idea") as server, pytest.raises(ChatError, match="after 2 replies") as caught:
+@pytest.mark.parametrize(
+    ("then", "reason", "tokens"), [(text("no idea"), "invalid_reply", 4), (status(500), "server", 2)]
+)
+def test_what_fails_in_the_end_still_counts_what_it_cost(then: Behaviour, reason: str, tokens: int) -> None:
+    with OpenAIServer([text("no idea"), then]) as server, pytest.raises(ChatError) as caught:
         ask_json(chat(server), WHERE, City)
-    assert caught.value.reason == "invalid_reply"
-    assert caught.value.usage.output_tokens == 4
-    assert len(server.requests) == 2
-
-
-def test_a_failing_model_still_counts_what_it_cost() -> None:
-    with OpenAIServer([text("no idea"), status(500)]) as server, pytest.raises(ChatError) as caught:
-        ask_json(chat(server), WHERE, City)
-    assert (caught.value.status, caught.value.usage.output_tokens) == (500, 2)
+    assert (caught.value.reason, caught.value.usage.output_tokens, len(server.requests)) == (reason, tokens, 2)
 
 
 def test_any_type_will_do_and_native_can_be_off() -> None:
@@ -139,9 +125,7 @@ async def test_many_at_once_do_not_mix() -> None:
 
     with OpenAIServer(echo) as server:
         model = chat(server)
-        asked = [aask_json(model, [Message.user(f"city {i}")], CITY) for i in range(20)]
-        answers = await asyncio.gather(*asked)
-        await model.aclose()
+        answers = await asyncio.gather(*(aask_json(model, [Message.user(f"city {i}")], CITY) for i in range(20)))
     assert [answer.value.title for answer in answers] == [f"city {i}" for i in range(20)]
 
 
@@ -149,14 +133,6 @@ def test_schemas_are_short_and_strict_where_they_can_be() -> None:
     plain = plain_schema(TypeAdapter(list[City]).json_schema())
     assert plain["$defs"]["City"]["properties"]["title"] == {"type": "string"}
     city = plain_schema(CITY.json_schema())
-    assert strict_schema(city) == {
-        **city,
-        "additionalProperties": False,
-        "required": ["title", "people", "rivers"],
-    }
-    assert strict_schema(plain) is None
-    for open_type in (dict[str, int], list[int]):
-        assert strict_schema({"type": "object", "properties": {"x": TypeAdapter(open_type).json_schema()}}) is None or (
-            open_type == list[int]
-        )
-    assert strict_schema({"type": "object", "properties": {"x": {}}}) is None
+    assert strict_schema(city) == {**city, "additionalProperties": False, "required": ["title", "people", "rivers"]}
+    for not_closed in (plain, {"type": "object", "properties": {"x": TypeAdapter(dict[str, int]).json_schema()}}):
+        assert strict_schema(not_closed) is None

@@ -1,6 +1,6 @@
 """Language models: the contract, the OpenAI client, and JSON that can be relied on."""
 
-from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Role, Tool, ToolCall, Usage
+from graphret.llm.chat import ChatError, ChatModel, ChatOptions, Message, Reply, Role, Tool, ToolCall, Usage
 from graphret.llm.openai_chat import OpenAIChat
 from graphret.llm.structured import Answer, aask_json, ask_json
 
@@ -8,6 +8,7 @@ __all__ = [
     "Answer",
     "ChatError",
     "ChatModel",
+    "ChatOptions",
     "Message",
     "OpenAIChat",
     "Reply",

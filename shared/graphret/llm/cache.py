@@ -62,18 +62,18 @@ class AnswerCache:
 
     def get(self, key: str) -> str | None:
         """The answer that was put under `key`, or `None`."""
-        try:
-            row = self._connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
-        except sqlite3.Error as error:
-            raise StorageError(f"the cache {self.path} cannot be read: {error}") from error
-        return row[0] if row and isinstance(row[0], str) else None
+        row = self._done("SELECT answer FROM answers WHERE key = ?", key).fetchone()
+        return row[0] if row else None
 
     def put(self, key: str, answer: str) -> None:
         """Keep an answer."""
+        self._done("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, answer)
+
+    def _done(self, statement: str, *values: str) -> sqlite3.Cursor:
         try:
-            self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, answer))
+            return self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            raise StorageError(f"the cache {self.path} cannot be written: {error}") from error
+            raise StorageError(f"the cache {self.path} cannot be used: {error}") from error
 
     def close(self) -> None:
         """Close the file."""

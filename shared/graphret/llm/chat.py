@@ -6,15 +6,17 @@ adapter packages over the models of LlamaIndex and LangChain; anything with the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, Unpack, get_args, runtime_checkable
 
 from graphret.errors import InvalidInput, ModelError
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = frozenset(get_args(Role))
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -57,25 +59,21 @@ class ToolCall:
 
     @cached_property
     def _read(self) -> tuple[dict[str, Any] | None, str | None]:
-        return _parse_arguments(self.name, self.arguments)
+        from pydantic_core import from_json
+
+        if self.arguments.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
+            return {}, None
+        try:
+            value = from_json(self.arguments, allow_inf_nan=False)
+        except ValueError as problem:
+            return None, f"the arguments of {self.name} are not valid JSON: {problem}"
+        if not isinstance(value, dict):
+            return None, f"the arguments of {self.name} are a {type(value).__name__}, not a JSON object"
+        return value, None
 
     def to_dict(self) -> dict[str, Any]:
         """The call in the format of OpenAI's chat messages."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
-
-
-def _parse_arguments(name: str, raw: str) -> tuple[dict[str, Any] | None, str | None]:
-    from pydantic_core import from_json
-
-    if raw.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
-        return {}, None
-    try:
-        value = from_json(raw, allow_inf_nan=False)
-    except ValueError as problem:
-        return None, f"the arguments of {name} are not valid JSON: {problem}"
-    if not isinstance(value, dict):
-        return None, f"the arguments of {name} are a {type(value).__name__}, not a JSON object"
-    return value, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +161,10 @@ class Message:
             If a field is missing or malformed.
         """
         try:
-            calls = tuple(
-                ToolCall(str(c["id"]), str(c["function"]["name"]), str(c["function"]["arguments"]))
-                for c in data.get("tool_calls") or ()
-            )
-            native = data.get("native")
-            return cls(
-                data["role"],
-                data.get("content") or "",
-                calls,
-                data.get("tool_call_id"),
-                data.get("name"),
-                None if native is None else dict(native),
-            )
+            made = [(call["id"], call["function"]) for call in data.get("tool_calls") or ()]
+            calls = tuple(ToolCall(str(id_), str(one["name"]), str(one["arguments"])) for id_, one in made)
+            content, native = data.get("content") or "", data.get("native")
+            return cls(data["role"], content, calls, data.get("tool_call_id"), data.get("name"), native)
         except (KeyError, TypeError, ValueError) as problem:
             raise InvalidInput(f"Message: malformed, {type(problem).__name__}: {problem}") from problem
 
@@ -199,8 +188,7 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}}, hash=False)
 
     def __post_init__(self) -> None:
-        plain = self.name.replace("_", "a").replace("-", "a")
-        if not (0 < len(self.name) <= 64 and plain.isascii() and plain.isalnum()):
+        if not _NAME.fullmatch(self.name):
             raise InvalidInput(f"Tool.name: {self.name!r} is not 1 to 64 letters, digits, '_' and '-'")
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,6 +256,31 @@ class Reply:
         return Message.assistant(self.text, self.tool_calls, self.native)
 
 
+class ChatOptions(TypedDict, total=False):
+    """What a call of a chat model may ask for; what it leaves out, or gives as `None`, is up to the implementation.
+
+    Parameters
+    ----------
+    tools
+        What the model may call.
+    temperature
+        Sampling temperature.
+    max_tokens
+        Most tokens to write.
+    json_schema
+        Ask for JSON of this schema. A wish, not a guarantee: a model that cannot enforce it ignores it, so say it in
+        the messages too and validate the answer; `ask_json` does both.
+    timeout
+        Seconds to wait.
+    """
+
+    tools: Sequence[Tool] | None
+    temperature: float | None
+    max_tokens: int | None
+    json_schema: Mapping[str, Any] | None
+    timeout: float | None
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """A language model that answers a conversation, synchronously and asynchronously.
@@ -281,33 +294,8 @@ class ChatModel(Protocol):
         """The model's name, as traces and cache keys show it."""
         ...
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> Reply:
-        """Answer a conversation.
-
-        Parameters
-        ----------
-        messages
-            The conversation so far; every tool call in it is answered before the next turn.
-        tools
-            What the model may call.
-        temperature
-            Sampling temperature; the implementation's default where `None`.
-        max_tokens
-            Most tokens to write.
-        json_schema
-            Ask for JSON of this schema. A wish, not a guarantee: a model that cannot enforce it ignores it, so say
-            it in the messages too and validate the answer; `ask_json` does both.
-        timeout
-            Seconds to wait; the implementation's default where `None`.
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        """Answer a conversation in which every tool call is answered before the next turn.
 
         Raises
         ------
@@ -316,16 +304,7 @@ class ChatModel(Protocol):
         """
         ...
 
-    async def achat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit
-    ) -> Reply:
+    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """`chat` without blocking the event loop; cancelling the task abandons the request."""
         ...
 

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 import re
-import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
-from graphret.llm.chat import ChatError, Message, Reply, Tool
+from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Tool
 from graphret.llm.errors import reason_of, redacted, status_of
 from graphret.llm.openai_wire import (
     FORMAT_REFUSED,
@@ -44,7 +44,7 @@ class OpenAIChat:
     and the object remembers that. So it is with the reasoning that a reply came with (``reasoning_content`` and the
     like), which is sent back within a conversation.
 
-    One object serves any number of threads, tasks and event loops. It opens no connection before its first call.
+    One object serves any number of threads, tasks and event loops.
 
     Parameters
     ----------
@@ -113,23 +113,11 @@ class OpenAIChat:
         self.headers = dict(headers or {})
         self._api_key = api_key
         self._refused: frozenset[str] = frozenset()
-        self._forget_clients()
+        # An asynchronous client's connections belong to the event loop that opened them.
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[None, None]]] = {}
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={_without_secrets(self.base_url)!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_client", "_clients")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget_clients()
-
-    def _forget_clients(self) -> None:
-        self._lock = threading.Lock()
-        self._client: OpenAI | None = None
-        # An asynchronous client's connections belong to the event loop that opened them.
-        self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[None, None]]] = {}
 
     def _options(self) -> dict[str, Any]:
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
@@ -143,45 +131,62 @@ class OpenAIChat:
             "default_headers": self.headers,
         }
 
-    def _client_of_threads(self) -> Any:
+    @cached_property
+    def _client(self) -> OpenAI:
         from openai import OpenAI  # here, because it takes more than a second
 
-        with self._lock:
-            if self._client is None:
-                self._client = OpenAI(**self._options())
-            return self._client
+        return OpenAI(**self._options())
 
-    async def _client_of_loop(self) -> Any:
+    async def _client_of_loop(self) -> AsyncOpenAI:
         """Return the client of the running event loop, which closes it when it ends."""
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop in self._clients:
-                return self._clients[loop][0]
-            self._clients = {one: held for one, held in self._clients.items() if not one.is_closed()}
+        if loop not in self._clients:
+            for ended in [one for one in list(self._clients) if one.is_closed()]:
+                self._clients.pop(ended, None)
             # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
             client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient())
-            closing = _closing(client)
-            self._clients[loop] = client, closing
-        await anext(closing)
-        return client
+            self._clients[loop] = client, _closing(client)
+            await anext(self._clients[loop][1])
+        return self._clients[loop][0]
 
     def close(self) -> None:
         """Close the connections of `chat`; a later call opens new ones."""
-        with self._lock:
-            client, self._client = self._client, None
+        client = self.__dict__.pop("_client", None)
         if client is not None:
             client.close()
 
     async def aclose(self) -> None:
         """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
-        with self._lock:
-            mine = self._clients.pop(asyncio.get_running_loop(), None)
+        mine = self._clients.pop(asyncio.get_running_loop(), None)
         if mine is not None:
             await mine[1].aclose()
 
-    def chat(
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        while True:
+            request = self._request(messages, **options)
+            try:
+                completion = self._client.chat.completions.create(**request)
+            except Exception as error:
+                self._adapt(error, request)
+            else:
+                return self._reply(completion)
+
+    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        """`chat` without blocking the event loop; see `ChatModel.achat`."""
+        while True:
+            request = self._request(messages, **options)
+            try:
+                client = await self._client_of_loop()
+                completion = await client.chat.completions.create(**request)
+            except Exception as error:
+                self._adapt(error, request)
+            else:
+                return self._reply(completion)
+
+    def _request(
         self,
         messages: Sequence[Message],
         *,
@@ -190,45 +195,6 @@ class OpenAIChat:
         max_tokens: int | None = None,
         json_schema: Mapping[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> Reply:
-        """Answer a conversation; see `ChatModel.chat`."""
-        while True:
-            request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
-            try:
-                client = self._client_of_threads()
-                return self._reply(client.chat.completions.create(**request))
-            except Exception as error:
-                if not self._adapt(error, request):
-                    raise self._failure(error) from None
-
-    async def achat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, for each attempt
-    ) -> Reply:
-        """`chat` without blocking the event loop; see `ChatModel.achat`."""
-        while True:
-            request = self._request(messages, tools, temperature, max_tokens, json_schema, timeout)
-            try:
-                client = await self._client_of_loop()
-                return self._reply(await client.chat.completions.create(**request))
-            except Exception as error:
-                if not self._adapt(error, request):
-                    raise self._failure(error) from None
-
-    def _request(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] | None,
-        temperature: float | None,
-        max_tokens: int | None,
-        json_schema: Mapping[str, Any] | None,
-        timeout: float | None,
     ) -> dict[str, Any]:
         temperature = self.temperature if temperature is None else temperature
         max_tokens = self.max_tokens if max_tokens is None else max_tokens
@@ -256,29 +222,29 @@ class OpenAIChat:
         native = None if _REASONING in self._refused else (message.native or {}).get(self._origin)
         return wire_message(message, native)
 
-    def _adapt(self, error: Exception, request: Mapping[str, Any]) -> bool:
-        """Note what optional parameter the endpoint refuses; true if there is a request that does without."""
-        if status_of(error) not in (400, 422):
-            return False
+    def _adapt(self, error: Exception, request: Mapping[str, Any]) -> None:
+        """Note what optional parameter the endpoint refuses, and raise where no other request would do without it."""
         complaint = f"{getattr(error, 'param', None) or ''} {error}"
+        if status_of(error) not in (400, 422):
+            raise self._failure(error) from None
         if "response_format" in request and FORMAT_REFUSED.search(complaint):
             # From what was sent: another thread may have stepped down meanwhile.
             sent: JSONMode = "schema" if request["response_format"]["type"] == "json_schema" else "object"
             if self.json_mode == sent:
                 self.json_mode = _WEAKER[sent]
                 _log.info("%s refuses JSON by %s; going on with %s", self.name, sent, self.json_mode)
-            return True
+            return
         if _REASONING not in self._refused and sends_back(request, complaint):
             _log.info("%s does not take its reasoning back; going on without it", self.name)
             self._refused |= {_REASONING}
-            return True
+            return
         for parameter in ("temperature", "max_tokens"):
-            complained = re.search(rf"\b{parameter}\b", complaint)
-            if parameter in request and complained and _UNSUPPORTED.search(str(error)):
+            complained = re.search(rf"\b{parameter}\b", complaint) and _UNSUPPORTED.search(str(error))
+            if parameter in request and complained:
                 _log.warning("%s does not take %s as it was given; going on without it", self.name, parameter)
                 self._refused |= {parameter}
-                return True
-        return False
+                return
+        raise self._failure(error) from None
 
     def _reply(self, completion: Any) -> Reply:
         choices = getattr(completion, "choices", None)
@@ -289,7 +255,7 @@ class OpenAIChat:
         refusal, native = getattr(message, "refusal", None), native_parts(message)
         return Reply(
             text=content_text(message.content) or refusal or "",
-            tool_calls=tuple(tool_calls(getattr(message, "tool_calls", None))),
+            tool_calls=tool_calls(message),
             usage=token_usage(getattr(completion, "usage", None)),
             finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
             model=str(getattr(completion, "model", None) or self.name),
@@ -303,23 +269,21 @@ class OpenAIChat:
         if isinstance(error, ChatError):
             return error
         if isinstance(error, UnicodeEncodeError):
-            said = f"the messages are not Unicode text: {error.reason}"
-            return ChatError(said, model=self.name, reason="bad_request")
-        if isinstance(error, (ValueError, openai.APIResponseValidationError)):
+            return ChatError(
+                f"the messages are not Unicode text: {error.reason}", model=self.name, reason="bad_request"
+            )
+        if isinstance(error, ValueError):
             return self._invalid("the endpoint's answer is not JSON")
         if not isinstance(error, openai.OpenAIError):
             return error
-        message = self._redacted(self._described(error))
-        return ChatError(message, model=self.name, reason=reason_of(error), status=status_of(error))
-
-    def _described(self, error: Exception) -> str:
         if status_of(error) is None:
-            cause = error.__cause__ or error
             where = _without_secrets(self.base_url) or "the endpoint"
-            return f"no answer from {where}, retries included ({type(cause).__name__}: {cause})"
-        body = getattr(error, "body", None)
-        text = body.get("message") if isinstance(body, Mapping) else body
-        return str(text or error)
+            cause = error.__cause__ or error
+            said = f"no answer from {where}, retries included ({type(cause).__name__}: {cause})"
+        else:
+            body = getattr(error, "body", None)
+            said = str((body.get("message") if isinstance(body, Mapping) else body) or error)
+        return ChatError(self._redacted(said), model=self.name, reason=reason_of(error), status=status_of(error))
 
     def _invalid(self, message: str) -> ChatError:
         return ChatError(self._redacted(message), model=self.name, reason="invalid_reply")
@@ -338,14 +302,14 @@ async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
 
 def require_endpoint(what: str, url: str) -> None:
     """Raise an `InvalidInput` of `what` and the value, without user and password, where it is no HTTP address."""
+    from pydantic import HttpUrl, TypeAdapter, ValidationError
+
     try:
-        parts = urlsplit(url)
-        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets or a port that are none
-        good = False
-    if not good or any(map(str.isspace, url)):
+        TypeAdapter(HttpUrl).validate_python(url)
+    except ValidationError as error:
         shown = url.rpartition("@")[2]
-        raise InvalidInput(f"{what}: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1")
+        said = f"{what}: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1"
+        raise InvalidInput(said) from error
 
 
 def _without_secrets(url: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from graphret.llm.chat import Message, ToolCall, Usage
@@ -48,8 +48,7 @@ def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> d
 
 def native_parts(message: Any) -> dict[str, Any] | None:
     """Return what an endpoint wants back of a reply beside text and calls, by where it stands; `None` if nothing."""
-    calls = getattr(message, "tool_calls", None)
-    of_calls = {call.id: _native(call) for call in calls or () if isinstance(getattr(call, "id", None), str)}
+    of_calls = {call.id: _native(call) for call in getattr(message, "tool_calls", None) or ()}
     found = {"message": _native(message), "tool_calls": {name: parts for name, parts in of_calls.items() if parts}}
     return found if any(found.values()) else None
 
@@ -66,6 +65,7 @@ def sends_back(request: Mapping[str, Any], complaint: str) -> bool:
 
 
 def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a JSON schema is asked for."""
     if mode == "object":
         return {"type": "json_object"}
     strict = strict_schema(schema)
@@ -75,22 +75,23 @@ def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]
 
 def content_text(content: Any) -> str:
     """Return the text of a message, also where an endpoint sends a list of parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    return "".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
+    return content if isinstance(content, str) else ""
 
 
-def tool_calls(calls: Any) -> Iterator[ToolCall]:
-    for position, call in enumerate(calls if isinstance(calls, list) else ()):
-        function = getattr(call, "function", None)
-        name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments)
-        yield ToolCall(str(getattr(call, "id", None) or f"call_{position}"), str(name or ""), arguments)
+def tool_calls(message: Any) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply; local servers may leave out their ids, or send arguments that are no string."""
+    calls = []
+    for position, call in enumerate(getattr(message, "tool_calls", None) or ()):
+        name, arguments = call.function.name, call.function.arguments
+        raw = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        calls.append(ToolCall(call.id or f"call_{position}", name, raw))
+    return tuple(calls)
 
 
 def token_usage(usage: Any) -> Usage:
+    """Return the tokens that an endpoint counted, zero where it did not."""
     counts = (getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens"))
     read, written = (count if isinstance(count, int) else 0 for count in counts)
     return Usage(read, written)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_MAPS = ("properties", "$defs")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE = ("items", "additionalProperties")
+_BY_NAME = ("properties", "$defs")
+_IN_ORDER = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `schema` without the titles and defaults that generators add and models need not read."""
-    return _rewrite(schema, lambda node: {k: v for k, v in node.items() if k not in ("title", "default")})
+    return _rewritten(schema, lambda node: {k: v for k, v in node.items() if k not in ("title", "default")})
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -27,34 +26,38 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     def close(node: dict[str, Any]) -> dict[str, Any]:
         node.pop("default", None)
         if node.get("type") == "object":
-            node = {**node, "additionalProperties": False, "required": list(node["properties"])}
+            node |= {"additionalProperties": False, "required": list(node["properties"])}
         return node
 
-    return _rewrite(schema, close)
+    return _rewritten(schema, close)
 
 
-def _rewrite(schema: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+def _rewritten(schema: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     node = change(dict(schema))
-    for key in _MAPS:
-        if isinstance(node.get(key), Mapping):
-            node[key] = {name: _rewrite(child, change) for name, child in node[key].items()}
-    for key in _LISTS:
-        if isinstance(node.get(key), list):
-            node[key] = [_rewrite(child, change) for child in node[key]]
-    for key in _SINGLE:
-        if isinstance(node.get(key), Mapping):
-            node[key] = _rewrite(node[key], change)
+    for key, value in node.items():
+        if key in _BY_NAME:
+            node[key] = {name: _rewritten(child, change) for name, child in value.items()}
+        elif key in _IN_ORDER:
+            node[key] = [_rewritten(child, change) for child in value]
+        elif key in ("items", "additionalProperties") and isinstance(value, Mapping):
+            node[key] = _rewritten(value, change)
     return node
 
 
 def _closable(schema: Mapping[str, Any]) -> bool:
     """Whether every object in `schema` lists its properties, and nothing is left to any value at all."""
-    if not schema or "oneOf" in schema or "allOf" in schema or "prefixItems" in schema:
+    if not schema or schema.keys() & {"oneOf", "allOf", "prefixItems"}:
         return False
     if schema.get("type") == "object" and (not schema.get("properties") or schema.get("additionalProperties")):
         return False
-    if schema.get("type") == "array" and not isinstance(schema.get("items"), Mapping):
+    if schema.get("type") == "array" and not schema.get("items"):
         return False
-    children = [child for key in _MAPS for child in (schema.get(key) or {}).values()]
-    children += [*schema.get("anyOf", ())] + ([schema["items"]] if "items" in schema else [])
-    return all(isinstance(child, Mapping) and _closable(child) for child in children)
+    return all(map(_closable, _parts(schema)))
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for key in _BY_NAME:
+        yield from schema.get(key, {}).values()
+    yield from schema.get("anyOf", ())
+    if "items" in schema:
+        yield schema["items"]

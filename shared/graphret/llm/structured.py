@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from graphret.errors import InvalidInput
-from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Usage
+from graphret.llm.chat import ChatError, ChatModel, ChatOptions, Message, Reply, Usage
 from graphret.llm.schema import plain_schema
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
 
@@ -51,9 +51,7 @@ def ask_json(
     *,
     repairs: int = 1,
     native: bool = True,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    timeout: float | None = None,
+    **options: Unpack[ChatOptions],
 ) -> Answer[T]:
     """Ask a model for a value of a given type.
 
@@ -74,8 +72,8 @@ def ask_json(
         How many further replies to ask for after one that cannot be used.
     native
         Hand over `json_schema`; if false, rely on the instruction alone.
-    temperature, max_tokens, timeout
-        As in `ChatModel.chat`, for each request.
+    options
+        For each request: temperature, max_tokens, timeout.
 
     Returns
     -------
@@ -96,11 +94,12 @@ def ask_json(
     ...     born: int | None = None
     >>> value, usage, attempts = ask_json(model, [Message.user("Who wrote Emma?")], Person)  # doctest: +SKIP
     """
-    dialogue = _Dialogue(model.name, messages, schema, repairs, native)
-    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "timeout": timeout}
+    dialogue = _Dialogue(model.name, messages, schema, repairs)
+    if native:
+        options["json_schema"] = dialogue.native_schema
     while True:
         with dialogue.counting():
-            reply = model.chat(dialogue.messages, json_schema=dialogue.native_schema, **options)
+            reply = model.chat(dialogue.messages, **options)
         if answer := dialogue.read(reply):
             return answer
 
@@ -112,16 +111,15 @@ async def aask_json(
     *,
     repairs: int = 1,
     native: bool = True,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    timeout: float | None = None,  # noqa: ASYNC109 - the endpoint's limit, as in ChatModel.achat
+    **options: Unpack[ChatOptions],
 ) -> Answer[T]:
     """`ask_json` without blocking the event loop."""
-    dialogue = _Dialogue(model.name, messages, schema, repairs, native)
-    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "timeout": timeout}
+    dialogue = _Dialogue(model.name, messages, schema, repairs)
+    if native:
+        options["json_schema"] = dialogue.native_schema
     while True:
         with dialogue.counting():
-            reply = await model.achat(dialogue.messages, json_schema=dialogue.native_schema, **options)
+            reply = await model.achat(dialogue.messages, **options)
         if answer := dialogue.read(reply):
             return answer
 
@@ -129,9 +127,7 @@ async def aask_json(
 class _Dialogue(Generic[T]):
     """The turns of one structured question: what to send next, and what to make of the reply."""
 
-    def __init__(
-        self, model: str, messages: Sequence[Message], schema: type[T] | TypeAdapter[T], repairs: int, native: bool
-    ) -> None:
+    def __init__(self, model: str, messages: Sequence[Message], schema: type[T] | TypeAdapter[T], repairs: int) -> None:
         from pydantic import TypeAdapter
 
         if not messages:
@@ -140,7 +136,7 @@ class _Dialogue(Generic[T]):
         self.adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
         plain = plain_schema(self.adapter.json_schema())
         # Endpoints that enforce a schema want an object at its root.
-        self.native_schema: Mapping[str, Any] | None = plain if native and plain.get("type") == "object" else None
+        self.native_schema: Mapping[str, Any] | None = plain if plain.get("type") == "object" else None
         self.question = _instructed(messages, _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False)))
         self.messages: list[Message] = self.question
         self.repairs = repairs
@@ -209,51 +205,35 @@ def parse_json(text: str, adapter: TypeAdapter[T]) -> Parsed[T]:
     text = _THOUGHT.sub("", text[:MAX_REPLY_CHARS]).strip()
     if not text:
         return Parsed(None, "it is empty")
-    problem = None
-    for found in _candidates(text):
+    malformed = invalid = ""
+    for piece in _candidates(text):
         try:
-            # Back to a string, because JSON mode is kinder to tuples and dates than Python mode.
-            return Parsed(adapter.validate_json(json.dumps(found)))
+            return Parsed(adapter.validate_json(piece))
         except ValidationError as error:
-            problem = problem or _explain(error)
-        except RecursionError:
-            problem = problem or "it is nested too deeply"
-    return Parsed(None, problem or f"it is not valid JSON ({_syntax_problem(text)})")
+            problem = _explained(error)
+            if error.errors()[0]["type"] == "json_invalid":
+                malformed = malformed or problem
+            else:
+                invalid = invalid or problem
+    return Parsed(None, invalid or malformed)
 
 
-def _candidates(text: str) -> Iterator[Any]:
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-    for piece in (text, *(match.group(1).strip() for match in _FENCE.finditer(text))):
+def _candidates(text: str) -> Iterator[str]:
+    yield text
+    yield from (match.group(1).strip() for match in _FENCE.finditer(text))
+    decoder, position = json.JSONDecoder(), 0
+    for _ in range(MAX_CANDIDATES):
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            return
         try:
-            yield decoder.decode(piece)
-        except (ValueError, RecursionError):
-            continue
-    position = tried = 0
-    while tried < MAX_CANDIDATES and (opening := _OPENING.search(text, position)):
-        tried += 1
-        try:
-            found, position = decoder.raw_decode(text, opening.start())
-            yield found
+            _, position = decoder.raw_decode(text, opening.start())
+            yield text[opening.start() : position]
         except (ValueError, RecursionError):
             position = opening.end()
 
 
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _syntax_problem(text: str) -> str:
-    opening = _OPENING.search(text)
-    try:
-        json.loads(text[opening.start() :] if opening else text)
-    except json.JSONDecodeError as error:
-        return f"{error.msg} at line {error.lineno}, column {error.colno}"
-    except (ValueError, RecursionError) as error:
-        return str(error)
-    return "it holds a constant such as NaN"
-
-
-def _explain(error: Any, most: int = 5) -> str:
+def _explained(error: ValidationError, most: int = 5) -> str:
     """A validation error in one line, without the values, which may be long."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}" for each in found[:most]]
