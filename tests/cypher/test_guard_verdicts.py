@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphret.cypher import check
-from graphret.cypher.kinds import MEANING, NOT_ALLOWED
+from graphret.cypher.kinds import MEANING, NOT_ALLOWED, TOO_COSTLY, UNBOUNDED_PATH
 
 LINES = (Path(__file__).parent / "guard" / "neo4j_verdicts.tsv").read_text(encoding="utf-8").splitlines()
 VERDICTS = [tuple(line.split("\t")) for line in LINES]
@@ -24,7 +24,8 @@ def queries(verdict: str) -> list[str]:
 
 def test_what_the_server_accepts_has_no_error_of_form_or_meaning() -> None:
     accepted = queries("accepted")
-    found = {query: [str(f) for f in check(query).errors if f.kind != NOT_ALLOWED] for query in accepted}
+    no_error = (NOT_ALLOWED, TOO_COSTLY, UNBOUNDED_PATH)  # for a server
+    found = {query: [str(f) for f in check(query).errors if f.kind not in no_error] for query in accepted}
     assert len(accepted) > 1300
     assert {query: errors for query, errors in found.items() if errors} == {}
 

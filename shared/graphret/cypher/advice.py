@@ -1,8 +1,8 @@
-"""What is doubtful of a query though it may run: no limit, a cartesian product, a path without a bound."""
+"""What is doubtful of a query: no limit, a cartesian product, a path without a bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cypherast import ast
@@ -13,15 +13,16 @@ from graphret.cypher.meaning.walk import Facts, aggregates
 from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
-def advise(tree: ast.Cypher, facts: Facts) -> None:
-    """Add the warnings of a query to its facts."""
+def advise(tree: ast.Cypher, facts: Facts, unbounded_paths: bool) -> None:
+    """Add the warnings of a query to its facts; a path without a bound is an error, unless `unbounded_paths` may be."""
+    complain = facts.warn if unbounded_paths else facts.error
     for query in parts_of_union(tree.this):
         _limit(query, facts)
     for match, bound in facts.matches:
         _cartesian(match, bound, facts)
         for path in match.pattern.paths:
             if path.args.get("selector") is None:
-                _unbounded(path, facts)
+                _unbounded(path, complain)
 
 
 def _limit(query: Any, facts: Facts) -> None:
@@ -63,7 +64,7 @@ def _entities(node: AstNode) -> Iterator[Any]:
             yield part
 
 
-def _unbounded(node: AstNode, facts: Facts) -> None:
+def _unbounded(node: AstNode, complain: Callable[[str, str, AstNode], None]) -> None:
     """A path of any length may take any time; a shortest one stops by itself."""
     if isinstance(node, Shortest):
         return
@@ -73,6 +74,6 @@ def _unbounded(node: AstNode, facts: Facts) -> None:
     else:
         endless = isinstance(node, Group) and node.quantified and node.max_hops is None
     if endless:
-        facts.warn(kinds.UNBOUNDED_PATH, "this path has no bound on its length", node)
+        complain(kinds.UNBOUNDED_PATH, "this path has no bound on its length: write one, such as *1..4 or {1,4}", node)
     for child in children(node):
-        _unbounded(child, facts)
+        _unbounded(child, complain)

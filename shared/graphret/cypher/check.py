@@ -15,6 +15,8 @@ from graphret.schema import GraphSchema
 MOST_CHARACTERS = 50_000
 #: A query with more relationships is refused; its labels and properties are not held against the schema.
 MOST_RELATIONSHIPS = 2_000
+#: Elements that a query may go through of lists that it writes itself, multiplied where one is nested in another.
+MOST_ITERATIONS = 1_000_000
 
 
 def check(
@@ -24,6 +26,8 @@ def check(
     dialect: str = "neo4j",
     functions: Collection[str] = (),
     procedures: Collection[str] = (),
+    most_iterations: int = MOST_ITERATIONS,
+    unbounded_paths: bool = False,
 ) -> Report:
     """Check a Cypher query without running it.
 
@@ -42,6 +46,10 @@ def check(
     functions, procedures
         Names that may run besides the list of what is allowed, such as those of a plug-in; it is for the caller to know
         that they only read.
+    most_iterations
+        Most elements of lists written in the query, such as ranges, that it may go through, nested ones multiplied.
+    unbounded_paths
+        Whether a path may have any length (``*``, ``+``); else it is refused, but for a shortest one.
 
     Returns
     -------
@@ -67,7 +75,7 @@ def check(
         findings = [parsed.error]
     else:
         try:
-            findings = _meaning(parsed, schema)
+            findings = _meaning(parsed, schema, most_iterations, unbounded_paths)
         except RecursionError:
             findings = [Finding(ERROR, kinds.SYNTAX, "Nested too deeply to be read", 0, len(query))]
     findings += disallowed(parsed, functions=functions, procedures=procedures)
@@ -76,8 +84,9 @@ def check(
     return Report(query, dialect, findings, parsed.tree)
 
 
-def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
+def _meaning(parsed: Parsed, schema: GraphSchema | None, most_iterations: int, unbounded_paths: bool) -> list[Finding]:
     from graphret.cypher.advice import advise
+    from graphret.cypher.cost import check_cost
     from graphret.cypher.meaning.clauses import walk_query
     from graphret.cypher.meaning.ladybug import check_ladybug
     from graphret.cypher.meaning.walk import Facts
@@ -91,5 +100,6 @@ def _meaning(parsed: Parsed, schema: GraphSchema | None) -> list[Finding]:
         facts.error(kinds.TOO_LONG, message, parsed.tree)
     elif schema is not None:
         check_names(facts, schema)
-    advise(parsed.tree, facts)
+    check_cost(parsed.tree, facts, most_iterations)
+    advise(parsed.tree, facts, unbounded_paths)
     return facts.findings

@@ -7,6 +7,8 @@ from inspect import iscoroutinefunction
 from time import monotonic
 from typing import Any, Protocol
 
+from typing_extensions import TypedDict, Unpack
+
 from graphret.cypher.check import check
 from graphret.cypher.report import Report
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
@@ -16,6 +18,15 @@ from graphret.stores.base import CypherStore, Rows, require_limit
 TIMEOUT = 30.0
 MAX_ROWS = 1000
 _READS = "r"
+
+
+class Allowed(TypedDict, total=False):
+    """What may run that does not by default; see `check`."""
+
+    functions: Collection[str]
+    procedures: Collection[str]
+    most_iterations: int
+    unbounded_paths: bool
 
 
 class AsyncCypherStore(Protocol):
@@ -43,8 +54,7 @@ def run_checked(
     schema: GraphSchema | None = None,
     timeout: float = TIMEOUT,
     max_rows: int = MAX_ROWS,
-    functions: Collection[str] = (),
-    procedures: Collection[str] = (),
+    **allowed: Unpack[Allowed],
 ) -> Rows:
     """Run a query if the guard finds no error in it and the database agrees that it only reads.
 
@@ -61,8 +71,8 @@ def run_checked(
         and a second later its connection is closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
     max_rows
         At most this many rows are read; `Rows.truncated` says whether there were more.
-    functions, procedures
-        Names that may run besides those of `graphret.cypher.allowed`; they must only read.
+    **allowed
+        What may run besides, as `check` has it: `functions`, `procedures`, `most_iterations`, `unbounded_paths`.
 
     Raises
     ------
@@ -77,7 +87,7 @@ def run_checked(
     if _is_awaited(store):
         raise InvalidInput(f"store: {type(store).__name__} is awaited; a store is needed here whose calls are not")
     started = monotonic()
-    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    report = _check(store, query, schema, timeout, max_rows, allowed)
     # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
     apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
     if apart is not None:
@@ -95,14 +105,13 @@ async def arun_checked(
     schema: GraphSchema | None = None,
     timeout: float = TIMEOUT,  # noqa: ASYNC109
     max_rows: int = MAX_ROWS,
-    functions: Collection[str] = (),
-    procedures: Collection[str] = (),
+    **allowed: Unpack[Allowed],
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
     if isinstance(store, CypherStore) and not _is_awaited(store):
         raise InvalidInput(f"store: {type(store).__name__} is not awaited; run_checked asks it")
     started = monotonic()
-    report = _check(store, query, schema, timeout, max_rows, functions, procedures)
+    report = _check(store, query, schema, timeout, max_rows, allowed)
     kind = await store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)
     return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
@@ -118,8 +127,7 @@ def _check(
     schema: GraphSchema | None,
     timeout: float,
     max_rows: int,
-    functions: Collection[str],
-    procedures: Collection[str],
+    allowed: Allowed,
 ) -> Report:
     dialect = getattr(store, "dialect", None)
     if dialect is None:
@@ -130,7 +138,7 @@ def _check(
         raise InvalidInput(f"timeout: a number of seconds above 0 is expected, not {timeout!r}")
     if require_limit(max_rows) is None:
         raise InvalidInput("max_rows: a number is expected; a query that nobody wrote by hand needs a cap")
-    report = check(query, schema, dialect=dialect, functions=functions, procedures=procedures)
+    report = check(query, schema, dialect=dialect, **allowed)
     if not report.ok:
         raise QueryRefused(f"the query was refused: {'; '.join(map(str, report.errors))}", report)
     return report

@@ -32,10 +32,13 @@ NOT_ALLOWED = "not-allowed"
 #: The query is longer than what the guard reads.
 TOO_LONG = "too-long"
 
+#: The query may take any time.
+TOO_COSTLY = "too-costly"
+UNBOUNDED_PATH = "unbounded-path"
+
 #: Warnings.
 NO_LIMIT = "no-limit"
 CARTESIAN_PRODUCT = "cartesian-product"
-UNBOUNDED_PATH = "unbounded-path"
 
 #: The query does not parse, or the server would refuse its meaning.
 MEANING = frozenset(

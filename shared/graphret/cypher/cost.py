@@ -1,0 +1,102 @@
+"""What a query costs whatever the graph holds: iterations over lists that it writes itself, which no server stops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from cypherast import ast
+from cypherast.ast import AstNode
+
+from graphret.cypher import kinds
+from graphret.cypher.meaning.walk import Facts
+from graphret.cypher.tree import Chain, Lambda, Sign, children, variable_name, walk, without_parens
+
+_SIZES = frozenset(("size", "length", "list_len", "cardinality"))
+
+
+def check_cost(tree: ast.Cypher, facts: Facts, most: int) -> None:
+    """Refuse a query whose own lists take more than `most` steps, or that doubles a list for each element of another.
+
+    A time-out does not help there: Neo4j looks at its clock between rows, not within an expression.
+    """
+    nodes = list(walk(tree))
+    lists = _Lists(nodes)
+    unwinds = [node for node in nodes if isinstance(node, ast.Unwind)]
+    steps = prod(lists.size(unwind.expression) for unwind in unwinds) * lists.steps(tree)
+    if steps > most:
+        message = f"the query goes through {steps:,} elements of its own lists, such as ranges; at most {most:,} may be"
+        facts.error(kinds.TOO_COSTLY, message, unwinds[0] if unwinds else tree)
+    for node in nodes:
+        if isinstance(node, ast.ListLambda) and (name := variable_name(node.args.get("accumulator"))):
+            for doubled in _doublings(node.expression, name):
+                facts.error(kinds.TOO_COSTLY, f"this doubles {name} for each element of a list", doubled)
+
+
+class _Lists:
+    """How many elements the lists have that a query writes: ranges, under the names that it gives them too."""
+
+    def __init__(self, nodes: list[AstNode]) -> None:
+        # stands for a bound that is computed
+        self._largest = max((int(node.this) for node in nodes if isinstance(node, ast.Integer)), default=1)
+        self._named: dict[str, int] = {}
+        for node in nodes:
+            if isinstance(node, ast.Alias) and (name := variable_name(node.alias)):
+                self._named[name] = max(self._named.get(name, 1), self.size(node.this))
+
+    def size(self, node: AstNode) -> int:
+        """The elements of the lists in an expression, at least 1."""
+        found = 0
+        for one in walk(node):
+            if isinstance(one, ast.FunctionCall) and one.name.this.lower() == "range":
+                found += self._range(one.expressions)
+            elif (name := variable_name(one)) is not None:
+                found += self._named.get(name, 0)
+        return max(1, found)
+
+    def steps(self, tree: AstNode) -> int:
+        """The most elements of a list for one row, times those of the lists that it is gone through for."""
+        most, waiting = max(self._named.values(), default=1), [(tree, 1)]
+        while waiting:
+            node, times = waiting.pop()
+            parts = list(children(node))
+            if isinstance(node, ast.Unwind):
+                continue  # what it makes are rows
+            if (over := node.args.get("source")) is not None:
+                inner, within = times * self.size(over), [part for part in parts if part is not over]
+            elif isinstance(node, ast.FunctionCall) and (node.name.this.lower() == "range" or _takes_lambda(parts)):
+                inner, within = times * self.size(node), [part for part in parts if isinstance(part, Lambda)]
+            else:
+                inner, within = times, parts
+            most = max(most, inner)
+            waiting += [(part, inner if any(part is one for one in within) else times) for part in parts]
+        return most
+
+    def _range(self, bounds: list[Any]) -> int:
+        if any(isinstance(n, ast.FunctionCall) and n.name.this.lower() in _SIZES for b in bounds for n in walk(b)):
+            return 1  # as long as something of the graph
+        numbers = [self._number(bound) for bound in bounds]
+        first, last, step = (*numbers, 1)[:3] if len(numbers) > 1 else (0, self._largest, 1)
+        return int(abs(last - first) // max(1, abs(step)) + 1)
+
+    def _number(self, node: AstNode) -> int:
+        node = without_parens(node)
+        if isinstance(node, ast.Integer):
+            return int(node.this)
+        return -self._number(node.this) if isinstance(node, Sign) else self._largest
+
+
+def _takes_lambda(parts: list[AstNode]) -> bool:
+    return any(isinstance(part, Lambda) for part in parts)
+
+
+def _doublings(expression: AstNode, name: str) -> Iterator[AstNode]:
+    """Where a variable is added to itself, or put twice into one list or map."""
+    for node in walk(expression):
+        if isinstance(node, Chain | ast.List | ast.Map):
+            values = node.operands if isinstance(node, Chain) else list(children(node))
+            used = Counter(variable_name(without_parens(value)) for value in values)
+            if used[name] > 1 and (not isinstance(node, Chain) or "+" in node.operators):
+                yield node
