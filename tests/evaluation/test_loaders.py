@@ -67,13 +67,8 @@ def test_the_links_of_cells_are_never_read(ottqa: Path) -> None:
     assert not [node for node in load_ottqa(ottqa).nodes if "Secret" in json.dumps(node.to_dict())]
 
 
-def test_variants_leave_out_nodes_and_the_questions_without_gold_among_the_rest(ottqa: Path) -> None:
-    passages, tables = load_ottqa(ottqa, variant="passages"), load_ottqa(ottqa, variant="tables")
-    assert {node.label for node in passages.nodes} == {"Document"}
-    assert [q.gold for q in passages.questions] == [{"/wiki/Caf%C3%A9_%28song%29"}]
-    assert {node.label for node in tables.nodes} == {"Table"}
-    assert [q.gold for q in tables.questions] == [{"t_0#0", "t_0#1"}, {"t_1#0"}]
-    untitled = load_ottqa(ottqa, variant="untitled")
+def test_nodes_may_be_left_without_titles(ottqa: Path) -> None:
+    untitled = load_ottqa(ottqa, titled=False)
     for node in untitled.nodes:  # a name may still be made from what the text says
         said = json.dumps([node.name, node.text, dict(node.properties)], ensure_ascii=False)
         assert "(song)" not in said.replace(node.id, "")
@@ -91,8 +86,6 @@ def test_tables_are_halved_by_their_id_alone() -> None:
 def test_what_is_missing_or_malformed_is_named(ottqa: Path) -> None:
     with pytest.raises(InvalidInput, match=r"test\.traced\.json"):
         load_ottqa(ottqa, "test")
-    with pytest.raises(InvalidInput, match="variant"):
-        load_ottqa(ottqa, variant="half")
     with pytest.raises(InvalidInput, match="no tables"):
         load_ottqa(ottqa / "nowhere")
     write(ottqa / "data/traindev_tables_tok/bad.json", {"uid": "bad"})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from scripted_parts import FILMS, explored, films
-from typer.testing import CliRunner
 
 from graphret.ark import ArkSession
-from graphret.cli.app import app
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_metaqa
 from graphret.evaluation.metaqa import load_questions, path_of
@@ -59,20 +56,6 @@ def test_questions_are_drawn_at_random_the_same_for_a_seed(data: Path) -> None:
     assert drawn[3] == [one.text for one in load_questions(data, 1, limit=2, seed=3)]
     assert len({tuple(texts) for texts in drawn.values()}) > 1
     assert len(load_questions(data, 1, limit=100)) == 4
-
-
-@pytest.mark.parametrize(
-    ("kind", "relations"),
-    [
-        ("movie_to_tags", [("has_tags", True)]),
-        ("tag_to_movie", [("has_tags", False)]),
-        ("movie_to_imdbrating", [("has_imdb_rating", True)]),
-        ("movie_to_imdbvotes", [("has_imdb_votes", True)]),
-        ("writer_to_movie_to_year", [("written_by", False), ("release_year", True)]),
-    ],
-)
-def test_types_of_questions_say_which_relations_to_follow(kind: str, relations: list[tuple[str, bool]]) -> None:
-    assert list(path_of(kind)) == relations
 
 
 def test_what_is_wrong_with_the_files_is_named(data: Path) -> None:
@@ -126,40 +109,10 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
         bench_metaqa(data, policy="oracle", hops=[2])
 
 
-def test_several_agents_make_as_many_calls_more_and_find_the_same(data: Path) -> None:
-    one, three = (bench_metaqa(data, hops=[2], agents=n)["rows"]["2-hop/ark"] for n in (1, 3))
-    assert three["hit@1"] == one["hit@1"]
-    assert one["calls"] <= three["calls"] <= 3 * one["calls"] + 0.02  # both are rounded to two digits
-
-
 @pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"hops": [4]}, {"hops": []}])
 def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         bench_metaqa(data, **wrong)  # type: ignore[arg-type]
-
-
-def test_the_command_prints_a_table_and_writes_the_result(data: Path, tmp_path: Path) -> None:
-    file = tmp_path / "result.json"
-    run = CliRunner().invoke(
-        app, ["bench", "metaqa", "--data", str(data), "--method", "ark", "--hops", "1,2", "--json", str(file)]
-    )
-    assert run.exit_code == 0, run.output
-    assert "hit@1" in run.output
-    assert "2-hop, 3 questions" in run.output
-    written = json.loads(file.read_text(encoding="utf-8"))
-    assert written["name"] == "metaqa"
-    assert list(written["rows"]) == ["1-hop/bm25", "1-hop/ark", "2-hop/bm25", "2-hop/ark"]
-
-
-@pytest.mark.parametrize("option", [["--hops", "one"], ["--k", "5"], ["--limit", "0"], ["--policy", "llm"]])
-def test_the_command_refuses_options_that_it_does_not_know(data: Path, option: list[str]) -> None:
-    run = CliRunner().invoke(app, ["bench", "metaqa", "--data", str(data), *option])
-    assert run.exit_code != 0
-
-
-def test_options_of_agents_are_refused_elsewhere(data: Path) -> None:
-    run = CliRunner().invoke(app, ["bench", "ottqa", "--data", str(data), "--hops", "1"])
-    assert isinstance(run.exception, InvalidInput) or "--hops" in run.output
 
 
 def test_the_oracle_ends_where_it_knows_nothing_or_there_is_no_such_node() -> None:

@@ -37,17 +37,6 @@ def test_more_places_never_lower_a_measure_and_all_is_full_recall(ranked: list[s
     assert (hit_at_k(ranked, right, k) == 1) == (recall > 0)
 
 
-@given(ids, gold)
-def test_reciprocal_rank_is_where_hits_begin(ranked: list[str], right: set[str]) -> None:
-    value = mrr(ranked, right)
-    if not value:
-        assert hit_at_k(ranked, right, 20) == 0
-        return
-    rank = round(1 / value)
-    assert hit_at_k(ranked, right, rank) == 1
-    assert rank == 1 or hit_at_k(ranked, right, rank - 1) == 0
-
-
 @pytest.mark.parametrize("measure", [recall_at_k, hit_at_k, all_at_k])
 def test_no_gold_and_no_places_are_refused(measure: object) -> None:
     assert callable(measure)

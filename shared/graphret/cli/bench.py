@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json as json_
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,15 +16,13 @@ from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
 
-_OF_METAQA = ("method", "policy", "hops", "agents", "seed")
-
 
 def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
     data: Annotated[Path, option("The folder with the data.", metavar="DIR")],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
     k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
-    limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.")] = None,
+    limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
     method: Annotated[str | None, option("metaqa: ark.")] = None,
     policy: Annotated[
@@ -31,8 +30,7 @@ def bench(
     ] = None,
     hops: Annotated[str | None, option("metaqa: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
-    seed: Annotated[int | None, option("metaqa: of the draw of questions.")] = None,
-    chunk_size: Annotated[int | None, option("loaders: tokens of a chunk; 512 by default.")] = None,
+    seed: Annotated[int | None, option("metaqa, guard: of what is drawn.")] = None,
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
 ) -> None:
     """Measure retrieval on a benchmark, against flat search."""
@@ -42,24 +40,24 @@ def bench(
         raise InvalidInput(f"--data: {data}: no such folder")
     from graphret import evaluation
 
-    chosen: dict[str, Any] = {} if split is None else {"split": split}
-    chosen |= {} if limit is None else {"limit": limit}
-    chosen |= {} if k is None else {"k": _numbers(k, "--k")}
-    chosen |= {} if hops is None else {"hops": _numbers(hops, "--hops")}
-    if chunk_size is not None:
-        _refuse({"chunk-size": chunk_size}, () if name == "loaders" else ("chunk-size",), name)
-        chosen["chunk_size"] = chunk_size
-    given = {"method": method, "policy": policy, "agents": agents, "seed": seed}
-    chosen |= {option: value for option, value in given.items() if value is not None}
-    if name == "loaders":
-        _refuse(chosen, ("split",), name)
-    if name != "metaqa":
-        _refuse(chosen, _OF_METAQA, name)
+    measure = getattr(evaluation, f"bench_{name}")
+    known = inspect.signature(measure).parameters
+    given: dict[str, Any] = {
+        "split": split,
+        "limit": limit,
+        "method": method,
+        "policy": policy,
+        "agents": agents,
+        "seed": seed,
+    }
+    given |= {"k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
+    chosen = {option: value for option, value in given.items() if value is not None}
+    if unknown := chosen.keys() - known.keys():
+        raise InvalidInput(f"--{min(unknown)}: the benchmark {name} does not know it")
+    if "encoder" in known:
         chosen["encoder"] = options.encoder_of(encoder)
-    else:
-        _refuse(chosen, ("k",), name)
     with progress() as report:
-        result = getattr(evaluation, f"bench_{name}")(data, progress=report, **chosen)
+        result = measure(data, progress=report, **chosen)
     if json == Path("-"):
         print_json(result)
         return
@@ -70,12 +68,9 @@ def bench(
             json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _refuse(chosen: dict[str, Any], unknown: tuple[str, ...], name: str) -> None:
-    for given in chosen.keys() & set(unknown):
-        raise InvalidInput(f"--{given}: the benchmark {name} does not know it")
-
-
-def _numbers(text: str, what: str) -> list[int]:
+def _numbers(text: str | None, what: str) -> list[int] | None:
+    if text is None:
+        return None
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:

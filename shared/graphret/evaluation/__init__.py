@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphret.evaluation.guard import bench_guard
-    from graphret.evaluation.loaders import bench_loaders
     from graphret.evaluation.metaqa import bench_metaqa
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
     from graphret.evaluation.table import render
 
 #: The benchmarks, each ``bench_<name>`` here.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "loaders")
+NAMES = ("ottqa", "multihop", "guard", "metaqa")
 
 __all__ = [
     "NAMES",
     "all_at_k",
     "bench_guard",
-    "bench_loaders",
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
@@ -41,7 +39,7 @@ _MODULES = {
     **dict.fromkeys(("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"), "metrics"),
     **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
-    **{f"bench_{name}": name for name in ("guard", "loaders", "metaqa")},
+    **{f"bench_{name}": name for name in ("guard", "metaqa")},
     "render": "table",
 }
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import csv
 import json
-import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from graphret.cypher import check
 from graphret.cypher.kinds import (
@@ -23,14 +23,10 @@ from graphret.cypher.kinds import (
     WRONG_DIRECTION,
     WRONG_ENDS,
 )
-from graphret.cypher.report import Report
 from graphret.errors import InvalidInput
 from graphret.evaluation.mutations import MUTATIONS, mutate
 from graphret.evaluation.runner import Progress
 from graphret.schema import GraphSchema, PropertySchema
-
-if TYPE_CHECKING:
-    from rich.console import Group
 
 SCHEMAS = "text2cypher_schemas.csv"
 _QUERIES = "text2cypher_*.csv"
@@ -45,17 +41,7 @@ UNSAID = {"directions": WRONG_DIRECTION, "ends": WRONG_ENDS, "labels": MISPLACED
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, and what a real server said of it.
-
-    Parameters
-    ----------
-    text, schema
-        The query, and what its graph has.
-    accepted, error
-        Whether the server takes it, and why not.
-    unknown
-        The labels, relations and property keys in it that the server does not know.
-    """
+    """A query, and what a real server said of it: whether it takes it, why not, and the names that it does not know."""
 
     text: str
     schema: GraphSchema
@@ -64,39 +50,10 @@ class Query:
     unknown: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Result:
-    rows: dict[str, dict[str, float]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-    missed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def check(self, query: str, schema: GraphSchema) -> Report:
-        began = perf_counter()
-        report = check(query, schema, dialect="neo4j")
-        self.seconds.append(perf_counter() - began)
-        return report
-
-    def share(self, row: str, metric: str, found: int, of: int) -> None:
-        self.counts[f"{row}/{metric}"] = of
-        if of:
-            self.rows.setdefault(row, {})[metric] = round(100 * found / of, 3)
-
-    def miss(self, what: str, query: str, message: str) -> None:
-        known = self.missed.setdefault(what, [])
-        if len(known) < EXAMPLES:
-            known.append({"query": query, "message": message})
-
-
-def holds_queries(folder: str | Path) -> bool:
-    """Whether a folder holds queries with a server's verdicts."""
-    return (Path(folder) / SCHEMAS).is_file()
-
-
-def load_schemas(file: str | Path) -> dict[str, GraphSchema]:
+def _schemas(file: Path) -> dict[str, GraphSchema]:
     """Read the schema of each database; the file has no counts, so that each label and relation counts once."""
     schemas = {}
-    for row in _rows(Path(file)):
+    for row in _rows(file):
         try:
             found = ast.literal_eval(row["structured_schema"])
             triples = [(t["start"], t["type"], t["end"]) for t in found["relationships"]]
@@ -122,25 +79,17 @@ def load_queries(folder: str | Path) -> list[Query]:
     Raises
     ------
     InvalidInput
-        When a file lacks a column, or a query names a database without a schema.
+        When there is no file of schemas, a file lacks a column, or a query names a database without a schema.
     """
-    schemas = load_schemas(Path(folder) / SCHEMAS)
+    schemas = _schemas(Path(folder) / SCHEMAS)
     queries = []
     for file in sorted(Path(folder).glob(_QUERIES)):
-        if file.name == SCHEMAS:
-            continue
-        for number, row in enumerate(_rows(file), 2):
+        for number, row in enumerate(_rows(file) if file.name != SCHEMAS else [], 2):
             try:
-                unknown = [json.loads(row[f"unknown_{kind}"]) for kind in ("labels", "relations", "properties")]
-                queries.append(
-                    Query(
-                        row["cypher"],
-                        schemas[row["database"]],
-                        row["accepted"] == "True",
-                        row["error"],
-                        tuple(name for names in unknown for name in names),
-                    )
-                )
+                names = [json.loads(row[f"unknown_{kind}"]) for kind in ("labels", "relations", "properties")]
+                unknown = tuple(name for some in names for name in some)
+                accepted = row["accepted"] == "True"
+                queries.append(Query(row["cypher"], schemas[row["database"]], accepted, row["error"], unknown))
             except (KeyError, ValueError) as error:
                 raise InvalidInput(f"{file}: record {number}: {error!r}") from error
     return queries
@@ -148,33 +97,17 @@ def load_queries(folder: str | Path) -> list[Query]:
 
 def _rows(file: Path) -> list[dict[str, str]]:
     csv.field_size_limit(10**9)
-    with file.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            return list(csv.DictReader(lines))
+    except FileNotFoundError:
+        raise InvalidInput(f"{file}: there is no such file") from None
 
 
 def bench_guard(
-    data: str | Path,
-    split: str = "dev",
-    k: Sequence[int] | None = None,
-    limit: int | None = None,
-    encoder: Any = "default",
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Run the benchmark of the Cypher guard where `data` holds queries for it, that of generality elsewhere.
-
-    `bench_cypher_guard` takes `limit` and `progress`, `graphret.evaluation.generality.bench_generality` all.
-    """
-    from graphret.evaluation.generality import bench_generality
-
-    if holds_queries(data):
-        return bench_cypher_guard(data, limit, progress=progress)
-    return bench_generality(data, split, k, limit, encoder, progress)
-
-
-def bench_cypher_guard(
     data: str | Path, limit: int | None = None, mutants: int = MUTANTS, seed: int = 0, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Compare the guard with a real server's verdicts, and count how many seeded mistakes it finds.
+    """Compare the Cypher guard with a real server's verdicts, and count how many seeded mistakes it finds.
 
     Row ``guard``: ``false_alarms``, the share of the queries that the server accepts, with no unknown name, for which
     the guard has an error of parsing, meaning or unknown names; ``errors_found``, the share of those that the server
@@ -203,22 +136,21 @@ def bench_cypher_guard(
         with a relation in the wrong direction, between the wrong labels, and with a property on the wrong label.
     """
     queries = load_queries(data)[:limit]
-    result = _Result()
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in UNSAID}
-    clean = _verdicts(queries, result, found, progress)
-    checks = list(result.seconds)
-    _mutations(clean, result, mutants, seed, progress)
+    run = _Run(progress or (lambda stage, done, of: None))
+    run.verdicts(queries)
+    checks = np.asarray(run.seconds or [0.0])
+    run.mutations(mutants, seed)
     return {
         "name": "guard",
-        "rows": result.rows,
-        "counts": {"queries": len(queries), **result.counts},
+        "rows": dict(run.rows),
+        "counts": {"queries": len(queries), **run.counts},
         "seconds": {
-            "check_median": round(statistics.median(checks), 6) if checks else 0.0,
-            "check_p99": round(sorted(checks)[int(0.99 * (len(checks) - 1))], 6) if checks else 0.0,
-            "checks": round(sum(result.seconds), 3),
+            "check_median": round(float(np.median(checks)), 6),
+            "check_p99": round(float(np.percentile(checks, 99)), 6),
+            "checks": round(sum(run.seconds), 3),
         },
-        **{name: _some(examples, seed) for name, examples in found.items()},
-        "missed": result.missed,
+        **{name: _some(run.unsaid[name], seed) for name in UNSAID},
+        "missed": {what: examples[:EXAMPLES] for what, examples in run.missed.items()},
     }
 
 
@@ -227,96 +159,80 @@ def _some(examples: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
     return [examples[i] for i in sorted(chosen)]
 
 
-def _verdicts(
-    queries: list[Query], result: _Result, found: dict[str, list[dict[str, Any]]], progress: Progress | None
-) -> list[Query]:
-    """Hold the guard's errors against the server's; return the accepted queries in which it finds none."""
-    right: Counter[str] = Counter()
-    of: Counter[str] = Counter()
-    clean = []
-    for number, query in enumerate(queries):
-        if progress is not None:
-            progress("check", number + 1, len(queries))
-        errors = result.check(query.text, query.schema).errors
-        kinds = {error.kind for error in errors}
-        if query.accepted:
-            of["accepted"] += 1
-            of["accepted/not_allowed"] += NOT_ALLOWED in kinds
-            for name, kind in UNSAID.items():
-                of[f"accepted/{name}"] += kind in kinds
-                if kind in kinds:
-                    message = next(str(e) for e in errors if e.kind == kind)
-                    found[name].append({"query": query.text, "message": message})
-        if query.accepted and not query.unknown:
-            metric, wrong = "false_alarms", next((str(e) for e in errors if e.kind in MEANING | UNKNOWN_NAMES), "")
-            if not errors:
-                clean.append(query)
-        elif query.accepted:
-            metric, wrong = "unknown_found", "" if kinds & UNKNOWN_NAMES else ", ".join(query.unknown)
-        elif NO_PROCEDURE not in query.error:
-            metric, wrong = "errors_found", "" if kinds & MEANING else query.error
-        else:
-            continue
-        of[metric] += 1
-        right[metric] += bool(wrong) == (metric == "false_alarms")
-        if wrong:
-            result.miss(metric, query.text, wrong)
-    for metric in ("false_alarms", "errors_found", "unknown_found"):
-        result.share("guard", metric, right[metric], of[metric])
-    result.counts |= {name: of[name] for name in of if name.startswith("accepted")}
-    return clean
+class _Run:
+    """What the guard says of queries and of mistakes in them."""
 
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.rows: dict[str, dict[str, float]] = defaultdict(dict)
+        self.counts: dict[str, int] = {}
+        self.seconds: list[float] = []
+        self.missed: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.unsaid: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.clean: list[Query] = []
 
-def _mutations(queries: list[Query], result: _Result, mutants: int, seed: int, progress: Progress | None) -> None:
-    order = list(range(len(queries)))
-    Random(seed).shuffle(order)
-    for done, kind in enumerate(MUTATIONS):
-        made = caught = 0
-        for i in order:
-            if made == mutants:
-                break
-            query = queries[i]
-            mistake = mutate(query.text, kind, query.schema, Random(f"{seed}:{kind}:{i}"))
-            if mistake is None:
-                continue
-            made += 1
-            if result.check(mistake, query.schema).ok:
-                result.miss(kind, mistake, f"was: {query.text}")
+    def check(self, text: str, schema: GraphSchema) -> dict[str, str]:
+        """Return the guard's first error of each kind."""
+        began = perf_counter()
+        errors = check(text, schema, dialect="neo4j").errors
+        self.seconds.append(perf_counter() - began)
+        return {error.kind: str(error) for error in reversed(errors)}
+
+    def share(self, row: str, metric: str, found: int, of: int) -> None:
+        self.counts[f"{row}/{metric}"] = of
+        if of:
+            self.rows[row][metric] = round(100 * found / of, 3)
+
+    def verdicts(self, queries: list[Query]) -> None:
+        """Hold the guard's errors against the server's, and keep the accepted queries in which it finds none."""
+        found, of = Counter[str](), Counter[str]()
+        for number, query in enumerate(queries, 1):
+            self.progress("check", number, len(queries))
+            errors = self.check(query.text, query.schema)
+            if query.accepted:
+                of["accepted"] += 1
+                of["accepted/not_allowed"] += NOT_ALLOWED in errors
+                for name, kind in UNSAID.items():
+                    of[f"accepted/{name}"] += kind in errors
+                    if kind in errors:
+                        self.unsaid[name].append({"query": query.text, "message": errors[kind]})
+            if query.accepted and not query.unknown:
+                alarm = next((said for kind, said in errors.items() if kind in MEANING | UNKNOWN_NAMES), "")
+                metric, counted, wrong = "false_alarms", bool(alarm), alarm
+                self.clean += [] if errors else [query]
+            elif query.accepted:
+                counted = not UNKNOWN_NAMES.isdisjoint(errors)
+                metric, wrong = "unknown_found", "" if counted else ", ".join(query.unknown)
+            elif NO_PROCEDURE not in query.error:
+                counted = not MEANING.isdisjoint(errors)
+                metric, wrong = "errors_found", "" if counted else query.error
             else:
-                caught += 1
-        result.share("mutations", kind, caught, made)
-        if progress is not None:
-            progress("mutate", done + 1, len(MUTATIONS))
+                continue
+            of[metric] += 1
+            found[metric] += counted
+            if wrong:
+                self.missed[metric].append({"query": query.text, "message": wrong})
+        for metric in ("false_alarms", "errors_found", "unknown_found"):
+            self.share("guard", metric, found[metric], of[metric])
+        self.counts |= {name: of[name] for name in of if name.startswith("accepted")}
 
-
-_TITLES = {"guard": "against a server's verdicts", "mutations": "seeded mistakes found"}
-_UNSAID = {
-    "directions": "a relation in the wrong direction",
-    "ends": "a relation between the wrong labels",
-    "labels": "a property on the wrong label",
-}
-
-
-def render_cypher_guard(result: Mapping[str, Any]) -> Group:
-    """Return the shares of each row with what they are shares of; the queries to read are in the JSON."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    counts, seconds = result["counts"], result["seconds"]
-    parts: list[Any] = []
-    for row, metrics in result["rows"].items():
-        table = Table(title=_TITLES[row], title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
-        table.add_column("", no_wrap=True)
-        table.add_column("%", justify="right")
-        table.add_column("of", justify="right")
-        for metric, share in metrics.items():
-            table.add_row(metric, f"{share:.2f}", f"{counts[f'{row}/{metric}']:,}")
-        parts.append(table)
-    for name, what in _UNSAID.items():
-        some, of = counts.get(f"accepted/{name}", 0), counts.get("accepted", 0)
-        parts.append(Text(f"accepted queries with {what}: {some:,} of {of:,}"))
-    checked = f"a check takes {seconds['check_median'] * 1000:.2f} ms (median), {seconds['check_p99'] * 1000:.2f} (p99)"
-    parts.append(Text(f"{counts['queries']:,} queries, {checked}", style="dim"))
-    return Group(*parts)
+    def mutations(self, mutants: int, seed: int) -> None:
+        """Make mistakes in clean queries, drawn in one order for all kinds, and count those that the guard finds."""
+        order = list(range(len(self.clean)))
+        Random(seed).shuffle(order)
+        for done, kind in enumerate(MUTATIONS, 1):
+            made = caught = 0
+            for i in order:
+                if made == mutants:
+                    break
+                query = self.clean[i]
+                mistake = mutate(query.text, kind, query.schema, Random(f"{seed}:{kind}:{i}"))
+                if mistake is None:
+                    continue
+                made += 1
+                if self.check(mistake, query.schema):
+                    caught += 1
+                else:
+                    self.missed[kind].append({"query": mistake, "message": f"was: {query.text}"})
+            self.share("mutations", kind, caught, made)
+            self.progress("mutate", done, len(MUTATIONS))

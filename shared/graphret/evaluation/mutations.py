@@ -1,20 +1,95 @@
 """Seeded mistakes: each takes a right query and makes it wrong in one known way.
 
-Each changes the query's own text at places that its tokens give. A mistake is made only where it is one for sure: a
-direction is turned only where the schema has no such relation the other way, a variable is renamed only where the new
-name is then read with nothing to define it, or the old one is.
+A mistake is placed by patterns over the query's text and not by the guard's own reading, so that what the guard
+misreads is not left out of what it is asked to find; what the patterns do not cover (quoted names, paths of several
+hops) is left alone. It is made only where it is one for sure: a direction is turned only where the schema has no such
+relation the other way, a variable is renamed only where the new name is then read with nothing to define it, or the old
+one is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
-from graphret.cypher.tokens import QUOTED_NAME, STRING, Token, Unreadable, tokenise
-from graphret.evaluation.query_places import NodePlace, Places, RelationPlace, places_of
+from graphret.cypher.tokens import STRING, Unreadable, tokenise
 from graphret.schema import GraphSchema
 
-Mutation = Callable[[str, Places, GraphSchema, Random], str | None]
+
+def _node(end: str) -> str:
+    """The pattern of a node; its groups are named after `end`."""
+    return rf"\(\s*(?P<{end}>\w+)?\s*(?P<{end}_labels>:[\w\s:&|!]+)?(?P<{end}_map>\{{[^{{}}]*\}})?\s*\)"
+
+
+_NODE = re.compile(rf"(?<![\w`.]){_node('node')}")
+_RELATION = re.compile(
+    rf"{_node('left')}\s*(?P<into><)?-\[\s*(?P<variable>\w+)?\s*(?P<types>:[\w\s:|]+)?(?:\{{[^{{}}]*\}})?\s*\]-(?P<out>>)?"
+    rf"\s*(?={_node('right')})"
+)
+_KEY = re.compile(r"[{,]\s*(\w+)\s*:")
+_READ = re.compile(r"(?<![\w`.:$])([^\W\d]\w*)\.([^\W\d]\w*)\b(?!\s*[(.])")
+_ALONE = re.compile(
+    r"(?:\b(?:RETURN|WITH|DISTINCT|BY)\s+|\b(?:COUNT|COLLECT|SIZE|LABELS|ID|PROPERTIES)\(\s*)([^\W\d]\w*)\b"
+    r"(?=\s*(?:,|\)|$|(?:AS|ORDER|SKIP|LIMIT|WHERE|ASC|DESC)\b))",
+    re.IGNORECASE,
+)
+_ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
+_RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
+
+
+class Place(NamedTuple):
+    """A name, and where it stands in a query."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a query names, and where: `text` is the query with its strings blanked.
+
+    `variables` has for each variable of a pattern, but those that `AS` names too, where patterns have it; `labels` the
+    label of each that has exactly one in the whole query; `reads` pairs of a variable and the property read from it.
+    """
+
+    query: str
+    text: str
+    nodes: list[re.Match[str]]
+    relations: list[re.Match[str]]
+    variables: dict[str, list[Place]]
+    labels: dict[str, str]
+    reads: list[tuple[Place, Place]]
+
+    def with_(self, place: Place, text: str) -> str:
+        """Return the query with another text at a place."""
+        return self.query[: place.start] + text + self.query[place.end :]
+
+    def uses(self, variable: str) -> list[Place]:
+        """Return where expressions read a variable, as in ``n.name``, ``RETURN n`` and ``count(n)``."""
+        alone = (_place(found, 1) for found in _ALONE.finditer(self.text))
+        return [place for place in (*(owner for owner, _ in self.reads), *alone) if place.name == variable]
+
+    @property
+    def map_keys(self) -> list[tuple[str | None, Place]]:
+        """The keys of the maps of nodes, each with the label of its node where that has one."""
+        return [
+            (self.label(node, "node"), _place(found, 1))
+            for node in self.nodes
+            for found in _KEY.finditer(self.text, *node.span("node_map"))
+        ]
+
+    def label(self, match: re.Match[str], end: str) -> str | None:
+        """Return the one label of a node."""
+        if match[end]:
+            return self.labels.get(match[end])
+        return _only(match[f"{end}_labels"])
+
+
+Mutation = Callable[[Reading, GraphSchema, Random], str | None]
 
 
 def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | None:
@@ -32,79 +107,112 @@ def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | Non
         Chooses the place and the mistake.
     """
     try:
-        places = places_of(query)
+        return MUTATIONS[kind](_reading(query), schema, rng)
     except Unreadable:
         return None
-    return MUTATIONS[kind](query, places, schema, rng)
 
 
-def _replaced(query: str, piece: Token, text: str) -> str:
-    return query[: piece.start] + text + query[piece.end :]
+def _reading(query: str) -> Reading:
+    text = query
+    for token in tokenise(query):
+        if token.kind == STRING:
+            text = text[: token.start] + "'" + " " * (token.end - token.start - 2) + "'" + text[token.end :]
+    if "//" in text or "/*" in text:
+        raise Unreadable("comments may hold anything", 0, len(text))
+    relations = list(_RELATION.finditer(text))
+    nodes = [node for node in _NODE.finditer(text) if node["node_labels"] or node["node_map"] or _in_match(text, node)]
+    aliases = set(_ALIAS.findall(text))
+    named = [(found, end) for found in relations for end in ("left", "variable", "right")]
+    variables: dict[str, list[Place]] = {}
+    labels: dict[str, set[str]] = {}
+    seen: set[int] = set()
+    for found, end in [*((node, "node") for node in nodes), *named]:
+        name, start = found[end], found.start(end)
+        if name and name not in aliases and start not in seen:
+            seen.add(start)
+            variables.setdefault(name, []).append(_place(found, end))
+            if end == "variable":
+                labels[name] = {""}
+            elif given := found[f"{end}_labels"]:
+                labels.setdefault(name, set()).add(_only(given) or "")
+    reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
+    known = {name: min(given) for name, given in labels.items() if len(given) == 1 and "" not in given}
+    return Reading(query, text, nodes, relations, variables, known, reads)
 
 
-def _renamed(query: str, piece: Token, known: Collection[str], rng: Random) -> str | None:
-    """The query with another name at a place: one that people and models write by mistake, and that is not known."""
-    name = piece.value
-    middle = len(name) // 2
+def _in_match(text: str, node: re.Match[str]) -> bool:
+    return bool(re.search(r"\bMATCH\s*$", text[: node.start()], re.IGNORECASE))
+
+
+def _place(found: re.Match[str], group: str | int) -> Place:
+    return Place(found[group], *found.span(group))
+
+
+def _names(found: re.Match[str], group: str) -> list[Place]:
+    """Return the labels or types that a group holds."""
+    start = found.start(group)
+    names = re.finditer(r"\w+", found[group] or "")
+    return [Place(name[0], start + name.start(), start + name.end()) for name in names]
+
+
+def _only(labels: str | None) -> str | None:
+    """Return the label where a node has one, and no operator."""
+    return found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
+
+
+def _rename(read: Reading, places: list[Place], known: Collection[str], rng: Random) -> str | None:
+    """Give one of some places a name that people and models write by mistake, and that is not known."""
+    if not places:
+        return None
+    place = rng.choice(places)
+    name, middle = place.name, len(place.name) // 2
     swapped = name[: middle - 1] + name[middle] + name[middle - 1] + name[middle + 1 :] if middle else name
     wrong = [f"{name}s", name[:-1], name.swapcase(), swapped, f"has_{name}", f"{name}_id", name[0] + name]
     wrong = [text for text in wrong if text and text != name and text not in known]
-    if not wrong:
-        return None
-    text = rng.choice(wrong)
-    return _replaced(query, piece, f"`{text}`" if piece.kind == QUOTED_NAME else text)
+    return read.with_(place, rng.choice(wrong)) if wrong else None
 
 
-def _turn(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
+def _turn(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Turn a relationship round, where the schema has none the other way."""
-    labels = places.label_of()
-    turned = [r for r in places.relations if _one_way(r, labels, schema)]
+    turned = [relation for relation in read.relations if _one_way(read, relation, schema)]
     if not turned:
         return None
     relation = rng.choice(turned)
-    if relation.direction == "out":
-        after = query[relation.after.end :].split(">", 1)[1]
-        return f"{query[: relation.before.start]}<{query[relation.before.start : relation.after.end]}{after}"
-    before = query[: relation.before.start].rsplit("<", 1)[0]
-    return f"{before}{query[relation.before.start : relation.after.end]}>{query[relation.after.end :]}"
+    if relation["out"]:
+        dash = read.text.rindex("-[", 0, relation.start("out"))
+        return f"{read.query[:dash]}<{read.query[dash : relation.start('out')]}{read.query[relation.end('out') :]}"
+    dash = read.text.index("]-", relation.end("into")) + 2
+    return f"{read.query[: relation.start('into')]}{read.query[relation.end('into') : dash]}>{read.query[dash:]}"
 
 
-def _one_way(relation: RelationPlace, labels: dict[str, str], schema: GraphSchema) -> bool:
-    if relation.direction == "both" or relation.hops or not relation.types:
+def _one_way(read: Reading, relation: re.Match[str], schema: GraphSchema) -> bool:
+    if bool(relation["into"]) == bool(relation["out"]) or not relation["types"]:
         return False
-    ends = [_label(relation.left, labels), _label(relation.right, labels)]
-    source, target = ends if relation.direction == "out" else reversed(ends)
+    ends = [read.label(relation, "left"), read.label(relation, "right")]
+    source, target = ends if relation["out"] else reversed(ends)
     if source is None and target is None:
         return False
-    names = {piece.value for piece in relation.types}
+    names = {place.name for place in _names(relation, "types")}
     return _has(schema, source, names, target) and not _has(schema, target, names, source)
-
-
-def _label(node: NodePlace, labels: dict[str, str]) -> str | None:
-    if node.variable is not None:
-        return labels.get(node.variable.name)
-    return node.labels[0].name if node.plain else None
 
 
 def _has(schema: GraphSchema, source: str | None, relations: set[str], target: str | None) -> bool:
     return any(r in relations and source in (None, s) and target in (None, t) for s, r, t in schema.relations)
 
 
-def _rename_label(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
-    labels = [label for node in places.nodes for label in node.labels]
-    return _renamed(query, rng.choice(labels), schema.labels, rng) if labels else None
+def _rename_label(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+    return _rename(read, [name for node in read.nodes for name in _names(node, "node_labels")], schema.labels, rng)
 
 
-def _rename_relation(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
-    types = [name for relation in places.relations for name in relation.types]
-    return _renamed(query, rng.choice(types), schema.relation_names, rng) if types else None
+def _rename_relation(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+    return _rename(
+        read, [t for relation in read.relations for t in _names(relation, "types")], schema.relation_names, rng
+    )
 
 
-def _rename_property(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
-    declared = places.declared()
-    read = [name for owner, name in places.properties if owner.name in declared]
-    read += [key for node in places.nodes for key in node.keys]
-    return _renamed(query, rng.choice(read), _properties(schema), rng) if read else None
+def _rename_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+    names = [name for owner, name in read.reads if owner.name in read.variables] + [key for _, key in read.map_keys]
+    return _rename(read, names, _properties(schema), rng)
 
 
 def _properties(schema: GraphSchema) -> set[str]:
@@ -112,29 +220,25 @@ def _properties(schema: GraphSchema) -> set[str]:
     return {name for properties in kinds for name in properties}
 
 
-def _move_property(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
+def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Read from a node a property that the graph has, but not nodes of its label."""
-    labels = places.label_of()
-    known = sorted(_properties(schema))
-    read = [(labels[owner.name], name) for owner, name in places.properties if owner.name in labels]
-    read += [(label, key) for node in places.nodes if (label := _label(node, labels)) for key in node.keys]
-    read = [(label, name) for label, name in read if name.name in schema.properties.get(label, ())]
-    if not read:
+    named = [(read.labels.get(owner.name), name) for owner, name in read.reads] + read.map_keys
+    places = [(label, name) for label, name in named if label and name.name in schema.properties.get(label, ())]
+    if not places:
         return None
-    label, name = rng.choice(read)
-    others = [other for other in known if other not in schema.properties[label] and other.isidentifier()]
-    return _replaced(query, name, rng.choice(others)) if others else None
+    label, name = rng.choice(places)
+    others = [other for other in sorted(_properties(schema) - set(schema.properties[label])) if other.isidentifier()]
+    return read.with_(name, rng.choice(others)) if others else None
 
 
-def _drop(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
+def _drop(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Leave out a bracket, or one quote of a string."""
-    dropped = [p.start for p in places.pieces if p.operator in tuple("()[]{}")]
-    for piece in places.pieces:
-        if piece.kind == STRING:
-            dropped += [at for at in (piece.start, piece.end - 1) if _never_ends(query[:at] + query[at + 1 :])]
-    if not dropped:
-        return None
-    at = rng.choice(dropped)
+    bracketed = re.finditer(r"[()\[\]{}]|'", read.text)
+    dropped = [at.start() for at in bracketed if at[0] != "'" or _never_ends(_without(read.query, at.start()))]
+    return _without(read.query, rng.choice(dropped)) if dropped else None
+
+
+def _without(query: str, at: int) -> str:
     return query[:at] + query[at + 1 :]
 
 
@@ -146,22 +250,18 @@ def _never_ends(query: str) -> bool:
     return False
 
 
-def _rename_variable(query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
+def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Rename a variable once: where it is read, or where its only pattern has it while something reads it."""
-    names = {piece.value for piece in places.pieces}
-    chosen: list[Token] = []
-    for name, patterns in places.declared().items():
-        uses = places.uses.get(name, [])
-        chosen += uses
-        if len(patterns) == 1 and uses:
-            chosen += patterns
-    if not chosen:
+    places: list[Place] = []
+    for name, patterns in read.variables.items():
+        uses = read.uses(name)
+        places += uses + (patterns if len(patterns) == 1 and uses else [])
+    if not places:
         return None
-    piece = rng.choice(chosen)
-    new = rng.choice(
-        [n for n in (f"{piece.value}1", f"{piece.value}{piece.value[0]}", f"my_{piece.value}") if n not in names]
-    )
-    return _replaced(query, piece, new)
+    place = rng.choice(places)
+    taken = set(re.findall(r"\w+", read.text))
+    new = [n for n in (f"{place.name}1", place.name + place.name[0], f"my_{place.name}") if n not in taken]
+    return read.with_(place, rng.choice(new))
 
 
 _WRITES = (
@@ -200,15 +300,14 @@ _ACCESSES = (
 )
 
 
-def _add(templates: tuple[str, ...], query: str, places: Places, schema: GraphSchema, rng: Random) -> str | None:
+def _add(templates: tuple[str, ...], read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Put a clause in: before the query, before its last RETURN, or after it."""
-    returns = [piece.start for piece in places.pieces if piece.word == "RETURN"]
-    declared = sorted(places.declared())
-    if not returns or not declared:
+    returns = [found.start() for found in _RETURN.finditer(read.text)]
+    if not returns or not read.variables:
         return None
-    head, tail = query[: returns[-1]], query[returns[-1] :].rstrip("; \n")
-    label = f"`{rng.choice(sorted(schema.labels))}`"
-    return rng.choice(templates).format(head=head, tail=tail, variable=f"`{rng.choice(declared)}`", label=label)
+    head, tail = read.query[: returns[-1]], read.query[returns[-1] :].rstrip("; \n")
+    label, variable = f"`{rng.choice(sorted(schema.labels))}`", rng.choice(sorted(read.variables))
+    return rng.choice(templates).format(head=head, tail=tail, variable=variable, label=label)
 
 
 #: The kinds of mistakes, by the name of their metric.

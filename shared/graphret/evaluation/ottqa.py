@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from graphret.corpus import Document, HeuristicMetadata, Item, Table, to_nodes
+from graphret.corpus import Document, HeuristicMetadata, Table, to_nodes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question, read_json
 from graphret.types import Node
 
 ROWS = 10
-VARIANTS = ("whole", "passages", "tables", "untitled")
 
 _TABLES = "data/traindev_tables_tok"
 _PASSAGES = "data/traindev_request_tok"
@@ -25,7 +24,7 @@ def half(table_id: str) -> str:
     return HELD if hashlib.md5(table_id.encode(), usedforsecurity=False).digest()[-1] % 2 else TUNED
 
 
-def load_ottqa(data: str | Path, split: str = "dev", *, variant: str = "whole") -> Dataset:
+def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> Dataset:
     """Read a folder in the layout of the public OTT-QA repository.
 
     Each passage is a node with its url as the id and what the url says as its title; each ten rows of a table are one,
@@ -37,19 +36,15 @@ def load_ottqa(data: str | Path, split: str = "dev", *, variant: str = "whole") 
     data
         The folder, with ``data/traindev_tables_tok``, ``data/traindev_request_tok`` and
         ``released_data/{split}.traced.json``.
-    variant
-        ``"whole"``; ``"passages"`` or ``"tables"`` for those nodes alone, with the questions that have gold among them;
-        ``"untitled"`` for all nodes without their titles.
+    titled
+        Whether nodes have their titles.
 
     Raises
     ------
     InvalidInput
         When a file is missing or not what it should be; the message names it.
     """
-    if variant not in VARIANTS:
-        raise InvalidInput(f"variant: one of {', '.join(VARIANTS)} is expected, not {variant!r}")
     root = Path(data)
-    titled = variant != "untitled"
     tables: list[Table] = []
     passages: dict[str, str] = {}
     for path in sorted((root / _TABLES).glob("*.json")):
@@ -60,15 +55,14 @@ def load_ottqa(data: str | Path, split: str = "dev", *, variant: str = "whole") 
     if not tables:
         raise InvalidInput(f"{root / _TABLES}: there are no tables")
     documents = [Document(text, id=url, title=title_of(url) if titled else "") for url, text in passages.items()]
-    items: list[Item] = [] if variant == "passages" else [*tables]
-    items += [] if variant == "tables" else documents
-    nodes = to_nodes(items, chunker=None, rows_per_segment=ROWS, balance=False, metadata=HeuristicMetadata())
+    nodes = to_nodes(
+        [*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False, metadata=HeuristicMetadata()
+    )
     asked = read_json(root / "released_data" / f"{split}.traced.json")
     questions, lost = _questions(asked, nodes)
-    counts = {"tables": 0 if variant == "passages" else len(tables)}
-    counts |= {"passages": 0 if variant == "tables" else len(documents)}
+    counts = {"tables": len(tables), "passages": len(documents)}
     counts |= {"questions_in_file": len(asked), "gold_not_in_corpus": lost}
-    return Dataset("ottqa" if variant == "whole" else f"ottqa-{variant}", nodes, questions, counts)
+    return Dataset("ottqa", nodes, questions, counts)
 
 
 def title_of(url: str) -> str:

@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
+
+_GUARD = {"guard": "against a server's verdicts", "mutations": "seeded mistakes found"}
+_UNSAID = {
+    "directions": "a relation in the wrong direction",
+    "ends": "a relation between the wrong labels",
+    "labels": "a property on the wrong label",
+}
 
 
 def render(result: Mapping[str, Any]) -> Group:
     """Return a result as rich tables: each row with its gain over flat search, then the halves where there are some."""
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    if "mutations" in result["rows"]:
-        from graphret.evaluation.guard import render_cypher_guard
-
-        return render_cypher_guard(result)
+    if result["name"] == "guard":
+        return _guard(result)
     parts: list[Any] = []
     for title, rows, intervals in sections(result):
         metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
             asked = result["counts"].get(f"{group}/questions")
-            heading = f"{group}, {asked} questions" if asked else title
-            table = Table(title=heading, title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
-            table.add_column("", no_wrap=True)
-            for metric in metrics:
-                table.add_column(metric, justify="right", no_wrap=True)
+            table = _table(f"{group}, {asked} questions" if asked else title, metrics)
             for row in members:
                 cells = [_cell(rows[row].get(m), intervals.get(row, {}).get(m)) for m in metrics]
                 table.add_row(row.rpartition("/")[2], *map(Text.from_markup, cells))
             parts.append(table)
-    if result.get("losses"):
-        losses = ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
-        parts.append(Text(f"points under flat search at worst: {losses}"))
     counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items())
     parts += [Text(counts, style="dim"), *(Text(note, style="yellow") for note in result.get("notes", ()))]
     return Group(*parts)
+
+
+def _guard(result: Mapping[str, Any]) -> Group:
+    """Return the shares of each row with what they are shares of; the queries to read are in the JSON."""
+    from rich.console import Group
+    from rich.text import Text
+
+    counts, seconds = result["counts"], result["seconds"]
+    parts: list[Any] = []
+    for row, metrics in result["rows"].items():
+        table = _table(_GUARD[row], ("%", "of"))
+        for metric, share in metrics.items():
+            table.add_row(metric, f"{share:.2f}", f"{counts[f'{row}/{metric}']:,}")
+        parts.append(table)
+    for name, what in _UNSAID.items():
+        some, of = counts.get(f"accepted/{name}", 0), counts.get("accepted", 0)
+        parts.append(Text(f"accepted queries with {what}: {some:,} of {of:,}"))
+    checked = f"a check takes {seconds['check_median'] * 1000:.2f} ms (median), {seconds['check_p99'] * 1000:.2f} (p99)"
+    return Group(*parts, Text(f"{counts['queries']:,} queries, {checked}", style="dim"))
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

@@ -1,15 +1,18 @@
-"""Whether what the frameworks' own loaders and splitters make retrieves as well as what graphret reads itself."""
+"""Whether what the frameworks' own loaders and splitters make retrieves as well as what graphret reads itself.
+
+``python tools/bench_loaders.py --data DIR [--chunk-size 512] [--encoder none]``
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphret.corpus import read
-from graphret.errors import MissingDependency
 from graphret.evaluation.dataset import Dataset, Question, read_json
 from graphret.evaluation.metrics import recall_at_k
 from graphret.sage import SageGraph
@@ -29,7 +32,6 @@ def bench_loaders(
     k: tuple[int, ...] = (5, 20),
     chunk_size: int = 512,
     limit: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Measure the recall of files, the same folder read in five ways, and count the edges of each graph.
 
@@ -51,25 +53,18 @@ def bench_loaders(
     ------
     InvalidInput
         When the folder lacks one of these.
-    MissingDependency
-        When a framework's package is missing.
     """
     root, model = Path(data), resolve_encoder(encoder)
     asked = [Question(one["question"], frozenset(one["gold"])) for one in read_json(root / "questions.json")]
     questions = Dataset("loaders", [], asked).limited(limit).questions
-    report = progress or (lambda stage, done, of: None)
     rows: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
     notes: list[str] = []
-    for number, (name, build) in enumerate(_WAYS.items()):
-        report("ask", number, len(_WAYS))
+    for name, build in _WAYS.items():
         start = time.perf_counter()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                graph = build(root, model, chunk_size)
-        except ModuleNotFoundError as error:
-            raise MissingDependency(error.name or "a package", "dev", f"The row {name!r}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            graph = build(root, model, chunk_size)
         seconds[name] = round(time.perf_counter() - start, 3)
         edges = graph.report().relations
         rows[name] = {**_recall(graph, questions, k), **edges}
@@ -159,3 +154,20 @@ _WAYS: dict[str, Callable[[Path, Encoder | None, int], SageGraph]] = {
     "from_index": _from_index,
     "chroma": _chroma,
 }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the recall and the edges of each way."""
+    parser = argparse.ArgumentParser(prog="python tools/bench_loaders.py", description=__doc__)
+    parser.add_argument("--data", required=True, help="a folder with tables, passages and questions.json")
+    parser.add_argument("--encoder", default="default", help="a model, or none")
+    parser.add_argument("--chunk-size", type=int, default=512, help="tokens of a chunk of the frameworks' splitters")
+    options = parser.parse_args(argv)
+    encoder = None if options.encoder == "none" else options.encoder
+    result = bench_loaders(options.data, encoder=encoder, chunk_size=options.chunk_size)
+    for name, row in result["rows"].items():
+        print(name, ", ".join(f"{metric} {value:g}" for metric, value in row.items()))
+
+
+if __name__ == "__main__":
+    main()
