@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from graphret.errors import InvalidInput
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import as_encoder
 
 
 class EncoderEmbeddings(Embeddings):
@@ -29,7 +29,7 @@ class EncoderEmbeddings(Embeddings):
     """
 
     def __init__(self, encoder: Any = "default") -> None:
-        resolved = resolve_encoder(encoder)
+        resolved = as_encoder(encoder)
         if resolved is None:
             raise InvalidInput("encoder: embeddings need one")
         self.encoder = resolved

@@ -15,8 +15,7 @@ from pydantic import SkipValidation
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, Steps
-from graphret.search.encoder import CallableEncoder
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import CallableEncoder, as_encoder
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.evidence import evidence_of, mark
@@ -27,7 +26,7 @@ class LlamaIndexEncoder(CallableEncoder):
     """A LlamaIndex embedding model as an encoder; async retrievers await the model itself."""
 
     def __init__(self, embed_model: BaseEmbedding) -> None:
-        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else resolve_encoder(embed_model)
+        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)
         super().__init__(
             embed_model.get_text_embedding_batch,
             name=plain.name if plain is not None else embed_model.model_name,
@@ -61,7 +60,7 @@ class EncoderEmbedding(BaseEmbedding):
     encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
 
     def __init__(self, encoder: Any = "default", *, embed_batch_size: int = 512, **options: Any) -> None:
-        resolved = resolve_encoder(encoder)
+        resolved = as_encoder(encoder)
         if resolved is None:
             raise InvalidInput("encoder: embeddings need one")
         super().__init__(  # type: ignore[call-arg]

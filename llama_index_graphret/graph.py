@@ -17,7 +17,7 @@ from graphret.corpus import Corpus, from_chunks
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
 from graphret.sage.signals import SIGNALS
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import as_encoder
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import LlamaIndexEncoder
 from llama_index_graphret.evidence import mark
@@ -212,7 +212,7 @@ def _vectors(nodes: Sequence[BaseNode], encoder: Any) -> Any:
     rows = {i: node.embedding for i, node in enumerate(nodes) if node.embedding is not None}
     missing = [i for i in range(len(nodes)) if i not in rows]
     if missing:
-        model = resolve_encoder(encoder)
+        model = as_encoder(encoder)
         if model is None:
             raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
         texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]

@@ -19,7 +19,7 @@ from graphret.corpus.documents import Loaded, to_items
 from graphret.corpus.names import given_name
 from graphret.corpus.nodes import MAX_SEGMENT_ROWS, MIN_SEGMENT_ROWS
 from graphret.errors import InvalidInput
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import item_of, to_llama_node
 
 
@@ -71,7 +71,7 @@ class SageNodeParser(NodeParser):
     ) -> None:
         if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
             raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
-        model = resolve_encoder(encoder)
+        model = as_encoder(encoder)
         super().__init__(  # type: ignore[call-arg]
             chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
             tables=tables,

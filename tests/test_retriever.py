@@ -246,6 +246,18 @@ def test_flat_search_returns_k_with_ranks() -> None:
     assert answer.to_dict()["hits"][0]["evidence"] == [{"kind": "seed", "rank": 1, "retriever": "search"}]
 
 
+def test_expansion_over_an_index_that_follows_its_store_follows_too() -> None:
+    store = MemoryStore.of([Node(f"n{i}", text=f"{word} fruit") for i, word in enumerate(["apple", "pear", "plum"])])
+    index = BM25Index.of_store(store)
+    expand = Expand(None, store, index)
+    store.attach(index)
+    store.delete(["n0"])
+    store.upsert([Node("n9", text="quince fruit")], [Edge("n9", "NEAR", "n1")])
+    assert expand.retrieve("quince", 2).ids == ["n9", "n1"]
+    store.delete(["n2"])
+    assert expand.retrieve("fruit", 9).ids == ["n1", "n9"]
+
+
 # -- relevance
 
 PAIR = [Node("a", name="alpha", text="quark"), Node("b", name="beta"), Node("c", name="gamma gamma")]

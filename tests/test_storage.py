@@ -257,7 +257,7 @@ def test_a_newer_layout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("graphret.folder.FORMAT_VERSION", 7)
         put(folder, 1)
     for act in (lambda: get(folder), lambda: verify(folder), lambda: put(folder, 2)):
-        with pytest.raises(NewerVersion, match=r"version 7.* 2$"):
+        with pytest.raises(NewerVersion, match=r"version 7.* 3$"):
             act()
     assert len(generations(folder)) == 1
 

@@ -24,7 +24,7 @@ from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
 from graphret.sage.edge_rows import join
 from graphret.sage.links import KIND_WEIGHTS, MENTIONS, name_links
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import as_encoder
 from graphret.stores.memory import Graph, MemoryStore
 
 KS = (5, 20, 100)
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     dataset = load_ottqa(options.data)
     held = tuple(question for question in dataset.questions if question.half == HELD)
     dataset = replace(dataset, questions=held).limited(options.limit)
-    encoder: Any = resolve_encoder(options.encoder)
+    encoder: Any = as_encoder(options.encoder)
     if encoder is not None:
         from graphret.search.encoder import CachedEncoder
 

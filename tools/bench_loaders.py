@@ -16,8 +16,7 @@ from graphret.corpus import read
 from graphret.evaluation.dataset import Dataset, Question, read_json
 from graphret.evaluation.metrics import recall_at_k
 from graphret.sage import SageGraph
-from graphret.search.encoder import Encoder
-from graphret.search.resolve import resolve_encoder
+from graphret.search.encoder import Encoder, as_encoder
 
 #: How many hits are asked for, so that the first 20 files are among them.
 HITS = 100
@@ -54,7 +53,7 @@ def bench_loaders(
     InvalidInput
         When the folder lacks one of these.
     """
-    root, model = Path(data), resolve_encoder(encoder)
+    root, model = Path(data), as_encoder(encoder)
     asked = [Question(one["question"], frozenset(one["gold"])) for one in read_json(root / "questions.json")]
     questions = Dataset("loaders", [], asked).limited(limit).questions
     rows: dict[str, dict[str, float]] = {}

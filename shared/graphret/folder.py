@@ -20,7 +20,7 @@ from graphret.errors import CorruptIndex, IndexLocked, NewerVersion, NotAnIndex,
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The layout of folders; what the arrays mean is versioned by each kind."""
 
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"

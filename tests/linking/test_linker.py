@@ -74,7 +74,7 @@ def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
 
 def test_the_likeness_is_dices_coefficient_weighed_by_rarity(linker: Linker) -> None:
     index = linker.names
-    idf = dict(zip(index.counts.terms, index.idf(), strict=True))
+    idf = dict(zip(index.counts.terms, index.weights.idf, strict=True))
     unseen = np.log1p((len(NODES) + 0.5) / 0.5)
     expected = 2 * idf["tom"] / (idf["tom"] + unseen + idf["tom"] + idf["hardi"])
     assert linker.link("Tom Cruise", tau=0, k=9)[1].score == pytest.approx(0.9 * expected, rel=1e-5)

@@ -18,7 +18,7 @@ from tests_support import HashingEncoder, edges_of
 from graphret.corpus import Corpus, Document, Record, Table
 from graphret.errors import InvalidInput
 from graphret.sage import SageGraph
-from graphret.search.resolve import SavedEncoder
+from graphret.search.encoder import SavedEncoder
 from graphret.types import Edge
 
 
@@ -200,7 +200,7 @@ def test_saved_and_opened_it_answers_the_same(graph: SageGraph, tmp_path: Path) 
 def test_opening_maps_memory_instead_of_reading_it(graph: SageGraph, tmp_path: Path) -> None:
     graph.save(tmp_path / "graph")
     opened = SageGraph.load(tmp_path / "graph", encoder=None)
-    arrays = [opened.edges.source, opened.edges.weight, opened.index.lexical.weights().data]
+    arrays = [opened.edges.source, opened.edges.weight, opened.index.lexical.weights.of_nodes.data]
     if opened.index.dense:
         arrays.append(opened.index.dense.vectors)
     assert not any(array.flags.writeable or array.flags.owndata for array in arrays)

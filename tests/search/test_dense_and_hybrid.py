@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 
 from graphret import storage
 from graphret.errors import InvalidInput
-from graphret.nodes import NodeTable
-from graphret.sage import SageSettings
 from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
 from graphret.search.index import top_k
-from graphret.stores import MemoryStore
 from graphret.types import Node
 
 NODES = [
@@ -61,23 +58,6 @@ def test_vectors_that_cannot_be_used_are_named(vectors: Any, message: str) -> No
 def test_a_query_embedding_of_another_width_is_refused(encoder: Any) -> None:
     with pytest.raises(InvalidInput, match="48"):
         DenseIndex.build(NODES, encoder).remember("q", [1.0, 2.0])
-
-
-@pytest.mark.parametrize("given", [True, False, 100, "yes", {"above": 100}, HnswSettings])
-def test_settings_of_hnsw_that_are_none_are_refused(given: Any) -> None:
-    def embed(texts: Any) -> Any:
-        raise AssertionError("nothing is embedded for what is refused")
-
-    encoder = CallableEncoder(embed, name="never", dimension=4)
-    said = r"hnsw: HnswSettings are expected, not .*; of more nodes than `above`"
-    with pytest.raises(InvalidInput, match=said):
-        DenseIndex.of_store(MemoryStore.of(NODES), encoder, hnsw=given)
-    with pytest.raises(InvalidInput, match=said):
-        DenseIndex.build(NODES, encoder, hnsw=given)
-    with pytest.raises(InvalidInput, match=said):
-        DenseIndex(NodeTable.of(NODES), np.zeros((len(NODES), 4), dtype=np.float32), encoder, hnsw=given)
-    with pytest.raises(InvalidInput, match=said):
-        SageSettings(hnsw=given)
 
 
 def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
@@ -166,6 +146,16 @@ def test_an_index_stays_in_step_with_upserts_and_deletes(encoder: Any) -> None:
     assert hybrid.search("quince jelly", 1).ids == ["n06"]
     assert hybrid.search("onion soup", 1).ids == ["n00"]
     assert "n05" not in hybrid.search("lime sorbet", 10).ids
+
+
+def test_a_hybrid_reads_its_parts_as_they_are(encoder: Any) -> None:
+    lexical = BM25Index.build(NODES)
+    hybrid = HybridIndex(lexical)
+    assert hybrid.search("sorbet", 1).ids == ["n05"]
+    lexical.upsert([Node("n06", text="quince sorbet sorbet")])
+    lexical.delete(["n05"])
+    assert hybrid.search("sorbet", 1).ids == ["n06"]
+    assert len(hybrid.scores("sorbet")) == len(hybrid.table) == 6
 
 
 def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:

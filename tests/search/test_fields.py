@@ -37,8 +37,8 @@ def test_weights_decide_what_counts() -> None:
     index = FieldIndex.build(NODES, FIELDS)
     for field, best in (("name", "shoe"), ("brand", "radio"), ("text", "lamp")):
         others = dict.fromkeys({"name", "brand", "text"} - {field}, 0)
-        assert index.search("Sony", 1, weights=others).ids == [best]
-    assert index.search(["Sony", "lamp"], 1, weights={"name": 5})[1].ids == ["lamp"]
+        assert index.weighted(others).search("Sony", 1).ids == [best]
+    assert index.weighted({"name": 5}).search(["Sony", "lamp"], 1)[1].ids == ["lamp"]
 
 
 def test_the_query_may_decide_the_weights() -> None:
@@ -48,12 +48,6 @@ def test_the_query_may_decide_the_weights() -> None:
     assert index.search("Sony brand", 1).ids == ["radio"]
     assert index.search("Sony", 1).ids == ["shoe"]
     assert index.score("Sony brand", ["radio"]) > index.score("Sony brand", ["shoe"])
-
-
-def test_filters_hold_with_weights_too() -> None:
-    index = FieldIndex.build(NODES, FIELDS)
-    found = index.search("Sony", 3, weights={"name": 2}, where={"brand": {"$exists": True}}, labels=["Product"])
-    assert found.ids == ["shoe", "radio"]
 
 
 def test_a_node_without_a_field_is_embedded_by_none(encoder: Any) -> None:
@@ -72,7 +66,7 @@ def test_weights_that_are_none_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="weights"):
         FieldIndex.build(NODES, FIELDS, weights=weights)
     with pytest.raises(InvalidInput, match="weights"):
-        FieldIndex.build(NODES, FIELDS).search("x", 1, weights=weights)
+        FieldIndex.build(NODES, FIELDS).weighted(weights)
 
 
 def test_fields_that_cannot_be_are_refused() -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from graphret.search import BM25Index, BM25Settings, DenseIndex, FieldIndex, HnswSettings, HybridIndex, NodeText
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, HybridIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.testing.indexes import MakeIndex, TextIndexSuite
 from graphret.types import Edge, Node
 
 
 class TestBM25(TextIndexSuite):
-    @pytest.fixture(params=["bm25s", "rank_bm25"])
-    def make(self, request: pytest.FixtureRequest) -> MakeIndex:
-        return lambda nodes: BM25Index.build(nodes, settings=BM25Settings(backend=request.param))
+    @pytest.fixture
+    def make(self) -> MakeIndex:
+        return BM25Index.build
 
 
 class TestBM25OverNeighbors(TextIndexSuite):

@@ -22,11 +22,10 @@ from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex
-from graphret.search.encoder import CachedEncoder, Encoder
+from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import require_k
-from graphret.search.resolve import resolve_encoder
 from graphret.types import Node
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
@@ -243,7 +242,7 @@ def compare(
 def _cached(encoder: Any, run: Run) -> Encoder | None:
     """Return the encoder with a cache on disk, by content; none, with a note, where the default is not installed."""
     try:
-        model = resolve_encoder(encoder)
+        model = as_encoder(encoder)
     except MissingDependency as error:
         run.notes.append(f"no encoder, so no rows for dense and hybrid search: {error}")
         return None

@@ -73,7 +73,7 @@ class NameSimilarity:
     def __init__(self, names: BM25Index) -> None:
         self._analyzer = names.analyzer
         self._aliases = names.text.aliases
-        self._idf = names.idf
+        self._weights = names.weights
         self._counts = names.counts
         self._unseen = float(np.log1p((len(names.table) + 0.5) / 0.5))
 
@@ -90,7 +90,7 @@ class NameSimilarity:
         return 2.0 * common / (total + sum(own.values())) if common else 0.0
 
     def _weighed(self, text: str) -> dict[str, float]:
-        positions, idf = self._counts.positions, self._idf()
+        positions, idf = self._counts.positions, self._weights.idf
         return {
             term: float(idf[at]) if (at := positions.get(term)) is not None else self._unseen
             for term in self._analyzer(text)

@@ -5,22 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError
 from graphret.search.fields import NodeText
+from graphret.search.vectors import check_vectors
 from graphret.types import Hit
-
-
-@runtime_checkable
-class PairModel(Protocol):
-    """As much of sentence-transformers' `CrossEncoder` as reranking needs."""
-
-    def predict(self, pairs: Any) -> Any:
-        """Return a score for each ``(question, text)``, higher for better."""
-        ...
 
 
 class CrossEncoderReranker:
@@ -66,39 +58,25 @@ class CrossEncoderReranker:
         self.name = name or (Path(model).name if by_name else type(model).__name__)
         self.text = text or NodeText()
         self._source = model if by_name else None
+        self._model = None if by_name else model
         self._options: dict[str, Any] = {"max_length": max_length, "device": device}
-        self._batch_size = batch_size
-        self._model: Any = None if by_name else model
+        self._predicting = {"batch_size": batch_size, "show_progress_bar": False} if by_name else {}
         self._lock = threading.Lock()
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
-        return self.score_texts(query, [self.text.text(hit.node) for hit in hits])
-
-    def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return a score for each text, higher for better."""
-        if not texts:
+        if not hits:
             return []
-        model = self._load()
-        options = {} if self._source is None else {"batch_size": self._batch_size, "show_progress_bar": False}
+        model = self._loaded()
         try:
-            found = np.asarray(model.predict([(query, text) for text in texts], **options), dtype=np.float64)
+            found = model.predict([(query, self.text.text(hit.node)) for hit in hits], **self._predicting)
+            return [float(score) for score in check_vectors(np.reshape(found, (len(hits), 1)), len(hits))[:, 0]]
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        if found.shape == (len(texts), 1):
-            found = found[:, 0]
-        if found.shape != (len(texts),):
-            raise ModelError(f"{self.name}: {len(texts)} scores are expected, not an array of shape {found.shape}")
-        if not np.isfinite(found).all():
-            raise ModelError(f"{self.name}: the score of text {int(np.argmin(np.isfinite(found)))} is not finite")
-        return [float(score) for score in found]
 
-    def _load(self) -> Any:
+    def _loaded(self) -> Any:
         with self._lock:
             if self._model is None:
-                folder = Path(str(self._source))
-                if folder.is_dir() and not (folder / "config.json").is_file():
-                    raise ModelError(f"the reranker {self.name} cannot be loaded: {folder} has no config.json")
                 try:
                     from sentence_transformers import CrossEncoder
                 except ImportError as error:

@@ -35,9 +35,8 @@ from graphret.sage.similarity_index import SimilarityIndex
 from graphret.sage.state import Changes, SageSettings, SageState, changed, changes, connected, nodes_of, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
-from graphret.search.encoder import Encoder
+from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.hybrid import HybridIndex
-from graphret.search.resolve import resolve_encoder
 from graphret.search.vectors import check_vectors
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
@@ -111,7 +110,7 @@ class SageGraph:
             When the default encoder is asked for and is not installed.
         """
         settings = settings or SageSettings()
-        encoder = resolve_encoder(encoder)
+        encoder = as_encoder(encoder)
         if isinstance(chunker, str):
             chunker = named_chunker(chunker, encoder)
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
@@ -159,7 +158,7 @@ class SageGraph:
         thresholds
             Thresholds of similarity edges to use instead of fitting them.
         """
-        settings, encoder = settings or SageSettings(), resolve_encoder(encoder)
+        settings, encoder = settings or SageSettings(), as_encoder(encoder)
         report = progress or _quiet
         listed = list(nodes)
         if not listed:

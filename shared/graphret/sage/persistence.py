@@ -19,9 +19,8 @@ from graphret.sage.similarity_index import SimilarityIndex
 from graphret.sage.state import SageSettings, SageState
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex, HnswSettings
-from graphret.search.encoder import Encoder
+from graphret.search.encoder import Encoder, as_encoder, named_encoder
 from graphret.search.hybrid import HybridIndex
-from graphret.search.resolve import named_encoder, resolve_encoder
 from graphret.search.vectors import check_vectors
 from graphret.stores.base import GraphStore, delete_edges
 from graphret.stores.memory import Graph, graph_from_bundle, graph_parts
@@ -65,7 +64,7 @@ def load(
     dense, model = None, None
     if "dense" in bundle.meta:
         saved = bundle.meta["dense"]["encoder"]
-        model = named_encoder(saved) if isinstance(encoder, str) and encoder == "saved" else resolve_encoder(encoder)
+        model = named_encoder(saved) if isinstance(encoder, str) and encoder == "saved" else as_encoder(encoder)
         opened = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
         dense = opened if model is not None or saved is None else None
     similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, model, lexical.text)
@@ -145,7 +144,7 @@ def read_from(store: GraphStore, *, name: str, encoder: Any, settings: SageSetti
         raise InvalidInput(f"store: it holds no nodes of a graph {name!r}; SageGraph.write_to writes them")
     made_by = next((node.properties[ENCODER] for node in held.values() if ENCODER in node.properties), None)
     saved = isinstance(encoder, str) and encoder == "saved"
-    model = (named_encoder(made_by) if made_by else None) if saved else resolve_encoder(encoder)
+    model = (named_encoder(made_by) if made_by else None) if saved else as_encoder(encoder)
     if model is not None and made_by is not None and model.name != made_by:
         raise InvalidInput(f"encoder: the graph was built with {made_by!r}, not with {model.name!r}")
     table = NodeTable.of(_node_in(node) for node in held.values())

@@ -18,7 +18,7 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity_index import SimilarityIndex
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Settings
-from graphret.search.dense import HnswSettings, require_settings
+from graphret.search.dense import HnswSettings
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
@@ -52,9 +52,6 @@ class SageSettings:
     hnsw: HnswSettings = field(default_factory=HnswSettings)
     similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
     links: LinkSettings = field(default_factory=LinkSettings)
-
-    def __post_init__(self) -> None:
-        require_settings(self.hnsw)
 
 
 @dataclass(frozen=True)

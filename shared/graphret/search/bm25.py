@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from graphret.types import Node
 
 #: How strongly the length of a field damps its counts, by field.
 FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "header": 0.3, "rows": 0.5}
-BACKENDS = ("bm25s", "rank_bm25")
 
 _BLOCK = 10_000  # nodes read as text at once
 
@@ -40,20 +38,65 @@ class BM25Settings:
         Length normalisation of fields that `field_b` does not name.
     field_b
         Length normalisation by field.
-    backend
-        What scores: ``bm25s``, or ``rank_bm25``, the slower reference.
     """
 
     k1: float = 1.5
     b: float = 0.75
     field_b: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_B))
-    backend: str = "bm25s"
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise InvalidInput(f"backend: one of {', '.join(BACKENDS)} is expected, not {self.backend!r}")
         if self.k1 <= 0 or not all(0 <= b <= 1 for b in (self.b, *self.field_b.values())):
             raise InvalidInput("BM25: k1 must be positive, and every b between 0 and 1")
+
+
+class TermWeights:
+    """The weight of each term in each node and in each part of a node, made when first asked for (see `BM25Index`)."""
+
+    def __init__(self, counts: FieldCounts, field_weights: Mapping[str, float], settings: BM25Settings) -> None:
+        self.counts, self.field_weights, self.settings = counts, field_weights, settings
+
+    @cached_property
+    def of_nodes(self) -> sp.csc_matrix:
+        """``(n_nodes, terms)``."""
+        return self._weighed(of_parts=False)
+
+    @cached_property
+    def of_parts(self) -> sp.csc_matrix:
+        """``(n_parts, terms)``."""
+        return self._weighed(of_parts=True)
+
+    @cached_property
+    def idf(self) -> NDArray[np.float64]:
+        """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
+        return _rarity(self.counts.n_nodes, np.diff(self.of_nodes.indptr))
+
+    @cached_property
+    def engine(self) -> Any:
+        """bm25s, given these weights in the layout of its eager index."""
+        import bm25s
+
+        engine = bm25s.BM25(method="lucene", k1=self.settings.k1, b=self.settings.b)
+        arrays = {name: getattr(self.of_nodes, name) for name in ("data", "indices", "indptr")}
+        engine.scores = arrays | {"num_docs": self.counts.n_nodes}
+        engine.nonoccurrence_array = None
+        return engine
+
+    def _weighed(self, of_parts: bool) -> sp.csc_matrix:
+        counts, known = self.counts, self.settings
+        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
+        for key in counts.fields:
+            found, name = counts.matrix(key, of_parts=of_parts), key.removesuffix(PARTS)
+            b = known.field_b.get(name, known.b)
+            lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
+            norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
+            scale = np.divide(self.field_weights.get(name, 1.0), norm, out=np.zeros_like(norm), where=norm > 0)
+            data = found.data * np.repeat(scale, np.diff(found.indptr))
+            total = total + sp.csr_matrix((data, found.indices, found.indptr), shape=found.shape)
+        by_term = total.tocsc()
+        idf = self.idf if of_parts else _rarity(counts.n_nodes, np.diff(by_term.indptr))
+        tf = by_term.data
+        by_term.data = (np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)).astype(np.float32)
+        return by_term
 
 
 class BM25Index(ArrayIndex):
@@ -85,17 +128,14 @@ class BM25Index(ArrayIndex):
         analyzer: Analyzer,
         settings: BM25Settings,
         *,
-        weights: tuple[sp.csc_matrix, sp.csc_matrix] | None = None,
+        weights: TermWeights | None = None,
     ) -> None:
         super().__init__(table)
         self.counts = counts
         self.text = text
         self.analyzer = analyzer
         self.settings = settings
-        self._known_weights = dict(enumerate(weights or ()))  # of nodes (0) and of parts (1)
-        self._known_idf: list[NDArray[np.float64]] = []
-        self._scorers: list[Callable[[NDArray[np.int64]], Any]] = []  # the one, once it is made
-        self._making = threading.RLock()
+        self.weights = weights or TermWeights(counts, text.weights, settings)
         self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
 
     @classmethod
@@ -138,37 +178,6 @@ class BM25Index(ArrayIndex):
 
     # -- scoring
 
-    def weights(self, of_parts: bool = False) -> sp.csc_matrix:
-        """The weight of each term in each node or part, ``(n, terms)``, made when first asked for."""
-        if of_parts not in self._known_weights:
-            with self._making:
-                if of_parts not in self._known_weights:
-                    self._known_weights[of_parts] = self._weigh(of_parts)
-        return self._known_weights[of_parts]
-
-    def _weigh(self, of_parts: bool) -> sp.csc_matrix:
-        counts, known = self.counts, self.settings
-        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
-        for key in counts.fields:
-            found, name = counts.matrix(key, of_parts=of_parts), key.removesuffix(PARTS)
-            b = known.field_b.get(name, known.b)
-            lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
-            norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
-            scale = np.divide(self.text.weights.get(name, 1.0), norm, out=np.zeros_like(norm), where=norm > 0)
-            data = found.data * np.repeat(scale, np.diff(found.indptr))
-            total = total + sp.csr_matrix((data, found.indices, found.indptr), shape=found.shape)
-        by_term = total.tocsc()
-        idf = self.idf() if of_parts else _rarity(counts.n_nodes, np.diff(by_term.indptr))
-        tf = by_term.data
-        by_term.data = (np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)).astype(np.float32)
-        return by_term
-
-    def idf(self) -> NDArray[np.float64]:
-        """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
-        if not self._known_idf:
-            self._known_idf.append(_rarity(self.counts.n_nodes, np.diff(self.weights().indptr)))
-        return self._known_idf[0]
-
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
         asked, known_ids = self._asked
@@ -184,27 +193,18 @@ class BM25Index(ArrayIndex):
         terms = self.term_ids(query)
         if not len(terms) or not len(self.table):
             return np.zeros(len(self.table), dtype=np.float32)
-        self.make_ready()
-        return np.asarray(self._scorers[0](terms), dtype=np.float32)
-
-    def make_ready(self) -> None:
-        """Make what the first search makes."""
-        with self._making:
-            if not self._scorers and len(self.table):
-                made = _bm25s if self.settings.backend == "bm25s" else _rank_bm25
-                self._scorers.append(made(self.weights(), self.settings, self.idf))
+        return np.asarray(self.weights.engine.get_scores_from_ids(terms), dtype=np.float32)
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the scores of the nodes at `positions`, ``(p,)``, from their weights alone where they are few."""
-        few = len(positions) * _FEW < len(self.table) and query not in self._recent
-        if not few or self.settings.backend != "bm25s" or not isinstance(query, str):
+        if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
         by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
         return np.asarray(by_term.sum(axis=0), dtype=np.float32)  # term after term, as bm25s adds them up
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
-        return _entries(self.weights(), np.asarray(positions), self.term_ids(query))
+        return _entries(self.weights.of_nodes, np.asarray(positions), self.term_ids(query))
 
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
@@ -219,15 +219,15 @@ class BM25Index(ArrayIndex):
         first = self.counts.part_indptr
         if ((parts < 0) | (first[positions] + parts >= first[np.asarray(positions) + 1])).any():
             raise InvalidInput("parts: a node has no such part")
-        return _entries(self.weights(of_parts=True), first[positions] + parts, self.term_ids(query))
+        return _entries(self.weights.of_parts, first[positions] + parts, self.term_ids(query))
 
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
-        return float(self.idf()[self.term_ids(query)].sum()) + self._unknown(query)
+        return float(self.weights.idf[self.term_ids(query)].sum()) + self._unknown(query)
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
         """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
-        idf, said = self.idf()[self.term_ids(query)], (self.term_weights(query, positions) > 0).any(axis=0)
+        idf, said = self.weights.idf[self.term_ids(query)], (self.term_weights(query, positions) > 0).any(axis=0)
         return float(idf[said].sum()) / max(float(idf.sum()) + self._unknown(query), 1e-9)
 
     def _unknown(self, query: str) -> float:
@@ -252,19 +252,17 @@ class BM25Index(ArrayIndex):
         settings = {"text": self.text.to_dict(), "analyzer": self.analyzer.to_dict(), "settings": asdict(self.settings)}
         parts = Parts(meta=settings)
         parts.add("counts", self.counts.parts())
-        parts.arrays |= sparse_arrays("nodes", self.weights()) | sparse_arrays("parts", self.weights(of_parts=True))
+        parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays("parts", self.weights.of_parts)
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
         """Open a saved index; its arrays stay on disk until they are read."""
         meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
-        width = meta["counts"]["n_terms"]
-        weights = (
-            sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width)),
-            sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width)),
-        )
         settings, text = BM25Settings(**meta["settings"]), NodeText.from_dict(meta["text"])
+        weights, width = TermWeights(counts, text.weights, settings), meta["counts"]["n_terms"]
+        weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width))
+        weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width))
         return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)
 
 
@@ -292,27 +290,3 @@ def _entries(by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64
             at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
             out[order, column] = np.where(indices[at] == rows, by_term.data[held][at], 0.0)
     return out
-
-
-def _bm25s(weights: sp.csc_matrix, settings: BM25Settings, idf: Any) -> Callable[[NDArray[np.int64]], Any]:
-    """bm25s, given our weights in the layout of its eager index."""
-    import bm25s
-
-    engine = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
-    arrays = {"data": weights.data, "indices": weights.indices, "indptr": weights.indptr}
-    engine.scores = arrays | {"num_docs": weights.shape[0]}
-    engine.nonoccurrence_array = None
-    return engine.get_scores_from_ids  # type: ignore[no-any-return]
-
-
-def _rank_bm25(weights: sp.csc_matrix, settings: BM25Settings, idf: Any) -> Callable[[NDArray[np.int64]], Any]:
-    """rank_bm25's Okapi; the fields' normalisation is in the counts that it is given, so its b is 0."""
-    from rank_bm25 import BM25Okapi
-
-    engine, by_node, rarities = BM25Okapi([["-"]] * weights.shape[0], k1=settings.k1, b=0.0), weights.tocsr(), idf()
-    share = by_node.data / rarities[by_node.indices]  # tf / (k1 + tf)
-    counts = (settings.k1 * share / (1.0 - share)).tolist()
-    terms, bounds = by_node.indices.tolist(), by_node.indptr.tolist()
-    engine.idf = dict(enumerate(rarities.tolist()))
-    engine.doc_freqs = [dict(zip(terms[a:b], counts[a:b], strict=True)) for a, b in pairwise(bounds)]
-    return lambda asked: engine.get_scores(asked.tolist())

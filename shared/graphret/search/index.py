@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, overload, runtime_checkable
@@ -22,7 +22,6 @@ from graphret.where import Where, WhereLike
 
 _QUERIES_KEPT = 16  # whose scores of every node are remembered
 _RUN = 64
-_PREPARED = 128  # queries of a batch that are embedded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,49 @@ class TextIndex(Protocol):
         ...
 
 
-class ArrayIndex(ABC):
+class BatchIndex(ABC):
+    """Asks for one query as for a batch of one: a subclass gives `_search` and `_score`, which take batches."""
+
+    @abstractmethod
+    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+        """Return the `k` best nodes for each query."""
+
+    @abstractmethod
+    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return the scores of given nodes for each query."""
+
+    @overload
+    def search(
+        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches: ...
+    @overload
+    def search(
+        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> list[Matches]: ...
+    def search(
+        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Matches | list[Matches]:
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+
+        Raises
+        ------
+        InvalidInput
+            When `k` is below 1, a query is not a string or the filter is malformed.
+        """
+        found = self._search(require_queries(query), require_k(k), labels, Where.parse(where))
+        return found[0] if isinstance(query, str) else found
+
+    @overload
+    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
+    @overload
+    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
+    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+        found = self._score(require_queries(query), ids)
+        return found[0] if isinstance(query, str) else found
+
+
+class ArrayIndex(BatchIndex):
     """A text index over a `NodeTable` that scores every node of it at once.
 
     A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node is read. A state is never changed
@@ -89,14 +130,18 @@ class ArrayIndex(ABC):
     `None` limits nothing.
     """
 
-    table: NodeTable
     text: NodeText
     scope: frozenset[str] | None = None
 
     def __init__(self, table: NodeTable) -> None:
-        self.table = table
+        self._table = table
         self._lock = threading.RLock()
         self.forget()
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes."""
+        return self._table
 
     @abstractmethod
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -122,45 +167,18 @@ class ArrayIndex(ABC):
 
     # -- asking
 
-    @overload
-    def search(
-        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches: ...
-    @overload
-    def search(
-        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> list[Matches]: ...
-    def search(
-        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+        state = copy(self)
+        mask = state.table.mask(where, labels)
+        state.prepare(queries)
+        ranked = (state.ranked(query, k, mask) for query in queries)
+        return [Matches(state.table.ids.take(found), scores) for found, scores in ranked]
 
-        Raises
-        ------
-        InvalidInput
-            When `k` is below 1, a query is not a string or the filter is malformed.
-        """
-        require_k(k)
-        state, condition = copy(self), Where.parse(where)
-        mask = state.table.mask(condition, labels)
-
-        def one(asked: str) -> Matches:
-            found, scores = state.ranked(asked, k, mask)
-            return Matches(state.table.ids.take(found), scores)
-
-        return one(query) if isinstance(query, str) else [one(asked) for asked in state._prepared(query)]
-
-    @overload
-    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
-    @overload
-    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
-    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
         state = copy(self)
         positions = state.table.positions(ids)
-        if isinstance(query, str):
-            return state.score_at(query, positions)
-        return [state.score_at(asked, positions) for asked in state._prepared(query)]
+        state.prepare(queries)
+        return [state.score_at(query, positions) for query in queries]
 
     def ranked(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
@@ -180,8 +198,6 @@ class ArrayIndex(ABC):
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
-        if not isinstance(query, str):
-            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
         with self._lock:
             known = self._recent.get(query)
         if known is None:
@@ -205,14 +221,6 @@ class ArrayIndex(ABC):
     def prepare(self, queries: Sequence[str]) -> None:
         """Do at once what a batch of queries needs, such as their embeddings."""
         return
-
-    def _prepared(self, queries: Iterable[str]) -> Iterator[str]:
-        """Go through the queries of a batch, which are checked first and prepared in blocks."""
-        asked = require_queries(queries)
-        for start in range(0, len(asked), _PREPARED):
-            block = asked[start : start + _PREPARED]
-            self.prepare(block)
-            yield from block
 
     # -- change
 
@@ -298,14 +306,32 @@ class ArrayIndex(ABC):
 
 
 class CombinedIndex(ArrayIndex):
-    """An index whose score is made of those of others, its `members`, over one table of nodes."""
+    """An index whose score is made of those of others, its `members`, over one table of nodes.
+
+    Members are read as they are when a search begins: one that follows a store by itself is followed.
+    """
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
-        tables = [member.table for member in members.values()]
-        if any(table.ids is not tables[0].ids for table in tables):
-            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
-        super().__init__(tables[0])
         self.members = dict(members)
+        if any(member.table.ids is not self.table.ids for member in self.members.values()):
+            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
+        super().__init__(self.table)
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes."""
+        return next(iter(self.members.values())).table
+
+    def __copy__(self) -> Self:
+        state = object.__new__(type(self))
+        state.__dict__ = self.__dict__ | {"members": {name: copy(member) for name, member in self.members.items()}}
+        return state
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        if self._table is not self.table:  # a member was changed by itself
+            self._table = self.table
+            self.forget()
+        return super().scores(query)
 
     def _of(self, change: Callable[[ArrayIndex], ArrayIndex]) -> Self:
         """Return this index with other members."""
@@ -375,8 +401,10 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
 
 
-def require_queries(queries: Iterable[str]) -> list[str]:
-    """Return the queries of a batch, and raise an `InvalidInput` that names the first that is not a string."""
+def require_queries(queries: str | Iterable[str]) -> list[str]:
+    """Return a query or a batch as a list, and raise an `InvalidInput` that names the first that is not a string."""
+    if isinstance(queries, str):
+        return [queries]
     asked = list(queries) if isinstance(queries, Iterable) else [queries]
     for position, query in enumerate(asked):
         if not isinstance(query, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import NodeSource, NodeText
-from graphret.search.index import ArrayIndex, CombinedIndex, Matches, min_max, table_of
-from graphret.where import WhereLike
+from graphret.search.index import ArrayIndex, CombinedIndex, min_max, table_of
 
 #: The weight of each field, or of one scorer of a field as ``field/bm25`` or ``field/dense``; or what gives them for a
 #: query.
@@ -129,32 +128,7 @@ class FieldIndex(CombinedIndex):
         return total
 
     def weighted(self, weights: Weights) -> FieldIndex:
-        """Return this index with other weights; raises an `InvalidInput` where they are none."""
+        """Return this index with other weights, as for one search; an `InvalidInput` says what is wrong with them."""
         state = copy(self)
         FieldIndex.__init__(state, state.members, weights)
         return state
-
-    @overload
-    def search(
-        self,
-        query: str,
-        k: int,
-        *,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        weights: Weights | None = None,
-    ) -> Matches: ...
-    @overload
-    def search(
-        self,
-        query: list[str],
-        k: int,
-        *,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        weights: Weights | None = None,
-    ) -> list[Matches]: ...
-    def search(self, query: Any, k: int, *, weights: Weights | None = None, **filters: Any) -> Any:
-        """Do as `TextIndex.search`, with other weights for this search where they are given."""
-        state = self if weights is None else self.weighted(weights)
-        return super(FieldIndex, state).search(query, k, **filters)

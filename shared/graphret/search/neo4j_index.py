@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.index import Matches, require_k
+from graphret.search.index import BatchIndex, Matches
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.base import require_ids, require_names
 from graphret.stores.following import require_whole
@@ -33,7 +33,7 @@ _FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene%s) YIELD node AS 
 Scores = dict[str, float]
 
 
-class Neo4jTextIndex:
+class Neo4jTextIndex(BatchIndex):
     """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by `create` or `open`.
 
     The database keeps beside each node its document (``graphret_title``, ``graphret_text``, ``graphret_names``) and,
@@ -214,48 +214,35 @@ class Neo4jTextIndex:
 
     # -- asking
 
-    @overload
-    def search(
-        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches: ...
-    @overload
-    def search(
-        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> list[Matches]: ...
-    def search(
-        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
-        wanted, borne, condition = require_k(k), require_names("labels", labels), Where.parse(where)
-        if isinstance(query, list | tuple):
-            return [self.search(one, k, labels=labels, where=where) for one in query]
-        vector = self._embedded(query)
-        found = self.store.read(lambda graph: _Question(self, graph, query, vector).search(wanted, borne, condition))
-        return Matches(list(found), np.asarray(list(found.values()), dtype=np.float32))
+    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+        borne = require_names("labels", labels)
 
-    @overload
-    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
-    @overload
-    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
-    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
-        if isinstance(query, list | tuple):
-            return [self.score(one, ids) for one in query]
-        wanted, vector = require_ids(ids), self._embedded(query)
+        def one(query: str) -> Matches:
+            vector = self._embedded(query)
+            found = self.store.read(lambda graph: _Question(self, graph, query, vector).search(k, borne, where))
+            return Matches(list(found), np.asarray(list(found.values()), dtype=np.float32))
 
-        def work(graph: Graph) -> Scores:
-            places = graph.places(wanted)
-            for node_id in wanted:
-                if node_id not in places:
-                    raise InvalidInput(f"node {node_id!r}: there is no such node")
-            return _Question(self, graph, query, vector).combined(list(places), {}, {})
+        return [one(query) for query in queries]
 
-        scores = self.store.read(work)
-        return np.asarray([scores[node_id] for node_id in wanted], dtype=np.float32)
+    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+        wanted = require_ids(ids)
+
+        def one(query: str) -> NDArray[np.float32]:
+            vector = self._embedded(query)
+
+            def work(graph: Graph) -> Scores:
+                places = graph.places(wanted)
+                for node_id in wanted:
+                    if node_id not in places:
+                        raise InvalidInput(f"node {node_id!r}: there is no such node")
+                return _Question(self, graph, query, vector).combined(list(places), {}, {})
+
+            scores = self.store.read(work)
+            return np.asarray([scores[node_id] for node_id in wanted], dtype=np.float32)
+
+        return [one(query) for query in queries]
 
     def _embedded(self, query: str) -> list[float] | None:
-        if not isinstance(query, str):
-            raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
         if self.encoder is None:
             return None
         made = self.encoder.encode_queries([query])
