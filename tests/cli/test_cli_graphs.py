@@ -199,7 +199,7 @@ def test_places_that_are_no_graphs_are_refused(tmp_path: Path) -> None:
         ["schema", "--graph", nothing],
         ["inspect", nothing],
         ["export", "--graph", nothing, "--format", "parquet", "--out", tmp_path / "out"],
-        ["schema", "--graph", "ladybug:nothing"],
+        ["schema", "--graph", tmp_path / "nothing.lbug"],
     ):
         assert "no such" in refused(3, *arguments)
     assert not nothing.exists()

@@ -71,53 +71,47 @@ def test_weights_and_properties_stay_as_they_are(target: str, tmp_path: Path) ->
 
 
 def test_an_import_that_was_interrupted_is_run_again() -> None:
-    class Failing:
+    class Failing(MemoryStore):
         fails = True
 
-        def __init__(self, inner: MemoryStore) -> None:
-            self.inner = inner
-
         def upsert(self, nodes: Any = (), edges: Any = ()) -> None:
+            nodes, edges = list(nodes), list(edges)
+            super().upsert(nodes)
             if edges and self.fails:
                 raise StoreUnavailable("the connection was lost")
-            self.inner.upsert(nodes, edges)
+            super().upsert(edges=edges)
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.inner, name)
-
-    source, inner = MemoryStore.of(*random_graph(5)), MemoryStore()
-    store: Any = Failing(inner)
+    source, store = MemoryStore.of(*random_graph(5)), Failing.of([])
     with pytest.raises(StoreUnavailable):
         copy(source, store)
-    assert inner.count() == (source.count()[0], 0)
+    assert store.count() == (source.count()[0], 0)
     store.fails = False
     assert copy(source, store) == source.count()
-    assert contents(inner) == contents(source)
+    assert contents(store) == contents(source)
 
 
 def test_places_are_told_apart(tmp_path: Path) -> None:
     import_graph(KB, tmp_path / "odd.lbug.d")
-    assert [kind_of(one) for one in ("neo4j+s://h", "BOLT://h", "ladybug:x", "x.LBUG", "x.lbdb", "x", "x.txt")] == [
-        *("neo4j", "neo4j", "ladybug", "ladybug", "ladybug", "folder", "folder"),
+    assert [
+        kind_of(one) for one in ("neo4j+s://h", "BOLT://h", "x.LBUG", "x", "x.txt", str(tmp_path / "odd.lbug.d"))
+    ] == [
+        *("neo4j", "neo4j", "ladybug", "folder", "folder", "folder"),
     ]
-    assert kind_of(str(tmp_path / "odd.lbug.d")) == "folder"
     assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
     assert place_of("bolt://h:7687/a?x=y") != place_of("bolt://h:7687/b?x=y")
-    assert place_of("ladybug:x.db") == place_of("./x.db")
-    for wrong in ("", "ladybug:", "http://h"):
+    for wrong in ("", "http://h"):
         with pytest.raises(InvalidInput):
             kind_of(wrong)
-    for missing in ("ladybug:none", str(tmp_path / "none.lbug"), str(tmp_path / "none")):
+    for missing in (str(tmp_path / "none.lbug"), str(tmp_path / "none")):
         with pytest.raises(NotAnIndex, match="no such"), opened(missing):
             pass
 
 
-def test_what_a_database_refuses_is_named_and_leaves_no_new_file(tmp_path: Path) -> None:
+def test_what_a_database_refuses_is_named(tmp_path: Path) -> None:
     nodes = tmp_path / "n.jsonl"
     nodes.write_text('{"id": "a"}\n{"id": "b", "deep": {"c": [1]}}\n')
     with pytest.raises(InvalidInput, match=r"n.jsonl: .*deep"):
         import_graph(nodes, tmp_path / "g.lbug")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.jsonl"]
     import_graph(nodes, tmp_path / "g.lbug", nested="json")
     assert import_graph(tmp_path / "g.lbug", tmp_path / "back").nodes == 2
 
@@ -137,7 +131,6 @@ def test_a_table_without_rows_is_an_empty_graph(tmp_path: Path, to: str) -> None
     ("source", "columns", "said"),
     [
         (KB, Columns(id="key"), "--id-column: the format metaqa"),
-        (KB, Columns(types={"year": "integer"}), "--type: the format metaqa has no column 'year'"),
         ("movies", Columns(id="key"), "name no columns"),
         ("movies.lbug", Columns(source="from"), "--source-column: .*is no table"),
     ],
@@ -181,13 +174,6 @@ def test_a_killed_import_into_a_folder_leaves_the_graph_that_was_there(tmp_path:
     assert child.returncode == -signal.SIGKILL
     assert contents(open_store(tmp_path / "graph")) == contents(MemoryStore.of(NODES, EDGES))
     assert import_graph(KB, tmp_path / "graph").nodes == 398
-
-
-def test_a_store_is_no_place_to_import_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"to: .* not a MemoryStore; .*copy"):
-        import_graph(KB, MemoryStore())  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_formats_are_told_by_the_sources(tmp_path: Path) -> None:

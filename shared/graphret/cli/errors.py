@@ -97,9 +97,9 @@ def _line(text: str) -> str:
 def changing(where: str) -> Iterator[None]:
     """Say what is at a place when the work that writes there is interrupted."""
     from graphret.folder import CURRENT
-    from graphret.graphs.locations import FOLDER, NEO4J, kind_of, path_of, place_of
+    from graphret.graphs.locations import FOLDER, NEO4J, kind_of, place_of
 
-    kind, path = kind_of(where), path_of(where)
+    kind, path = kind_of(where), Path(where)
 
     def in_force() -> bytes:
         return (path / CURRENT).read_bytes() if (path / CURRENT).is_file() else b""

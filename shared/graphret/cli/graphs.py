@@ -131,8 +131,6 @@ def export(
     with opened(graph) as store, progress() as report:
         done = export_graph(store, out, format.value, progress=report)
     seconds = time.perf_counter() - start
-    if done.replaced:
-        remark(f"{done.replaced:,} values hold characters that {format.value} cannot; they are U+FFFD there")
     if json:
         files = [str(file) for file in done.files]
         found = {"graph": graph, "format": format.value, "out": str(out), "files": files}

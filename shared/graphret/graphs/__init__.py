@@ -1,17 +1,15 @@
 """Getting graphs in and out: readers of other formats, imports into a store, and files of other formats."""
 
 from graphret.graphs.columns import Columns
-from graphret.graphs.exports import EXPORTS, Exported, export_graph, write_graphml, write_parquet
+from graphret.graphs.exports import Exported, export_graph, write_graphml, write_parquet
 from graphret.graphs.metaqa import read_metaqa
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.stark import read_stark
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import read_tables
-from graphret.graphs.transfer import FORMATS, Imported, ReadOptions, copy, import_graph, read_graph, relation_counts
+from graphret.graphs.transfer import Imported, ReadOptions, copy, import_graph, read_graph, relation_counts
 
 __all__ = [
-    "EXPORTS",
-    "FORMATS",
     "Columns",
     "Exported",
     "GraphTables",

@@ -67,10 +67,6 @@ class Columns:
         for column, kind in self.types.items():
             if kind not in TYPES:
                 raise InvalidInput(f"type of column {column!r}: one of {', '.join(TYPES)} is expected, not {kind!r}")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise InvalidInput(f"delimiter: one character is expected, not {self.delimiter!r}")
-        if not self.default_label or not self.label_separator:
-            raise InvalidInput("the default label and the separator of labels must not be empty")
 
     def named(self) -> dict[str, str]:
         """Return the columns that were named, by role."""

@@ -18,20 +18,17 @@ from graphret.graphs.transfer import Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
 
-#: Every format that a graph can be written in, with what it is.
-EXPORTS = {"parquet": "nodes.parquet and edges.parquet, in a folder", "graphml": "one GraphML file"}
 NODES, EDGES = "nodes.parquet", "edges.parquet"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: the files, how many nodes and edges, and in how many values characters had to be replaced."""
+    """What was written: the files, how many nodes and how many edges."""
 
     files: list[Path]
     nodes: int
     edges: int
-    replaced: int = 0
 
 
 def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: Progress = no_progress) -> Exported:
@@ -44,20 +41,20 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     out
         The folder, or for GraphML the file.
     format
-        One of `EXPORTS`.
+        ``parquet``: `write_parquet`, or ``graphml``: `write_graphml`.
 
     Raises
     ------
     InvalidInput
-        If there is no such format, the store holds what is no JSON, or a file cannot be written.
+        If there is no such format, or a file cannot be written.
     MissingDependency
         If a package is missing that the format needs.
     """
-    if format not in EXPORTS:
-        raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(EXPORTS)}")
+    writers = {"parquet": write_parquet, "graphml": write_graphml}
+    if format not in writers:
+        raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(writers)}")
     require_direct(store)
-    write = write_parquet if format == "parquet" else write_graphml
-    return write(store, Path(out), progress=progress)
+    return writers[format](store, Path(out), progress=progress)
 
 
 def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress = no_progress) -> Exported:
@@ -92,12 +89,12 @@ def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress =
 
 def _node_row(node: Node) -> dict[str, Any]:
     own = {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels)}
-    return {**own, "text": node.text, "properties": _json(dict(node.properties), f"node {node.id!r}")}
+    return {**own, "text": node.text, "properties": to_json(dict(node.properties))}
 
 
 def _edge_row(edge: Edge) -> dict[str, Any]:
     own = {"from": edge.source, "to": edge.target, "type": edge.relation, "weight": edge.weight}
-    return {**own, "properties": _json(dict(edge.properties), f"edge {edge.source!r} to {edge.target!r}")}
+    return {**own, "properties": to_json(dict(edge.properties))}
 
 
 def write_graphml(store: GraphStore, path: str | Path, *, progress: Progress = no_progress) -> Exported:
@@ -111,42 +108,30 @@ def write_graphml(store: GraphStore, path: str | Path, *, progress: Progress = n
         import networkx as nx
     except ImportError as error:
         raise MissingDependency("networkx", "import", "Writing GraphML") from error
-    path, counts, replaced = Path(path), store.count(), 0
-
-    def fields(own: Mapping[str, Any], properties: Mapping[str, Any], what: str) -> dict[str, Any]:
-        nonlocal replaced
-        found = {**own, **{f"properties.{name}" if name in own else name: v for name, v in properties.items()}}
-        for name, value in found.items():
-            text = value if isinstance(value, str) else _json(value, what)
-            if (clean := _NOT_XML.sub("\ufffd", text)) != text:
-                replaced += 1
-            found[name] = clean if isinstance(value, str | list | tuple | dict) else value
-        return {_NOT_XML.sub("\ufffd", name): value for name, value in found.items() if value is not None}
-
-    graph = nx.MultiDiGraph()
+    path, counts, graph = Path(path), store.count(), nx.MultiDiGraph()
     for nodes in store.nodes():
         for node in nodes:
-            own: dict[str, Any] = {"label": node.label, "labels": list(node.labels), "name": node.name}
-            own["text"] = node.text
-            given = fields(own, node.properties, f"node {node.id!r}")
-            graph.add_nodes_from([(_NOT_XML.sub("\ufffd", node.id), given)])
+            own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}
+            graph.add_nodes_from([(_clean(node.id), _keys(own, node.properties))])
     for edges in store.edges():
         for edge in edges:
-            ends = (_NOT_XML.sub("\ufffd", end) for end in (edge.source, edge.target))
             own = {"relation": edge.relation, "weight": edge.weight}
-            given = fields(own, edge.properties, f"edge {edge.source!r} to {edge.target!r}")
-            graph.add_edges_from([(*ends, given)])
+            graph.add_edges_from([(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))])
     with _replacing(path.parent) as fresh:
         nx.write_graphml(graph, fresh / path.name)
     progress("write", sum(counts), sum(counts))
-    return Exported([path], *counts, replaced)
+    return Exported([path], *counts)
 
 
-def _json(value: Any, what: str) -> str:
-    try:
-        return to_json(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what}: {str(value)[:80]} is no JSON: {error}") from error
+def _keys(own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a node or an edge as GraphML has them."""
+    found = {**own, **{f"properties.{name}" if name in own else name: value for name, value in properties.items()}}
+    shown = {name: to_json(v) if isinstance(v, list | tuple | dict) else v for name, v in found.items()}
+    return {_clean(name): _clean(v) if isinstance(v, str) else v for name, v in shown.items() if v is not None}
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
 
 
 @contextmanager

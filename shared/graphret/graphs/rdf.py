@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,7 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     sources
         Files.
     language
-        Which name is taken where there are several; then one of a region of it (``en-GB`` for ``en``), then one without
-        a language, then by language.
+        Which name is taken where there are several; then one without a language, then by language.
 
     Raises
     ------
@@ -158,13 +158,11 @@ def _tables(sink: _Sink, language: str) -> GraphTables:
 
 
 def _taken(said: _Resource, predicates: Sequence[str], language: str) -> str:
-    """Take the first value of the first predicate, in the language or in what comes nearest to it."""
+    """Take the first value of the first predicate: in the language, or in none, or in the first by name."""
     for predicate in predicates:
         values = [one for one in said.literals.get(predicate, ()) if str(one[1]).strip()]
         if values:
-            best = min(
-                values, key=lambda one: (one[0] != language, one[0].split("-")[0] != language.split("-")[0], one[0])
-            )
+            best = min(values, key=lambda one: (one[0] != language, one[0]))
             said.literals[predicate].remove(best)
             return str(best[1])
     return ""
@@ -178,7 +176,7 @@ def _properties(key: str, values: list[tuple[str, Any]], language: str) -> dict[
         if value not in kept:
             kept.append(value)
     for name, kept in found.items():
-        if len({"number" if type(value) in (int, float) else type(value).__name__ for value in kept}) > 1:
+        if len({type(value) for value in kept}) > 1:
             found[name] = [str(value) for value in kept]  # a database has no lists of several types
     return {name: kept[0] if len(kept) == 1 else kept for name, kept in found.items()}
 
@@ -193,24 +191,20 @@ def short_names(iris: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, 
     """Return a short name for each IRI, all different, whatever their order.
 
     It is the local name where no other IRI has it and it is not `reserved`; otherwise the part of the IRI before it
-    comes in front, and where even that is not unique a number behind, in the order of the IRIs.
+    comes in front, and where even that is not unique it is the IRI.
     """
-    sharing: dict[str, list[str]] = {}
-    for iri in sorted(set(iris)):
-        sharing.setdefault(local_name(iri), []).append(iri)
-    kept = set(reserved)
     names: dict[str, str] = {}
-    taken = kept | set(sharing)
-    for name, same in sorted(sharing.items()):
-        if len(same) == 1 and name not in kept:
-            names[same[0]] = name
-            continue
-        for iri in same:
-            before = [part for part in _SEPARATORS.split(iri) if part and not part[0].isdigit()][:-1]
-            longer = wanted = f"{before[-1] if before else 'iri'}_{name}"
-            number = 2
-            while longer in taken:
-                longer, number = f"{wanted}_{number}", number + 1
-            taken.add(longer)
-            names[iri] = longer
+    left, taken = set(iris), set(reserved)
+    for shorten in (local_name, _longer_name, str):
+        wanted = {iri: shorten(iri) for iri in left}
+        counts = Counter(wanted.values())
+        found = {iri: name for iri, name in wanted.items() if counts[name] == 1 and name not in taken}
+        names.update(found)
+        taken.update(counts)  # one that two IRIs would have, neither gets
+        left -= found.keys()
     return names
+
+
+def _longer_name(iri: str) -> str:
+    parts = [part for part in _SEPARATORS.split(iri) if part and not part[0].isdigit()]
+    return f"{parts[-2] if len(parts) > 1 else 'iri'}_{local_name(iri)}"

@@ -103,17 +103,17 @@ class GraphTables:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: `None` for NaN, dates as ISO 8601, decimals as numbers, others as their text."""
+    """Return a value as JSON has it: none for NaN, dates as ISO 8601, decimals as numbers, others as their text."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         return None if math.isnan(value) else value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): own for key, item in value.items() if (own := json_value(item)) is not None}
     if isinstance(value, list | tuple):
         return [json_value(item) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((json_value(item) for item in value), key=str)
-    if isinstance(value, dict):
-        return {str(key): json_value(item) for key, item in value.items() if item is not None}
+        return sorted(map(json_value, value), key=str)
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
@@ -123,11 +123,11 @@ def json_value(value: Any) -> Any:
 
 def parsed_json(text: str) -> Any:
     """Return the value of a JSON text; an `InvalidInput` refuses NaN, and a name that comes twice in an object."""
+
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is not JSON")
+
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=members)
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=members)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"not JSON ({error})") from error
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

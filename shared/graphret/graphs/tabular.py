@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +12,16 @@ from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.columns import Columns
 from graphret.graphs.tables import GraphTables, json_value, parsed_json
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".graphml")
-_BLOCK_BYTES = 1 << 24
 _BLOCK_ROWS = 1 << 16
 
 #: What a column of CSV must hold throughout to be of a type; ``007`` and numbers of more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
 _PATTERNS = {"integer": _INTEGER, "float": _FLOAT, "boolean": "(?i)true|false"}
-_TRUTH = {"true": True, "false": False}
-_READERS: dict[str, Callable[[str], Any]] = {
+_VALUES: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "float": float,
-    "boolean": lambda text: _TRUTH[text.lower()],
+    "boolean": lambda text: {"true": True, "false": False}[text.lower()],
     "json": parsed_json,
 }
 _Rows = Iterator[tuple[int, dict[str, Any]]]
@@ -41,16 +38,12 @@ class _Table:
     header: list[str]
     rows: Callable[[Mapping[str, str]], _Rows]
 
-    def place(self, number: int) -> str:
-        """Return the words for a row."""
-        return f"{self.path}, {'line' if self.path.suffix.lower() == '.jsonl' else 'row'} {number}"
-
 
 def read_tables(
     sources: str | Path | Iterable[str | Path],
     columns: Columns | None = None,
     *,
-    suffixes: Sequence[str] = SUFFIXES,
+    suffixes: Iterable[str] | None = None,
     make_nodes: bool = False,
 ) -> GraphTables:
     """Read node tables and edge tables: CSV, TSV, JSON Lines or Parquet; a GraphML file is one of each.
@@ -59,11 +52,11 @@ def read_tables(
     ----------
     sources
         Files, and folders of them; a table with a column for the source and one for the target holds edges, any other
-        nodes. GraphML is held in memory by networkx; the others are read in blocks.
+        nodes.
     columns
         Which columns hold what; by default those of the usual names.
     suffixes
-        The types of files that are read from a folder.
+        The types of files that are read from a folder; all of `SUFFIXES` by default.
     make_nodes
         Make a node of an id that only an edge has, with the default label and the id as its name, where such an edge is
         refused otherwise.
@@ -77,21 +70,22 @@ def read_tables(
     """
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    found = [table for source in given for path in _files(Path(source), suffixes) for table in _open(path, columns)]
+    wanted = SUFFIXES if suffixes is None else tuple(suffixes)
+    found = [table for source in given for path in _files(Path(source), wanted) for table in _open(path, columns)]
     columns.require_in(list(dict.fromkeys(name for table in found for name in table.header)), "the source")
     tables = GraphTables()
     edges = [table for table in found if columns.has_edges(table.header)]
     for table in found:
         if table not in edges:
-            _read(table, columns, tables, make_nodes, _add_node)
+            _read(table, columns, lambda row, roles: _add_node(tables, row, roles, columns))
     if len(edges) == len(found) and not make_nodes:
         raise InvalidInput(f"{', '.join(map(str, given))}: no table of nodes; edges alone need --make-nodes")
     for table in edges:
-        _read(table, columns, tables, make_nodes, _add_edge)
+        _read(table, columns, lambda row, roles: _add_edge(tables, row, roles, columns, make_nodes))
     return tables
 
 
-def _files(source: Path, suffixes: Sequence[str]) -> list[Path]:
+def _files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if not source.is_dir():
         return [source]
     found = sorted(path for path in source.iterdir() if path.suffix.lower() in suffixes and path.is_file())
@@ -100,23 +94,31 @@ def _files(source: Path, suffixes: Sequence[str]) -> list[Path]:
     return found
 
 
-def _read(table: _Table, columns: Columns, tables: GraphTables, make_nodes: bool, add: Callable[..., None]) -> None:
+def _open(path: Path, columns: Columns) -> list[_Table]:
+    opener = _OPENERS.get(path.suffix.lower())
+    if opener is None:
+        raise InvalidInput(f"{path}: unknown type of table {path.suffix!r}; known are {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise InvalidInput(f"{path}: no such file")
+    return opener(path, columns)
+
+
+def _read(table: _Table, columns: Columns, add: Callable[[dict[str, Any], dict[str, str]], None]) -> None:
     """Add the rows of a table to the graph, and name the line of one that is refused."""
     try:
         roles = columns.roles(table.header)
     except InvalidInput as error:
         raise InvalidInput(f"{table.path}: {error}") from error
     own = {column: "float" if role == "weight" else "string" for role, column in roles.items()}
+    unit = "line" if table.path.suffix.lower() == ".jsonl" else "row"
     for number, values in table.rows({**columns.types, **own}):
         try:
-            add(tables, values, roles, columns, make_nodes)
+            add(values, roles)
         except InvalidInput as error:
-            raise InvalidInput(f"{table.place(number)}: {error}") from error
+            raise InvalidInput(f"{table.path}, {unit} {number}: {error}") from error
 
 
-def _add_node(
-    tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns, make_nodes: bool
-) -> None:
+def _add_node(tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns) -> None:
     node_id, name, text = (_text(row, roles, role) for role in ("id", "name", "text"))
     labels: Any = row.pop(roles["label"], None) if "label" in roles else None
     if isinstance(labels, str):
@@ -151,11 +153,9 @@ def _add_edge(
 def _text(row: dict[str, Any], roles: dict[str, str], role: str) -> str:
     """Take an id, a name or a text from a row; a whole number may stand for one."""
     value = row.pop(roles[role], "") if role in roles else ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise InvalidInput(f"the {role} must be a string or a whole number, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidInput(f"the {role} must be a string or a whole number, not {value!r}")
+    return str(value)
 
 
 def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
@@ -171,20 +171,6 @@ def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
     return {**row, **more}
 
 
-def _open(path: Path, columns: Columns) -> list[_Table]:
-    """Open a file of any of `SUFFIXES`."""
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInput(f"{path}: unknown type of table {suffix!r}; known are {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise InvalidInput(f"{path}: no such file")
-    if suffix in (".csv", ".tsv"):
-        return [_delimited(path, columns.delimiter or ("\t" if suffix == ".tsv" else ","))]
-    if suffix == ".graphml":
-        return _graphml(path)
-    return [_parquet(path) if suffix == ".parquet" else _json_lines(path)]
-
-
 @contextmanager
 def _arrow(path: Path) -> Iterator[Any]:
     """Yield pyarrow; what it raises names the file."""
@@ -198,69 +184,56 @@ def _arrow(path: Path) -> Iterator[Any]:
         raise InvalidInput(f"{path}: cannot be read: {error}") from error
 
 
-def _delimited(path: Path, delimiter: str) -> _Table:
-    def batches(pa: Any, header: Sequence[str]) -> Any:
-        from pyarrow import csv as arrow_csv
+def _csv(path: Path, columns: Columns) -> list[_Table]:
+    def read(pa: Any, header: Iterable[str], open_: str) -> Any:
+        from pyarrow import csv
 
-        return arrow_csv.open_csv(
+        text = dict.fromkeys(header, pa.string())
+        return getattr(csv, open_)(
             path,
-            arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string())),
+            csv.ReadOptions(use_threads=False),  # with threads an error names no row
+            csv.ParseOptions(
+                delimiter=columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ","), newlines_in_values=True
+            ),
+            csv.ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
         )
 
     with _arrow(path) as pa:
-        header: list[str] = batches(pa, ()).schema.names
+        header: list[str] = read(pa, (), "open_csv").schema.names
     if len(set(header)) < len(header) or not all(name.strip() for name in header):
         raise InvalidInput(f"{path}, line 1: a column has no name, or two have the same: {', '.join(header)}")
 
     def rows(types: Mapping[str, str]) -> _Rows:
         with _arrow(path) as pa:
-            kinds = _guessed(batches(pa, header), [name for name in header if name not in types]) | dict(types)
-            first = 2
-            for batch in batches(pa, header):
-                found = [_converted(path, name, kinds[name], batch[name].to_pylist(), first) for name in header]
-                for number, values in enumerate(zip(*found, strict=True), first):
-                    yield number, {name: value for name, value in zip(header, values, strict=True) if value != ""}
-                first += batch.num_rows
+            table = read(pa, header, "read_csv")
+        kinds = {name: types.get(name) or _guessed(table[name]) for name in header}
+        numbered = (row for batch in table.to_batches(_BLOCK_ROWS) for row in batch.to_pylist())
+        for number, row in enumerate(numbered, 2):
+            found = {}
+            for name, text in row.items():
+                if text is None:
+                    continue
+                try:
+                    found[name] = _VALUES[kinds[name]](text) if kinds[name] != "string" else text
+                except (ValueError, KeyError) as error:
+                    said = f"column {name!r}: {text!r} is not of the type {kinds[name]}"
+                    raise InvalidInput(f"{path}, row {number}, {said}") from error
+            yield number, found
 
-    return _Table(path, header, rows)
+    return [_Table(path, header, rows)]
 
 
-def _guessed(batches: Iterable[Any], names: list[str]) -> dict[str, str]:
-    """Return the type of each column: the first of `_PATTERNS` that every value has which is not empty, else string."""
+def _guessed(column: Any) -> str:
+    """Return the type of a column: the first of `_PATTERNS` that all its values have, else string."""
     import pyarrow.compute as pc
 
-    fitting = {name: list(_PATTERNS) for name in names}
-    seen: set[str] = set()
-    for batch in batches if names else ():
-        for name, kinds in fitting.items():
-            column = batch[name].filter(pc.not_equal(batch[name], ""))
-            if len(column):
-                seen.add(name)
-            fitting[name] = [
-                kind
-                for kind in kinds
-                if pc.all(pc.match_substring_regex(column, f"^(?:{_PATTERNS[kind]})$"), min_count=0).as_py()
-            ]
-    return {name: kinds[0] if kinds and name in seen else "string" for name, kinds in fitting.items()}
+    for kind, pattern in _PATTERNS.items():
+        if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
+            return kind
+    return "string"
 
 
-def _converted(path: Path, name: str, kind: str, texts: list[str], first: int) -> list[Any]:
-    """Return the values of a column; an `InvalidInput` names the row of one that is not of the type."""
-    if kind == "string":
-        return texts
-    read, found = _READERS[kind], []
-    for number, text in enumerate(texts, first):
-        try:
-            found.append(read(text) if text else "")
-        except (ValueError, KeyError) as error:
-            said = f"{path}, row {number}, column {name!r}: {text!r} is not of the type {kind}"
-            raise InvalidInput(said) from error
-    return found
-
-
-def _parquet(path: Path) -> _Table:
+def _parquet(path: Path, columns: Columns) -> list[_Table]:
     with _arrow(path):
         from pyarrow import parquet
 
@@ -268,17 +241,14 @@ def _parquet(path: Path) -> _Table:
 
     def rows(types: Mapping[str, str]) -> _Rows:
         with _arrow(path), parquet.ParquetFile(path) as file:
-            first = 1
-            for batch in file.iter_batches(_BLOCK_ROWS):
-                columns = [list(map(json_value, column.to_pylist())) for column in batch.columns]
-                for number, values in enumerate(zip(*columns, strict=True), first):
-                    yield number, {name: value for name, value in zip(header, values, strict=True) if value is not None}
-                first += batch.num_rows
+            numbered = (row for batch in file.iter_batches(_BLOCK_ROWS) for row in batch.to_pylist())
+            for number, row in enumerate(numbered, 1):
+                yield number, json_value(row)
 
-    return _Table(path, header, rows)
+    return [_Table(path, header, rows)]
 
 
-def _json_lines(path: Path) -> _Table:
+def _json_lines(path: Path, columns: Columns) -> list[_Table]:
     def rows(types: Mapping[str, str]) -> _Rows:
         for line, text in numbered_lines(path):
             try:
@@ -292,10 +262,10 @@ def _json_lines(path: Path) -> _Table:
     header = list(dict.fromkeys(name for _, row in rows({}) for name in row))
     if not header:
         raise InvalidInput(f"{path}: is empty, and no table")
-    return _Table(path, header, rows)
+    return [_Table(path, header, rows)]
 
 
-def _graphml(path: Path) -> list[_Table]:
+def _graphml(path: Path, columns: Columns) -> list[_Table]:
     try:
         import networkx as nx
     except ImportError as error:
@@ -309,9 +279,13 @@ def _graphml(path: Path) -> list[_Table]:
     found = []
     for rows, needed in ((nodes, ("id",)), (edges, ("source", "target"))):
         header = list(dict.fromkeys((*needed, *(name for row in rows for name in row))))
-        if rows:
-            found.append(_Table(path, header, lambda types, rows=rows: enumerate(map(dict, rows), 1)))  # type: ignore[misc]
+        found.append(_Table(path, header, lambda types, rows=rows: enumerate(rows, 1)))  # type: ignore[misc]
     return found
+
+
+_OPENERS = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".parquet": _parquet, ".graphml": _graphml}
+#: The types of files that hold tables.
+SUFFIXES = tuple(_OPENERS)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -326,12 +300,10 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 if text.strip():
                     yield number, text
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
-    except FileNotFoundError as error:
-        raise InvalidInput(f"{path}: no such file") from error
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error

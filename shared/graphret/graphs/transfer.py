@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,21 +29,17 @@ from graphret.stores.memory import MemoryStore
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 STORE = "store"
-#: Every format, with what it is.
-FORMATS = {
-    "csv": "node and edge tables in .csv and .tsv files",
-    "jsonl": "node and edge tables in JSON Lines",
-    "parquet": "node and edge tables in Parquet, such as nodes.parquet and edges.parquet",
-    "graphml": "GraphML",
-    "tables": "node and edge tables in files of any of these types",
-    "metaqa": "MetaQA's kb.txt: subject|relation|object",
-    "stark": "the folder of a processed STaRK knowledge base",
-    "ntriples": "RDF in N-Triples",
-    STORE: "a graph that graphret can open: a folder, a Ladybug file or a Neo4j",
+#: Formats of node and edge tables, with the types of files.
+TABLES = {
+    "csv": (".csv", ".tsv"),
+    "jsonl": (".jsonl",),
+    "parquet": (".parquet",),
+    "graphml": (".graphml",),
+    "tables": SUFFIXES,
 }
-_ALIASES = {"tsv": "csv", "nt": "ntriples", "rdf": "ntriples", "neo4j": STORE, "ladybug": STORE, "memory": STORE}
-_TABLES = {"csv": (".csv", ".tsv"), "jsonl": (".jsonl",), "parquet": (".parquet",), "graphml": (".graphml",)}
-_FORMAT_OF = {suffix: name for name, suffixes in _TABLES.items() for suffix in suffixes}
+#: Every format that a graph can be read from.
+FORMATS = (*TABLES, "metaqa", "stark", "ntriples", STORE)
+_FORMAT_OF = {suffix: name for name, suffixes in TABLES.items() if name != "tables" for suffix in suffixes}
 _FORMAT_OF |= {".nt": "ntriples", ".ntriples": "ntriples"}
 
 
@@ -128,13 +125,8 @@ def import_graph(
     StorageError, StoreError
         If the graph cannot be written.
     """
-    if not isinstance(to, str | Path):
-        raise InvalidInput(
-            f"to: a path or an address is expected, not a {type(to).__name__}; "
-            "`graphret.graphs.copy` writes what a store holds to another store"
-        )
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
-    chosen, where, options = format_of(format, given), str(to), options or ReadOptions()
+    chosen, where, options = format_of(format, given), os.fspath(to), options or ReadOptions()
     to_folder = kind_of(where) == FOLDER
     if to_folder and Path(where).exists():
         with storage.writing(where):  # before the work, not after it: whether the folder can be written
@@ -159,18 +151,15 @@ def import_graph(
 
 
 def format_of(name: str | None, sources: Sequence[str]) -> str:
-    """Return the format that a name stands for, or that of the sources where none is given."""
+    """Return the format of a name, or that of the sources where none is given."""
     if name is not None:
-        chosen = _ALIASES.get(name.lower(), name.lower())
-        if chosen not in FORMATS:
+        if name not in FORMATS:
             raise InvalidInput(f"--format: there is no format {name!r}; known are {', '.join(FORMATS)}")
-        return chosen
-    if not sources:
-        raise InvalidInput("there is nothing to read: no source is given")
+        return name
     found = set().union(*map(_formats_in, sources))
     if len(found) == 1:
         return found.pop()
-    if found and found <= _TABLES.keys():
+    if found and found <= TABLES.keys():
         return "tables"
     raise InvalidInput(f"{', '.join(sources)}: the format is not clear; name it (--format {'|'.join(FORMATS)})")
 
@@ -191,14 +180,11 @@ def _formats_in(source: str) -> set[str]:
 def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None = None) -> GraphTables:
     """Read a graph from files or folders of one of `FORMATS`, but for ``store``; MetaQA and STaRK take one."""
     options = options or ReadOptions()
-    if format == "tables" or format in _TABLES:
-        suffixes = _TABLES.get(format, SUFFIXES)
-        return read_tables(sources, options.columns, suffixes=suffixes, make_nodes=options.make_nodes)
+    if format in TABLES:
+        return read_tables(sources, options.columns, suffixes=TABLES[format], make_nodes=options.make_nodes)
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
-    if format not in ("metaqa", "stark"):
-        raise InvalidInput(f"there is no format {format!r} of files; known are {', '.join(FORMATS)}")
     return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(_only(sources, format))
 
 
@@ -272,6 +258,5 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
         from graphret.stores.neo4j import quote
 
         names = store.schema().relation_names
-        asked = {name: f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)" for name in names}
-        return {name: int(store.query(text).rows[0][0]) for name, text in asked.items()}
+        return {name: store.query(f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)").rows[0][0] for name in names}
     return dict(sorted(Counter(edge.relation for block in store.edges() for edge in block).items()))
