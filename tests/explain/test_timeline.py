@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -10,27 +11,14 @@ from explain_helpers import EVIL, asked
 from rich.console import Console
 from timeline_helpers import QUESTION, RELATION, explored, one_agent
 
-from graphret.ark import ArkSession, CallRecord, StepRecord
+from graphret.ark import CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
-from graphret.explain import reasons, render_timeline, step_text, store_lookup, timeline
+from graphret.errors import InvalidInput
+from graphret.explain import render_timeline, step_text, store_lookup, timeline
 from graphret.explain.pictures import MOST_NODES, run_picture
-from graphret.explain.runs import (
-    Choice,
-    Lane,
-    Timeline,
-    call_text,
-    duration,
-    edges,
-    names_text,
-    outcome_text,
-    reached,
-    same_steps,
-    shown_nodes,
-    spans,
-    stop_text,
-)
-from graphret.llm.chat import Message, ToolCall
-from graphret.types import Evidence, Hit, Node, Trace
+from graphret.explain.runs import Lane, Timeline, call_text, duration, names_text, outcome_text
+from graphret.fusion import Vote
+from graphret.types import Trace
 
 
 def printed(value: Any, width: int = 120) -> str:
@@ -50,25 +38,15 @@ def walked(node: str, *nodes: str, number: int = 2, started: float = 2.0) -> Ste
     return StepRecord(number, started, 1.0, calls=[call])
 
 
-def test_a_trace_a_retrieval_and_a_run_tell_the_same(tmp_path: Any) -> None:
+def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -> None:
     _, retrieval, run = explored()
     Recorder(tmp_path / "r.jsonl")(run)
-    lines = [
-        timeline(retrieval),
-        timeline(run),
-        timeline(retrieval.trace),
-        timeline(read_runs(tmp_path / "r.jsonl")[0]),
-    ]
-    assert lines[0].question == lines[1].question == lines[3].question == QUESTION
+    read, written = read_runs(tmp_path / "r.jsonl")[0], json.loads(json.dumps(retrieval.to_dict()["trace"]))
+    lines = [timeline(one) for one in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))]
+    assert [line.question for line in lines] == [QUESTION, QUESTION, QUESTION, "", ""]
     for other in lines[1:]:
-        assert [(lane.agent, lane.model, lane.stop, lane.selection) for lane in other.lanes] == [
-            (lane.agent, lane.model, lane.stop, lane.selection) for lane in lines[0].lanes
-        ]
-        assert [[step.calls for step in lane.steps] for lane in other.lanes] == [
-            [step.calls for step in lane.steps] for lane in lines[0].lanes
-        ]
-        assert (other.ranking, other.how) == (lines[0].ranking, lines[0].how)
-    assert lines[0].ranking == (Choice("ann", (1, 2), 1), Choice(EVIL, (1,), 2))
+        assert (other.lanes, other.ranking, other.how) == (lines[0].lanes, lines[0].ranking, lines[0].how)
+    assert lines[0].ranking == [Vote("ann", (0, 1), 1), Vote(EVIL, (0,), 2)]
     assert [lane.stop for lane in lines[0].lanes] == ["finished", "finished", "failed"]
     assert [note for note in lines[0].notes if note.startswith("agent 3")]
 
@@ -86,20 +64,20 @@ def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
 
 def test_a_trace_without_agents_has_no_lanes() -> None:
     _, sage, _ = asked()
-    assert timeline(sage).lanes == ()
+    assert not timeline(sage).lanes
     shown = printed(sage.trace)
     assert shown == printed(render_timeline(sage))
     assert sage.trace.stages[0].name in shown
 
 
 def test_depths_are_counted_from_what_a_search_found() -> None:
-    lane = Lane(1, steps=(searched("a"), walked("a", "b"), walked("b", "a", "c", number=3)), selection=("c",))
-    other = Lane(2, steps=(searched("c", started=9.0),))
-    alone, both = reached(Timeline(lanes=(lane,))), reached(Timeline(lanes=(lane, other)))
+    lane = Lane(1, steps=[searched("a"), walked("a", "b"), walked("b", "a", "c", number=3)], selection=["c"])
+    other = Lane(2, steps=[searched("c", started=9.0)])
+    alone, both = Timeline(lanes=[lane]).reached(), Timeline(lanes=[lane, other]).reached()
     assert {id_: node.depth for id_, node in alone.items()} == {"a": 0, "b": 1, "c": 2}
     assert {id_: node.depth for id_, node in both.items()} == {"a": 0, "b": 1, "c": 0}
     assert (both["c"].agents, both["c"].selected, both["b"].explored) == ({1, 2}, {1}, {1})
-    assert edges(Timeline(lanes=(lane,))) == [("a", "r", "b"), ("b", "r", "a"), ("b", "r", "c")]
+    assert Timeline(lanes=[lane]).edges == [("a", "r", "b"), ("b", "r", "a"), ("b", "r", "c")]
 
 
 def test_the_picture_has_what_was_explored_or_selected_and_what_led_there() -> None:
@@ -114,17 +92,17 @@ def test_the_picture_has_what_was_explored_or_selected_and_what_led_there() -> N
 
 def test_a_large_picture_is_cut_and_says_how_much() -> None:
     leaves = [f"n{i:03}" for i in range(200)]
-    lane = Lane(1, steps=(searched("a"), walked("a", *leaves)), selection=tuple(leaves))
-    ranking = tuple(Choice(id_, (1,), at) for at, id_ in enumerate(leaves, start=1))
-    drawn = run_picture(Timeline(lanes=(lane,), ranking=ranking), {})
+    lane = Lane(1, steps=[searched("a"), walked("a", *leaves)], selection=leaves)
+    ranking = [Vote(id_, (0,), at) for at, id_ in enumerate(leaves, start=1)]
+    drawn = run_picture(Timeline(lanes=[lane], ranking=ranking), {})
     assert len(drawn.cards) == MOST_NODES
     assert drawn.others == 201 - MOST_NODES
     assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
 
 
 def test_spans_do_not_run_into_the_next_step() -> None:
-    lane = Lane(1, steps=(searched("a"), walked("a", "b", started=1.2)))
-    assert [span[1:] for span in spans(lane)] == [(0.0, 1.0, 1.2), (1.2, 2.2, 2.7)]
+    lane = Lane(1, steps=[searched("a"), walked("a", "b", started=1.2)])
+    assert [span[1:] for span in lane.spans] == [(0.0, 1.0, 1.2), (1.2, 2.2, 2.7)]
 
 
 @pytest.mark.parametrize(
@@ -154,36 +132,17 @@ def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], text:
 def test_words_for_numbers_names_and_ends() -> None:
     assert [duration(seconds) for seconds in (0.0, 0.0004, 0.05, 61.0)] == ["0 ms", "0.40 ms", "50 ms", "61.00 s"]
     assert names_text(["a", "c", "d"], {"a": "a\nb"}, 2) == "a b; c + 1 more"
-    assert stop_text("failed", "gone") == "failed: gone"
-    assert stop_text("") == "did not stop"
-    votes = Evidence("votes", rank=2, properties={"votes": 2, "of": 3, "agents": [1, 3]})
-    assert reasons(Hit(Node("a"), 1.0, (votes,)))[0].text == "selected by 2 of 3 agents (1, 3), at place 2 at best"
-
-
-def test_nodes_are_known_from_what_tools_said_of_them() -> None:
-    session = ArkSession("q", "p")
-    lines = ['{"found": 2}', '{"id": "a", "type": ["X", "Y"], "name": "A", "text": "t"}', '{"id": 3}', '{"id": "b", no']
-    session.messages.append(Message.tool(ToolCall("1", "global_search"), "\n".join(lines)))
-    session.messages.append(Message.tool(ToolCall("2", "global_search"), '{"id": "a", "name": "other"}\n{"id": "c"}'))
-    assert shown_nodes([session]) == {"a": Node("a", ("X", "Y"), "A", "t"), "c": Node("c", ())}
+    assert Lane(1, stop="failed", error="gone").stopped == "failed: gone"
 
 
 def test_agents_that_did_the_same_are_told_once() -> None:
-    step = searched("a")
-    lanes = (Lane(1, steps=(step,)), Lane(2), Lane(3, steps=(step,)), Lane(4, steps=(searched("b"),)))
-    assert same_steps(Timeline(lanes=lanes)) == {3: 1}
-    assert "agent 3 did what agent 1 did" in printed(render_timeline_of(lanes))
-
-
-def render_timeline_of(lanes: tuple[Lane, ...]) -> Any:
-    """Print lanes by way of a trace, as they come from a run."""
     trace = Trace()
-    for lane in lanes:
-        for step in lane.steps:
-            name = f"explore/agent {lane.agent}/step {step.number}"
-            trace.note(name, started=step.started, model_seconds=step.seconds, calls=step.calls, selected=[])
-        trace.note(f"explore/agent {lane.agent}", stop="finished", selected=[])
-    return render_timeline(trace)
+    for agent, node in ((1, "a"), (2, "b"), (3, "a")):
+        step = searched(node).to_dict()
+        trace.note(f"explore/agent {agent}/step 1", **step, model_seconds=step.pop("seconds"))
+        trace.note(f"explore/agent {agent}", stop="finished", selected=[])
+    assert timeline(trace).same == {3: 1}
+    assert "agent 3 did what agent 1 did" in printed(render_timeline(trace))
 
 
 def test_the_terminal_shows_lanes_steps_and_votes() -> None:
@@ -202,10 +161,22 @@ def test_the_terminal_shows_lanes_steps_and_votes() -> None:
 
 
 def test_steps_are_shown_as_they_happen_each_once() -> None:
-    session: ArkSession = one_agent("dawn", "dusk").sessions[0]
-    assert [line for line in printed(step_text(session)).splitlines() if line.startswith("agent")] == [
-        line for line in printed(step_text(session, 0)).splitlines() if line.startswith("agent")
-    ]
-    assert printed(step_text(session)).count("agent 1 step") == 2
-    assert printed(step_text(session, 1)).count("agent 1 step") == 1
+    session = one_agent("dawn", "dusk").sessions[0]
+    counts = [printed(step_text(session, since)).count("agent 1 step") for since in (0, 1, 2)]
+    assert counts == [2, 1, 0]
     assert printed(step_text(session, 2)) == "agent 1 finished\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ([], "an object with a list of stages is expected"),
+        ({"stages": "vote"}, "an object with a list of stages is expected"),
+        ({"stages": [{"name": "a", "seconds": 0}, 5]}, r"stages\[1\]: an object is expected, not 5"),
+        ({"stages": [{"seconds": 0}]}, r"stages\[0\].name: a string is expected, not None"),
+        ({"stages": [{"name": "a", "seconds": "1"}]}, r"stages\[0\].seconds: a number is expected, not '1'"),
+    ],
+)
+def test_what_is_no_trace_is_refused(given: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=f"trace: {named}"):
+        Trace.from_dict(given)

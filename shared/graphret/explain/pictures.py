@@ -1,11 +1,12 @@
-"""Where nodes and edges stand in a picture, always the same for the same input: columns of cards, and lines."""
+"""Where nodes and edges stand in a picture, always the same for the same input: columns of cards, and curves."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from graphret.explain.runs import Reached, Timeline, edges, reached
+from graphret.explain.runs import Reached, Timeline
 from graphret.explain.words import edge_text
 from graphret.types import Hit, Node
 
@@ -15,7 +16,10 @@ FOUND, BROUGHT = 0, 1
 MOST_NODES, MOST_EDGES, MOST_COLUMNS = 60, 150, 6
 """The limits of the picture of a run."""
 
+_HEAD, _CARD, _GAP = 28, 54, 14  # pixels: what is above the cards, the height of one, and what is between two
+_PITCH, _WIDTH, _MARGIN = 330, 240, 26  # pixels, in a run: from column to column, of a card, and beside all
 _EDGES = ("neighbor", "path")
+_Edge: TypeAlias = "tuple[str, str, str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,32 +31,56 @@ class Card:
     column: int
     slot: int
 
+    @property
+    def top(self) -> int:
+        """Pixels above it."""
+        return _HEAD + self.slot * (_CARD + _GAP)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge in a picture between two cards, by their numbers."""
+    """An edge in a picture between two cards, by their numbers, as the path of a curve.
+
+    `leads` where it is the first to a card, from a column further left.
+    """
 
     source: int
     target: int
     text: str
+    path: str
+    leads: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Cards and lines; `others` counts the nodes that are not drawn."""
+    """Cards and lines; `lefts` has where each column begins, and `others` counts the nodes that are not drawn."""
 
-    cards: tuple[Card, ...] = ()
-    lines: tuple[Line, ...] = ()
+    cards: Sequence[Card]
+    lines: Sequence[Line]
+    lefts: Sequence[float]
     others: int = 0
 
     @property
-    def slots(self) -> int:
-        """How many cards the highest column has."""
-        return max((card.slot + 1 for card in self.cards), default=0)
+    def height(self) -> int:
+        """In pixels."""
+        return max((card.top + _CARD + _GAP for card in self.cards), default=_HEAD)
+
+    @property
+    def width(self) -> float:
+        """Of a run, in pixels."""
+        return max(self.lefts, default=0) + _WIDTH + _MARGIN
+
+    def ways(self, at: int) -> list[str]:
+        """Return the edges by which a card was reached from its own column or one further left."""
+        column = self.cards[at].column
+        said = [(line, "→", line.source) for line in self.lines if line.target == at]
+        said += [(line, "←", line.target) for line in self.lines if line.source == at]
+        ways = [f"{arrow} {line.text}" for line, arrow, other in said if self.cards[other].column <= column]
+        return list(dict.fromkeys(ways))
 
 
 def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Collection[str]) -> Picture:
-    """Lay out hits, by rank, and the edges of their evidence.
+    """Lay out hits, by rank, and the edges of their evidence, across in percent.
 
     Parameters
     ----------
@@ -63,24 +91,17 @@ def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Col
         no hits, but brought one.
     """
     ranks = {hit.id: rank for rank, hit in enumerate(hits, start=1)}
-    walked = [(hit, evidence) for hit in hits for evidence in hit.evidence if evidence.kind in _EDGES]
-    passed = dict.fromkeys(e.source for _, e in walked if e.source is not None and e.source not in ranks)
-    left = [hit.id for hit in hits if hit.id in found] + list(passed)
-    right = [hit.id for hit in hits if hit.id not in found]
-    nodes = {**known, **{hit.id: hit.node for hit in hits}}
-    cards = [
-        Card(nodes.get(id_) or Node(id_, ()), ranks.get(id_), column, slot)
-        for column, ids in ((FOUND, left), (BROUGHT, right))
-        for slot, id_ in enumerate(ids)
-    ]
-    place = {card.node.id: number for number, card in enumerate(cards)}
-    lines: dict[tuple[frozenset[str], str], Line] = {}
-    for hit, evidence in sorted(walked, key=lambda edge: edge[0].id in found):  # those that brought something first
-        if evidence.source is not None and evidence.source != hit.id:
-            text = edge_text(evidence.relation, evidence.properties)
-            key = frozenset((hit.id, evidence.source)), text
-            lines.setdefault(key, Line(place[evidence.source], place[hit.id], text))
-    return Picture(tuple(cards), tuple(lines.values()))
+    ordered = sorted(hits, key=lambda hit: hit.id in found)  # edges that brought something first
+    edges: dict[tuple[frozenset[str], str], _Edge] = {}
+    for hit in ordered:
+        for e in hit.evidence:
+            if e.kind in _EDGES and e.source is not None and e.source != hit.id:
+                text = edge_text(e.relation, e.properties)
+                edges.setdefault((frozenset((hit.id, e.source)), text), (e.source, text, hit.id))
+    passed = dict.fromkeys(e.source for hit in hits for e in hit.evidence if e.kind in _EDGES and e.source)
+    left = [*(id_ for id_ in ranks if id_ in found), *(id_ for id_ in passed if id_ not in ranks)]
+    columns = [left, [id_ for id_ in ranks if id_ not in found]]
+    return _laid_out(columns, edges.values(), known, ranks, [(4, 35), (65, 96)], (3, 0.4, 7.5))
 
 
 def found_by_question(hits: Sequence[Hit]) -> set[str]:
@@ -98,36 +119,77 @@ def run_picture(run: Timeline, known: Mapping[str, Node]) -> Picture:
 
     There is a column for each step away from what a search found.
     """
-    found, shown = reached(run), edges(run)
-    ranks = {choice.id: rank for rank, choice in enumerate(run.ranking, start=1)}
+    found = run.reached()
+    ranks = {vote.id: rank for rank, vote in enumerate(run.ranking, start=1)}
     columns: dict[int, list[str]] = {}
-    for id_ in sorted(_drawn(found, shown, ranks), key=lambda id_: ranks.get(id_, len(ranks) + 1)):
+    for id_ in sorted(_drawn(found, run.edges, ranks), key=lambda id_: ranks.get(id_, len(ranks) + 1)):
         columns.setdefault(min(found[id_].depth, MOST_COLUMNS - 1), []).append(id_)
-    cards = tuple(
-        Card(known.get(id_) or Node(id_, ()), ranks.get(id_), column, slot)
-        for column, (_, ids) in enumerate(sorted(columns.items()))
-        for slot, id_ in enumerate(ids)
-    )
-    place = {card.node.id: number for number, card in enumerate(cards)}
-    lines = [Line(place[a], place[b], text) for a, text, b in shown if a in place and b in place and a != b]
-    return Picture(cards, tuple(lines[:MOST_EDGES]), len(found) - len(cards))
+    spans = [(at, at + _WIDTH) for at in range(_MARGIN, _MARGIN + _PITCH * len(columns), _PITCH)]
+    edges = [edge for edge in run.edges if edge[0] != edge[2]]
+    ordered = [ids for _, ids in sorted(columns.items())]
+    others = len(found) - sum(map(len, ordered))
+    return _laid_out(ordered, edges, known, ranks, spans, (8, 3, _MARGIN - 4), others)
 
 
-def _drawn(found: Mapping[str, Reached], shown: list[tuple[str, str, str]], ranks: Mapping[str, int]) -> list[str]:
+def _drawn(found: Mapping[str, Reached], edges: Iterable[_Edge], ranks: Iterable[str]) -> list[str]:
     """Return the nodes to draw: the vote's first, then those explored, each with the nodes that led to it."""
     parents: dict[str, str] = {}
-    for source, _, target in shown:
+    for source, _, target in edges:
         for id_, start in ((target, source), (source, target)):
             if id_ in found and start in found and found[start].depth < found[id_].depth:
                 parents.setdefault(id_, start)
     kept: dict[str, None] = {}
     explored = [id_ for id_, node in found.items() if node.explored]
-    selected = [id_ for id_, node in found.items() if node.selected and id_ not in ranks]
+    selected = [id_ for id_, node in found.items() if node.selected]
     for id_ in [*(id_ for id_ in ranks if id_ in found), *explored, *selected]:
         path = [id_]
         while path[-1] in parents:
             path.append(parents[path[-1]])
-        new = [one for one in path if one not in kept]
-        if len(kept) + len(new) <= MOST_NODES:
-            kept.update(dict.fromkeys(new))
+        if len(kept.keys() | path) <= MOST_NODES:
+            kept |= dict.fromkeys(path)
     return [id_ for id_ in found if id_ in kept]
+
+
+def _laid_out(
+    columns: Sequence[Sequence[str]],
+    edges: Iterable[_Edge],
+    known: Mapping[str, Node],
+    ranks: Mapping[str, int],
+    spans: Sequence[tuple[float, float]],
+    bends: tuple[float, float, float],
+    others: int = 0,
+) -> Picture:
+    """Place nodes in columns from top to bottom; `spans` has where each begins and ends across.
+
+    `bends` says how far a curve within a column swings out: at least, more for each card it passes, and at most.
+    """
+    cards = [
+        Card(known.get(id_) or Node(id_, ()), ranks.get(id_), column, slot)
+        for column, ids in enumerate(columns)
+        for slot, id_ in enumerate(ids)
+    ]
+    place = {card.node.id: number for number, card in enumerate(cards)}
+
+    def path(a: Card, b: Card) -> str:
+        """Return the curve from one card to another, out of the sides that face each other."""
+        if a.column == b.column:
+            outer = a.column > 0 and a.column == len(columns) - 1  # the last column's curves are right of it
+            x = w = spans[a.column][outer]
+            least, more, most = bends
+            swing = min(most, least + more * abs(a.slot - b.slot)) * (1 if outer else -1)
+            bend = back = swing
+        else:
+            x, w = spans[a.column][a.column < b.column], spans[b.column][a.column > b.column]
+            bend, back = 0.45 * (w - x), 0.45 * (x - w)
+        y, z = a.top + _CARD / 2, b.top + _CARD / 2
+        return f"M {x} {y} C {x + bend:.2f} {y}, {w + back:.2f} {z}, {w} {z}"
+
+    lines: list[Line] = []
+    led: set[int] = set()
+    for source, text, target in edges:
+        if source in place and target in place and len(lines) < MOST_EDGES:
+            a, b = place[source], place[target]
+            leads = b not in led and cards[a].column < cards[b].column
+            led.add(b)
+            lines.append(Line(a, b, text, path(cards[a], cards[b]), leads))
+    return Picture(cards, lines, [left for left, _ in spans], others)

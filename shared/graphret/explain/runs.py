@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.explain.words import Lookup
+from graphret.fusion import Vote
 from graphret.types import Node, Retrieval, Stage, Trace
 
 #: What a timeline is read from.
@@ -20,27 +21,23 @@ Source: TypeAlias = "Trace | Retrieval | Run"
 
 _LONGEST = 60
 _STOPS = {
-    "finished": "finished",
     "steps": "out of steps",
     "tokens": "out of tokens",
     "seconds": "out of time",
     "settled": "stopped, the vote was settled",
     "silent": "given up, it called no tools",
-    "failed": "failed",
-    "cancelled": "cancelled",
 }
-
 _AGENT = re.compile(r"(?P<before>.*?)explore/agent (?P<agent>\d+)(?:/step (?P<step>\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lane:
-    """An agent: its steps, what it selected, and why it stopped."""
+    """An agent, from 1: its steps, what it selected, and why it stopped."""
 
     agent: int
     model: str = ""
-    steps: tuple[StepRecord, ...] = ()
-    selection: tuple[str, ...] = ()
+    steps: list[StepRecord] = field(default_factory=list)
+    selection: list[str] = field(default_factory=list)
     stop: str = ""
     error: str = ""
 
@@ -50,18 +47,47 @@ class Lane:
         return [call for step in self.steps for call in step.calls]
 
     @property
-    def tokens_text(self) -> str:
-        """Tokens that its model read and wrote."""
-        return tokens_text(sum(step.tokens for step in self.steps), any(step.tokens_estimated for step in self.steps))
+    def explored(self) -> list[CallRecord]:
+        """The calls that showed nodes of the graph."""
+        return [call for call in self.calls if call.tool != SELECT]
+
+    @property
+    def stopped(self) -> str:
+        """Why it stopped, in words."""
+        said = _STOPS.get(self.stop, self.stop or "did not stop")
+        return f"{said}: {self.error}" if self.error else said
+
+    @property
+    def spent(self) -> str:
+        """What it spent, in words; the seconds of calls that ran at once are added up."""
+        model, tools = sum(step.seconds for step in self.steps), sum(call.seconds for call in self.calls)
+        said = [counted(len(self.steps), "step"), counted(len(self.calls), "call"), tokens_text(self.steps)]
+        return ", ".join([*said, f"model {duration(model)}", f"tools {duration(tools)}"])
+
+    @property
+    def spans(self) -> list[tuple[StepRecord, float, float, float]]:
+        """Each step with when its model began, when it had replied and when its tools were done, in the run's seconds.
+
+        Calls that ran at once are drawn one after the other, within the step.
+        """
+        ends = [*(step.started for step in self.steps[1:]), float("inf")]
+        replied = [step.started + step.seconds for step in self.steps]
+        return [
+            (step, step.started, at, max(at, min(step.ended, end)))
+            for step, at, end in zip(self.steps, replied, ends, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A node in the vote: who selected it, and its earliest place in a selection, from 1."""
+class Reached:
+    """A node that agents came to: how many edges were walked to it from what a search found, the agents to which it was
+    shown, who explored its neighbours, and who selected it.
+    """
 
-    id: str
-    agents: tuple[int, ...]
-    position: int
+    depth: int
+    agents: set[int] = field(default_factory=set)
+    explored: set[int] = field(default_factory=set)
+    selected: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +98,89 @@ class Timeline:
     """
 
     question: str = ""
-    lanes: tuple[Lane, ...] = ()
-    ranking: tuple[Choice, ...] = ()
+    lanes: Sequence[Lane] = ()
+    ranking: Sequence[Vote] = ()
     how: str = ""
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     nodes: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def end(self) -> float:
         """Seconds at which the last step ended."""
-        return max([self.seconds, *(end for lane in self.lanes for *_, end in spans(lane))])
+        return max([self.seconds, *(span[-1] for lane in self.lanes for span in lane.spans)])
 
+    @property
+    def counted(self) -> str:
+        """The way of voting, in words."""
+        known = {"votes": "by votes, then by the best place", "ordered": "agent after agent"}
+        return known.get(self.how) or f"by {self.how.replace('reciprocal', 'reciprocal ranks')}"
 
-@dataclass(slots=True)
-class Reached:
-    """A node that agents came to: how many edges were walked to it from what a search found, the agents to which it was
-    shown, who explored its neighbours, and who selected it.
-    """
+    @property
+    def summary(self) -> str:
+        """What was spent, in words."""
+        steps = [step for lane in self.lanes for step in lane.steps]
+        calls = counted(sum(len(step.calls) for step in steps), "call")
+        said = [counted(len(self.lanes), "agent"), counted(len(steps), "step"), calls]
+        return " · ".join([*said, tokens_text(steps), duration(self.end)])
 
-    id: str
-    depth: int
-    agents: set[int] = field(default_factory=set)
-    explored: set[int] = field(default_factory=set)
-    selected: set[int] = field(default_factory=set)
+    @property
+    def same(self) -> dict[int, int]:
+        """The agents that did just what an earlier one did, each with that one."""
+        first: dict[str, int] = {}
+        what = {
+            lane.agent: repr([(s.text, s.error, [(c.tool, c.arguments, c.nodes) for c in s.calls]) for s in lane.steps])
+            for lane in self.lanes
+            if lane.steps
+        }
+        return {agent: first[one] for agent, one in what.items() if first.setdefault(one, agent) != agent}
+
+    @property
+    def edges(self) -> list[tuple[str, str, str]]:
+        """The edges that tools showed, each once."""
+        shown = (edge for lane in self.lanes for call in lane.explored for edge in call.edges)
+        return list(dict.fromkeys((source, relation, target) for source, relation, target in shown))
+
+    def reached(self) -> dict[str, Reached]:
+        """Return the nodes that tools showed or agents selected, by id."""
+        depths = self._depths()
+        found: dict[str, Reached] = {}
+
+        def at(id_: str) -> Reached:
+            return found.setdefault(id_, Reached(depths.get(id_, 0)))
+
+        for lane in self.lanes:
+            for call in lane.explored:
+                for id_ in call.nodes:
+                    at(id_).agents.add(lane.agent)
+                if call.explored is not None and not call.failed:
+                    at(call.explored).explored.add(lane.agent)
+            for id_ in lane.selection:
+                at(id_).selected.add(lane.agent)
+        return found
+
+    def _depths(self) -> dict[str, int]:
+        """How many edges were walked from what a search found to each node, at least."""
+        calls = [call for lane in self.lanes for call in lane.explored]
+        ways: dict[str, list[str]] = {}
+        for call in calls:
+            if call.explored is not None:
+                ways.setdefault(call.explored, []).extend(call.nodes)
+        led = {id_ for start, nodes in ways.items() for id_ in nodes if id_ != start}
+        depths = {id_: 0 for call in calls if call.explored is None for id_ in call.nodes}
+        depths |= {start: 0 for start in ways if start not in led}
+        frontier = list(depths)
+        for start in frontier:  # which grows
+            new = dict.fromkeys(id_ for id_ in ways.get(start, ()) if id_ not in depths)
+            depths |= dict.fromkeys(new, depths[start] + 1)
+            frontier += new
+        return depths
+
+    def known(self, lookup: Lookup | None = None) -> dict[str, Node]:
+        """Return every node that the timeline is about: as `lookup` or its source has it, or its id alone."""
+        ids = dict.fromkeys([*self.reached(), *(vote.id for vote in self.ranking)])
+        found = lookup(list(filter(None, ids))) if lookup else {}
+        return {id_: found.get(id_) or self.nodes.get(id_) or Node(id_, ()) for id_ in ids}
 
 
 def timeline(source: Source) -> Timeline:
@@ -110,147 +195,46 @@ def timeline(source: Source) -> Timeline:
 def shown_nodes(sessions: Iterable[ArkSession]) -> dict[str, Node]:
     """Return the nodes of agents as their tools showed them (a JSON object a line), by id."""
     nodes: dict[str, Node] = {}
-    said = (message for session in sessions for message in session.messages if message.role == "tool")
-    for line in (line for message in said for line in message.content.split("\n") if line.startswith('{"id"')):
+    said = (message.content for session in sessions for message in session.messages if message.role == "tool")
+    for line in (line for text in said for line in text.split("\n") if line.startswith('{"id"')):
         try:
             given = json.loads(line)
-        except ValueError:
+        except ValueError:  # a text that was cut
             continue
-        id_, kind = given["id"], given.get("type", [])
-        if isinstance(id_, str) and id_ not in nodes:
-            labels = tuple(map(str, kind)) if isinstance(kind, list) else (str(kind),)
-            nodes[id_] = Node(id_, labels, str(given.get("name", "")), str(given.get("text", "")))
+        kind = given.get("type", [])
+        labels = tuple(kind) if isinstance(kind, list) else (kind,)
+        nodes.setdefault(given["id"], Node(given["id"], labels, given.get("name", ""), given.get("text", "")))
     return nodes
-
-
-def same_steps(line: Timeline) -> dict[int, int]:
-    """Return the agents that did just what an earlier one did, each with that one."""
-    first: dict[str, int] = {}
-
-    def done(step: StepRecord) -> tuple[Any, ...]:
-        return step.text, step.error, [(call.tool, call.arguments, call.nodes) for call in step.calls]
-
-    what = {lane.agent: repr([done(step) for step in lane.steps]) for lane in line.lanes if lane.steps}
-    return {agent: first[one] for agent, one in what.items() if first.setdefault(one, agent) != agent}
-
-
-def told(line: Timeline, lookup: Lookup | None = None) -> dict[str, Node]:
-    """Return every node that a timeline is about: as `lookup` or its source has it, or its id alone."""
-    ids = dict.fromkeys([*reached(line), *(choice.id for choice in line.ranking)])
-    found = lookup(list(filter(None, ids))) if lookup else {}
-    return {id_: found.get(id_) or line.nodes.get(id_) or Node(id_, ()) for id_ in ids}
-
-
-def spans(lane: Lane) -> list[tuple[StepRecord, float, float, float]]:
-    """Return each step with when its model began, when it had replied and when its tools were done.
-
-    Seconds are counted from the run's start. Calls that ran at once are drawn one after the other, within the step.
-    """
-    out = []
-    nexts = [step.started for step in lane.steps[1:]]
-    for number, step in enumerate(lane.steps):
-        replied = step.started + step.seconds
-        done = replied + sum(call.seconds for call in step.calls)
-        out.append((step, step.started, replied, max(replied, min([done, *nexts[number : number + 1]]))))
-    return out
-
-
-def reached(line: Timeline) -> dict[str, Reached]:
-    """Return the nodes that tools showed, by id, in the order in which they were first shown."""
-    depths = _depths(line)
-    found: dict[str, Reached] = {}
-    for lane, call in _shown(line):
-        for id_ in call.nodes:
-            found.setdefault(id_, Reached(id_, depths.get(id_, 0))).agents.add(lane.agent)
-        start = call.explored
-        if start is not None and not call.failed:
-            found.setdefault(start, Reached(start, depths.get(start, 0))).explored.add(lane.agent)
-    for lane in line.lanes:
-        for id_ in lane.selection:
-            found.setdefault(id_, Reached(id_, depths.get(id_, 0))).selected.add(lane.agent)
-    return found
-
-
-def edges(line: Timeline) -> list[tuple[str, str, str]]:
-    """Return the edges that tools showed, each once, in the order in which they were first shown."""
-    triples = ((e[0], e[1], e[2]) for _, call in _shown(line) for e in call.edges if len(e) == 3)
-    return list(dict.fromkeys(triples))
 
 
 def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
     before: str | None = None
-    steps: dict[int, list[StepRecord]] = {}
-    ended: dict[int, Stage] = {}
+    lanes: dict[int, Lane] = {}
     for stage in trace.stages:
         match = _AGENT.fullmatch(stage.name)
-        if match is None:
+        if match is None or match["before"] != (before := match["before"] if before is None else before):
             continue
-        before = match["before"] if before is None else before
-        if match["before"] != before:
-            continue
-        of_agent = steps.setdefault(int(match["agent"]), [])
-        if match["step"] is None:
-            ended[int(match["agent"])] = stage
+        lane = lanes.setdefault(int(match["agent"]), Lane(int(match["agent"])))
+        given = stage.details
+        if match["step"] is not None:
+            known = {name: given[name] for name in StepRecord.__dataclass_fields__ if name in given}
+            about = {"number": int(match["step"]), "seconds": given.get("model_seconds", 0.0)}
+            lane.steps.append(StepRecord.from_dict(known | about))
+            lane.selection += given.get("selected", ())
         else:
-            of_agent.append(_step(stage, int(match["step"])))
+            lane.model, lane.stop, lane.error = (str(given.get(name) or "") for name in ("model", "stop", "error"))
+            lane.selection = given.get("selected") or lane.selection
     named = {stage.name: stage for stage in reversed(trace.stages)}
-    whole = named.get(f"{before or ''}explore", Stage("explore"))
-    vote = named.get(f"{before or ''}vote", Stage("vote"))
+    vote = named.get(f"{before or ''}vote", Stage("vote")).details
     return Timeline(
         question,
-        tuple(_lane(agent, found, ended.get(agent)) for agent, found in sorted(steps.items())),
-        tuple(_choice(entry) for entry in vote.details.get("ranking", ())),
-        str(vote.details.get("how", "")),
-        whole.seconds,
-        tuple(fallback_text(stage) for stage in trace.fallbacks),
+        [lane for _, lane in sorted(lanes.items())],
+        [Vote(one["id"], tuple(one["voters"]), one["position"]) for one in vote.get("ranking", ())],
+        str(vote.get("how", "")),
+        named.get(f"{before or ''}explore", Stage("explore")).seconds,
+        [fallback_text(stage) for stage in trace.fallbacks],
         nodes,
     )
-
-
-def _step(stage: Stage, number: int) -> StepRecord:
-    given = dict(stage.details)
-    calls = [call if isinstance(call, CallRecord) else CallRecord(**call) for call in given.pop("calls", ())]
-    seconds = given.pop("model_seconds", 0.0)
-    known = {name: given[name] for name in StepRecord.__dataclass_fields__ if name in given}
-    return StepRecord(**{"started": 0.0, **known, "number": number, "seconds": seconds, "calls": calls})
-
-
-def _lane(agent: int, steps: Sequence[StepRecord], ended: Stage | None) -> Lane:
-    given: Mapping[str, Any] = ended.details if ended else {}
-    selected = given.get("selected") or [id_ for step in steps for id_ in step.selected]
-    stop, error = str(given.get("stop") or ""), str(given.get("error") or "")
-    return Lane(agent, str(given.get("model", "")), tuple(steps), tuple(selected), stop, error)
-
-
-def _choice(entry: Mapping[str, Any]) -> Choice:
-    return Choice(entry["id"], tuple(voter + 1 for voter in entry.get("voters", ())), entry.get("position", 0))
-
-
-def _shown(line: Timeline) -> Iterator[tuple[Lane, CallRecord]]:
-    """The calls that showed nodes, in the order of the clock, then of the agents."""
-    timed = [
-        (step.started + step.seconds, lane.agent, step.number, lane, step) for lane in line.lanes for step in lane.steps
-    ]
-    for *_, lane, step in sorted(timed, key=lambda one: one[:3]):
-        for call in step.calls:
-            if call.tool != SELECT:
-                yield lane, call
-
-
-def _depths(line: Timeline) -> dict[str, int]:
-    """How many edges were walked from what a search found to each node, at least."""
-    found = [call for _, call in _shown(line)]
-    depths = {id_: 0 for call in found if call.explored is None for id_ in call.nodes}
-    walked = [(start, call.nodes) for call in found if (start := call.explored) is not None]
-    changed = True
-    while changed:
-        changed = False
-        for start, nodes in walked:
-            for id_ in nodes:
-                if depths.get(start, 0) + 1 < depths.get(id_, len(walked) + 2):
-                    depths[id_] = depths.get(start, 0) + 1
-                    changed = True
-    return depths
 
 
 # -- in words
@@ -260,10 +244,11 @@ def call_text(call: CallRecord) -> str:
     """Return a call as one line."""
     if not isinstance(call.arguments, Mapping):
         return f"{call.tool} {_short(str(call.arguments))}"
+    given = {name: _value(value) for name, value in call.arguments.items() if value is not None}
     first = {"global_search": "query", "explore_neighborhood": "node", SELECT: "nodes"}.get(call.tool)
-    given = {name: value for name, value in call.arguments.items() if value is not None}
-    shown = [_value(given.pop(first))] if first in given else []
-    return f"{call.tool}({', '.join([*shown, *(f'{name}={_value(value)}' for name, value in given.items())])})"
+    ordered = sorted(given.items(), key=lambda one: one[0] != first)
+    shown = [value if name == first else f"{name}={value}" for name, value in ordered]
+    return f"{call.tool}({', '.join(shown)})"
 
 
 def outcome_text(call: CallRecord) -> str:
@@ -296,21 +281,22 @@ def names_text(ids: Sequence[str], names: Mapping[str, str], most: int = 12) -> 
     return "; ".join(_short(names.get(id_, id_)) for id_ in ids[:most]) + more
 
 
+def times_text(step: StepRecord) -> str:
+    """Return when a step began, how long it took and what it spent."""
+    tools = duration(sum(call.seconds for call in step.calls))
+    said = [f"at {duration(step.started)}", f"model {duration(step.seconds)}", f"tools {tools}"]
+    return ", ".join([*said, tokens_text([step])] if step.tokens else said)
+
+
+def tokens_text(steps: Sequence[StepRecord]) -> str:
+    """Return the tokens that models read and wrote, marked where they are estimates."""
+    about = "~" if any(step.tokens_estimated for step in steps) else ""
+    return about + counted(sum(step.tokens for step in steps), "token")
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def tokens_text(number: int, estimated: bool) -> str:
-    """Return tokens that were spent, marked where they are estimates."""
-    return f"{'~' if estimated else ''}{counted(number, 'token')}"
-
-
-def lane_text(lane: Lane) -> str:
-    """Return what an agent spent; the seconds of calls that ran at once are added up."""
-    model, tools = sum(step.seconds for step in lane.steps), sum(call.seconds for call in lane.calls)
-    said = [counted(len(lane.steps), "step"), counted(len(lane.calls), "call"), lane.tokens_text]
-    return ", ".join([*said, f"model {duration(model)}", f"tools {duration(tools)}"])
 
 
 def duration(seconds: float) -> str:
@@ -318,34 +304,6 @@ def duration(seconds: float) -> str:
     if seconds >= 1:
         return f"{seconds:.2f} s"
     return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 or not seconds else f"{1000 * seconds:.2f} ms"
-
-
-def times_text(step: StepRecord) -> str:
-    """Return when a step began, how long it took and what it spent."""
-    tools = duration(sum(call.seconds for call in step.calls))
-    said = [f"at {duration(step.started)}", f"model {duration(step.seconds)}", f"tools {tools}"]
-    return ", ".join([*said, tokens_text(step.tokens, step.tokens_estimated)] if step.tokens else said)
-
-
-def summary_text(run: Timeline) -> str:
-    """Return what all agents spent."""
-    steps = [step for lane in run.lanes for step in lane.steps]
-    said = [counted(len(run.lanes), "agent"), counted(len(steps), "step")]
-    said.append(counted(sum(len(step.calls) for step in steps), "call"))
-    said.append(tokens_text(sum(step.tokens for step in steps), any(step.tokens_estimated for step in steps)))
-    return " · ".join([*said, duration(run.end)])
-
-
-def how_text(how: str) -> str:
-    """Return in words how a vote was counted."""
-    known = {"votes": "by votes, then by the best place", "ordered": "agent after agent"}
-    return known.get(how) or f"by {how.replace('reciprocal', 'reciprocal ranks')}"
-
-
-def stop_text(stop: str, error: str = "") -> str:
-    """Return in words why an agent stopped."""
-    said = _STOPS.get(stop, stop or "did not stop")
-    return f"{said}: {error}" if error else said
 
 
 def fallback_text(stage: Stage) -> str:

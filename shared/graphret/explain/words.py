@@ -54,25 +54,22 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
     said = [relation or "LINK"]
     if isinstance(name := properties.get("name"), str) and name:
         said[0] += f" “{name}”"
-    shared = properties.get("shared_entities") or properties.get("entities")
-    if isinstance(shared, list) and shared:
-        said.append("both name " + ", ".join(f"“{one}”" for one in shared[:_NAMES_SHOWN]))
-    rows = [str(row) for key in _ROWS if isinstance(row := properties.get(key), int)]
-    if rows:
+    if isinstance(shared := properties.get("shared_entities") or properties.get("entities"), list):
+        said.append("both name " + _quoted(shared))
+    if rows := [str(row) for key in _ROWS if isinstance(row := properties.get(key), int)]:
         said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
         said.append(f"column “{column}”")
-    columns = properties.get("columns")
-    if isinstance(columns, list) and columns:
-        said.append("columns " + ", ".join(f"“{one}”" for one in _pairs(columns)))
+    if isinstance(columns := properties.get("columns"), list):
+        pairs = [one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one))) for one in columns]
+        said.append("columns " + _quoted(pairs))
     if isinstance(signals := properties.get("signals"), Mapping) and signals:
         said.append(", ".join(f"{str(name).replace('_', ' ')} {value:.2f}" for name, value in signals.items()))
     return " · ".join(said)
 
 
-def _pairs(columns: Sequence[Any]) -> list[str]:
-    pairs = [one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one))) for one in columns]
-    return pairs[:_NAMES_SHOWN]
+def _quoted(names: Sequence[Any]) -> str:
+    return ", ".join(f"“{one}”" for one in names[:_NAMES_SHOWN])
 
 
 def _reason(evidence: Evidence) -> Reason:
@@ -84,16 +81,11 @@ def _reason(evidence: Evidence) -> Reason:
         return Reason("neighbor", edge_text(evidence.relation, evidence.properties), evidence.source, arrow)
     if evidence.kind == "fill":
         return Reason("fill", "fills a free place")
-    if evidence.kind == "votes" and "votes" in evidence.properties:
-        return Reason("votes", _vote(evidence))
+    if evidence.kind == "votes" and "votes" in (given := evidence.properties):
+        by = ", ".join(map(str, given["agents"]))
+        text = f"selected by {given['votes']} of {given['of']} agents ({by}), at place {evidence.rank} at best"
+        return Reason("votes", text)
     return Reason(evidence.kind, str(evidence), evidence.source)
-
-
-def _vote(evidence: Evidence) -> str:
-    given = evidence.properties
-    by = ", ".join(map(str, given.get("agents", ())))
-    place = f", at place {evidence.rank} at best" if evidence.rank is not None else ""
-    return f"selected by {given['votes']} of {given.get('of', given['votes'])} agents{f' ({by})' if by else ''}{place}"
 
 
 class Marker:
@@ -120,19 +112,16 @@ class Marker:
 
     def pieces(self, text: str) -> list[Piece]:
         """Return a text in pieces, the words of the question marked, and the answer."""
+        answers = [match.span() for match in self._answer.finditer(text)]
+        within = {at for start, end in answers for at in range(start, end)}
+        words = [place for place in self._places(text) if place[0] not in within]
         out: list[Piece] = []
         done = 0
-        answers = [match.span() for match in self._answer.finditer(text)]
-        for start, end in sorted([*answers, *self._places(text)], key=lambda place: (place[0], -place[1])):
-            if start < done:
-                continue  # a word of the answer
-            if start > done:
-                out.append((text[done:start], False))
-            out.append((f"«{text[start:end]}»" if (start, end) in answers else text[start:end], True))
+        for start, end in sorted([*answers, *words]):
+            out.append((text[done:start], False))
+            out.append((f"«{text[start:end]}»" if start in within else text[start:end], True))
             done = end
-        if done < len(text):
-            out.append((text[done:], False))
-        return out
+        return [piece for piece in (*out, (text[done:], False)) if piece[0]]
 
     def snippet(self, node: Node, *, row: int | None = None, width: int = SNIPPET) -> list[Piece]:
         """Return the part of a node that says most of the question, marked.
@@ -140,7 +129,7 @@ class Marker:
         Parameters
         ----------
         row
-            The row to show of a table segment, from 0 within the segment; the one that says most by default.
+            The row of a table segment that an edge is about, from 0: shown unless another says more.
         width
             About how many characters.
         """
@@ -179,9 +168,8 @@ def text_of(node: Node) -> str:
 
 
 def _is_text(value: object) -> bool:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return isinstance(value, str) or (isinstance(value, list) and bool(value) and all(map(_is_text, value)))
+    values = list(value.values()) if isinstance(value, Mapping) else value
+    return isinstance(values, str) or (isinstance(values, list) and bool(values) and all(map(_is_text, values)))
 
 
 def store_lookup(store: GraphStore) -> Lookup:
