@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from graphret import storage
-from graphret.errors import CorruptIndex, IndexLocked, InvalidInput, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import CorruptIndex, IndexLocked, NewerVersion, NotAnIndex, StorageError
 from graphret.storage import Bundle, Parts, load, save, verify, writing
 
 
@@ -44,8 +44,8 @@ def number(folder: Path) -> int:
     """The number in a folder, after making sure that every part of it says the same."""
     bundle = get(folder)
     seen = {
-        *bundle.array("a").tolist(),
-        *bundle.array("b").ravel().tolist(),
+        *bundle.arrays["a"].tolist(),
+        *bundle.arrays["b"].ravel().tolist(),
         *(int(value) for column in bundle.columns("t").values() for value in column.to_pylist()),
         bundle.meta["n"],
     }
@@ -113,14 +113,14 @@ ARRAYS = {
 def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool | None) -> None:
     save(folder, Parts(ARRAYS), kind="test", version=1)
     bundle = get(folder, verify=check)
-    assert bundle.names() == sorted(ARRAYS)
+    assert bundle.arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        loaded = bundle.array(name)
+        loaded = bundle.arrays[name]
         np.testing.assert_array_equal(loaded, array)
         assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
         assert not loaded.flags.writeable
         assert not loaded.flags.owndata
-    assert bundle.array("fortran").flags.f_contiguous
+    assert bundle.arrays["fortran"].flags.f_contiguous
     for path in files(folder)[1:]:
         assert re.fullmatch(r"[0-9]{3}-[A-Za-z0-9._-]+\.npy", path.name)
         if path.suffix == ".npy":
@@ -144,23 +144,15 @@ def test_tables_are_mapped_and_others_can_open_them(folder: Path) -> None:
 
 
 def test_nested_parts(folder: Path) -> None:
-    inner, middle, outer = numbered(1), Parts(meta={"k": 2}), Parts({"a": np.zeros(2)})
-    middle.add("inner", inner)
+    middle, outer = Parts(meta={"k": 2}), Parts({"a": np.zeros(2)})
+    middle.add("inner", numbered(1))
     outer.add("middle", middle)
-    outer.add("nothing", Parts())
     save(folder, outer, kind="test", version=1)
     bundle = get(folder)
-    assert bundle.names() == ["a", *(f"middle/inner/{name}" for name in "abt")]
     assert bundle.sub("middle").meta == {"k": 2, "inner": {"n": 1}}
     found = bundle.sub("middle").sub("inner")
-    assert (found.names(), found.meta, found.folder) == (list("abt"), {"n": 1}, folder)
-    assert found.array("a")[0] == 1
-    assert bundle.sub("nothing").names() == []
-    for ask in (lambda: bundle.sub("other"), lambda: bundle.array("x"), lambda: bundle.columns("a")):
-        with pytest.raises(CorruptIndex, match="has no"):
-            ask()
-    with pytest.raises(InvalidInput, match="prefix"):
-        outer.add("middle", Parts())
+    assert (sorted(found.arrays), sorted(found.tables), found.meta) == (["a", "b"], ["t"], {"n": 1})
+    assert found.arrays["a"][0] == 1
 
 
 def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
@@ -171,25 +163,7 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
         assert_clean(folder)
     assert number(folder) == 1
     assert [path.read_bytes() for path in files(folder)[1:]] == first  # the same parts are the same bytes
-    assert bundle.array("a")[0] == 1  # its files are gone, its maps are not
-
-
-@pytest.mark.parametrize(
-    ("parts", "named"),
-    [
-        (Parts({"bad one": np.array([object()])}), "bad one"),
-        (Parts({"bad one": [1, 2]}), "bad one"),  # type: ignore[dict-item]
-        (Parts(tables={"bad one": ["x"]}), "bad one"),  # type: ignore[dict-item]
-        (Parts(meta={"x": float("nan")}), "meta"),
-        (Parts(meta={"x": {1: 2}}), "meta"),
-    ],
-)
-def test_parts_that_cannot_be_stored(folder: Path, parts: Parts, named: str) -> None:
-    put(folder, 1)
-    with pytest.raises(InvalidInput, match=named):
-        save(folder, parts, kind="test", version=1)
-    assert number(folder) == 1
-    assert_clean(folder)
+    assert bundle.arrays["a"][0] == 1  # its files are gone, its maps are not
 
 
 # Refusals
@@ -249,7 +223,8 @@ def test_newer_and_older_versions(folder: Path) -> None:
     save(folder, Parts(), kind="test", version=3)
     with pytest.raises(NewerVersion, match=r"version 3.* 2"):
         load(folder, kind="test", version=2)
-    assert load(folder, kind="test", version=4).version == 3
+    with pytest.raises(NotAnIndex, match=r"version 3.* 4; build it again"):
+        load(folder, kind="test", version=4)
 
 
 def test_a_newer_layout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +232,7 @@ def test_a_newer_layout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("graphret.folder.FORMAT_VERSION", 7)
         put(folder, 1)
     for act in (lambda: get(folder), lambda: verify(folder), lambda: put(folder, 2)):
-        with pytest.raises(NewerVersion, match=r"version 7.* 3$"):
+        with pytest.raises(NewerVersion, match=r"version 7.* 3; build it again"):
             act()
     assert len(generations(folder)) == 1
 
@@ -266,8 +241,6 @@ def test_verify_summarises(folder: Path) -> None:
     put(folder, 1)
     found = verify(folder)
     assert found["kind"] == "test"
-    assert found["arrays"] == {"a": [4000], "b": [3, 2]}
-    assert found["tables"] == {"t": [50, 2]}
     assert found["files"] == 3
     assert found["bytes"] == sum(p.stat().st_size for p in generations(folder)[0].glob("*-*"))
     json.dumps(found)

@@ -330,8 +330,8 @@ class EdgeTable:
             relation=codes,
             relations=relations,
             properties=properties,
-            out_indptr=bundle.array("out_indptr"),
-            entering=(bundle.array("in_indptr"), bundle.array("in_order")),
+            out_indptr=bundle.arrays["out_indptr"],
+            entering=(bundle.arrays["in_indptr"], bundle.arrays["in_order"]),
             **{name: to_numpy(array) for name, array in column.items()},
         )
 

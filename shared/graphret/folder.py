@@ -32,12 +32,9 @@ def read_current(folder: Path) -> dict[str, Any]:
     path = folder / CURRENT
     try:
         content = path.read_bytes()
-    except FileNotFoundError as error:
-        if not folder.exists():
-            raise NotAnIndex(f"{folder}: no such folder") from error
-        raise NotAnIndex(f"{folder}: holds no graphret index (no file {CURRENT})") from error
-    except NotADirectoryError as error:
-        raise NotAnIndex(f"{folder}: a file, not a folder") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        holds = f"holds no graphret index (no file {CURRENT})" if folder.is_dir() else "a file, not a folder"
+        raise NotAnIndex(f"{folder}: {holds if folder.exists() else 'no such folder'}") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {_reason(error)}") from error
     try:
@@ -47,10 +44,9 @@ def read_current(folder: Path) -> dict[str, Any]:
         current: dict[str, Any] = json.loads(line)
     except ValueError as error:
         raise CorruptIndex(f"{path}: altered, or not written by graphret: {error}") from error
-    if (theirs := current["format_version"]) > FORMAT_VERSION:
-        raise NewerVersion(f"{folder}: its layout has version {theirs}, this graphret reads up to {FORMAT_VERSION}")
-    if theirs < FORMAT_VERSION:
-        raise NotAnIndex(f"{folder}: its layout has version {theirs}, which was never released; build it again")
+    if (theirs := current["format_version"]) != FORMAT_VERSION:
+        kind = NewerVersion if theirs > FORMAT_VERSION else NotAnIndex
+        raise kind(f"{folder}: its layout has version {theirs}, this graphret's {FORMAT_VERSION}; build it again")
     return current
 
 

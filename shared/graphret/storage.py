@@ -18,17 +18,16 @@ import secrets
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from graphret.columns import to_json, to_numpy
-from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex, StorageError
+from graphret.columns import to_numpy
+from graphret.errors import CorruptIndex, NewerVersion, NotAnIndex, StorageError
 from graphret.folder import (
     FRESH,
     GENERATION,
@@ -44,8 +43,6 @@ from graphret.folder import (
 
 __all__ = ["Bundle", "Parts", "coded", "load", "save", "verify", "writing"]
 
-T = TypeVar("T")
-
 QUICK_BYTES = 1 << 27
 """How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
 
@@ -60,8 +57,6 @@ class Parts:
 
     def add(self, prefix: str, other: Parts) -> None:
         """Nest another component's parts as ``prefix/name``, its meta as ``meta[prefix]``; `Bundle.sub` reads them."""
-        if prefix in self.meta:
-            raise InvalidInput(f"prefix: {prefix!r} is taken already")
         self.arrays.update({f"{prefix}/{name}": array for name, array in other.arrays.items()})
         self.tables.update({f"{prefix}/{name}": table for name, table in other.tables.items()})
         self.meta[prefix] = other.meta
@@ -72,35 +67,19 @@ class Bundle(Parts):
     """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save."""
 
     folder: Path
-    kind: str
-    version: int
-
-    def names(self) -> list[str]:
-        """Return the names of all arrays and tables, sorted."""
-        return sorted({*self.arrays, *self.tables})
-
-    def array(self, name: str) -> NDArray[Any]:
-        """Return an array; CorruptIndex if there is none of that name, as for the others."""
-        return self._found("array", self.arrays, name)
 
     def columns(self, name: str) -> dict[str, pa.Array]:
         """Return the columns of a table, each in one piece."""
-        table = self._found("table", self.tables, name)
+        table = self.tables[name]
         columns = zip(table.column_names, table.columns, strict=True)
         return {name: c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for name, c in columns}
 
     def sub(self, prefix: str) -> Bundle:
         """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without the prefix."""
-        meta, head = self._found("component", self.meta, prefix), f"{prefix}/"
+        head = f"{prefix}/"
         arrays = {n.removeprefix(head): one for n, one in self.arrays.items() if n.startswith(head)}
         tables = {n.removeprefix(head): one for n, one in self.tables.items() if n.startswith(head)}
-        return Bundle(arrays, tables, meta, folder=self.folder, kind=self.kind, version=self.version)
-
-    def _found(self, what: str, group: dict[str, T], name: str) -> T:
-        if name not in group:
-            index = f"this {self.kind!r} index (version {self.version})"
-            raise CorruptIndex(f"{self.folder}: {index} has no {what} {name!r}")
-        return group[name]
+        return Bundle(arrays, tables, self.meta[prefix], folder=self.folder)
 
 
 def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
@@ -120,8 +99,6 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
 
     Raises
     ------
-    InvalidInput
-        If a part cannot be stored (Python objects in an array, meta that is not JSON); the message names it.
     NotAnIndex
         If the folder holds other files and no index, or an index of another kind.
     NewerVersion
@@ -144,7 +121,7 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
             with storing(generation):
                 fsync_folder(generation)
             about = {"generation": generation.name, "kind": kind, "version": version, "meta": parts.meta}
-            swap(folder, {**about, "graphret": _own_version(), "files": written})
+            swap(folder, {**about, "graphret": installed_version("graphret"), "files": written})
         except BaseException:
             with suppress(StorageError):
                 if _held(folder).get("generation") != generation.name:
@@ -154,17 +131,7 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
 
 
 def _file_names(parts: Parts) -> dict[str, str]:
-    """The name of a file for each part; an `InvalidInput` names a part that cannot be stored."""
-    for name, array in parts.arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype.hasobject:
-            raise InvalidInput(f"array {name!r}: a numpy array of numbers or fixed-size items expected")
-    for name, table in parts.tables.items():
-        if not isinstance(table, pa.Table):
-            raise InvalidInput(f"table {name!r}: an Arrow table expected, not {type(table).__name__}")
-    try:
-        to_json(parts.meta).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"meta: not JSON: {error}") from error
+    """The name of a file for each part."""
     names = sorted([*parts.arrays, *parts.tables])
     plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] for name in names)
     suffix = (".npy" if name in parts.arrays else ".arrow" for name in names)
@@ -181,13 +148,6 @@ def _write(path: Path, parts: Parts, name: str) -> dict[str, Any]:
                 writer.write_table(table.combine_chunks())
 
     return write_file(path, write)
-
-
-def _own_version() -> str:
-    try:
-        return installed_version("graphret")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _held(folder: Path) -> dict[str, Any]:
@@ -213,7 +173,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
     Parameters
     ----------
     kind, version
-        What is expected, and the newest version the caller understands; an older one is in `Bundle.version`.
+        What is expected.
     verify
         Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, sizes only. `None` is a
         quick check: sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all.
@@ -221,7 +181,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
     Raises
     ------
     NotAnIndex
-        If there is no such folder, no index in it, or one of another kind.
+        If there is no such folder, no index in it, one of another kind or of an older version.
     NewerVersion
         If a newer graphret wrote it.
     CorruptIndex
@@ -236,18 +196,12 @@ def verify(folder: Folder) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``version``, ``graphret`` (the version that wrote it), ``generation``, ``files`` and ``bytes``, and
-        ``arrays`` and ``tables``: the shape of each, by name.
+        ``kind``, ``version``, ``graphret`` (the version that wrote it), ``generation``, ``files`` and ``bytes``.
     """
-
-    bundle, current = _settled(Path(folder), True)
-    return {
-        **{key: current[key] for key in ("kind", "version", "graphret", "generation")},
-        "files": len(current["files"]),
-        "bytes": sum(entry["size"] for entry in current["files"].values()),
-        "arrays": {name: list(array.shape) for name, array in bundle.arrays.items()},
-        "tables": {name: list(table.shape) for name, table in bundle.tables.items()},
-    }
+    _, current = _settled(Path(folder), True)
+    sizes = [entry["size"] for entry in current["files"].values()]
+    about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}
+    return about | {"files": len(sizes), "bytes": sum(sizes)}
 
 
 def _settled(
@@ -258,9 +212,9 @@ def _settled(
     while True:
         if kind is not None and current["kind"] != kind:
             raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
-        if version is not None and current["version"] > version:
-            newer = f"has version {current['version']}, this graphret reads up to {version}"
-            raise NewerVersion(f"{folder}: this {kind!r} index {newer}")
+        if version is not None and current["version"] != version:
+            theirs = f"{folder}: this {kind!r} index has version {current['version']}, not {version}"
+            raise (NewerVersion if current["version"] > version else NotAnIndex)(f"{theirs}; build it again")
         try:
             return _open(folder, current, check), current
         except CorruptIndex:
@@ -277,7 +231,7 @@ def _open(folder: Path, current: dict[str, Any], check: bool | None) -> Bundle:
     for file in entries if check else _smallest(entries) if check is None else ():
         if hashlib.sha256(maps[file]).hexdigest() != entries[file]["sha256"]:
             raise CorruptIndex(f"{generation / file}: altered (its sha256 is not the one in CURRENT)")
-    bundle = Bundle(meta=current["meta"], folder=folder, kind=current["kind"], version=current["version"])
+    bundle = Bundle(meta=current["meta"], folder=folder)
     for file, entry in entries.items():
         try:
             if file.endswith(".arrow"):

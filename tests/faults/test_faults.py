@@ -61,8 +61,8 @@ def test_folders_that_hold_no_graph_are_named(tmp_path: Path, folder: Path) -> N
 
 
 def test_an_index_of_a_newer_graphret_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphret.sage.persistence.VERSION", 2)
     graph = SageGraph.load(folder)
+    monkeypatch.setattr("graphret.sage.persistence.VERSION", 2)
     graph.save(folder)
     monkeypatch.undo()
     with pytest.raises(NewerVersion, match="2"):

@@ -109,7 +109,7 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
     storage.save(tmp_path / "index", index.parts(), kind="dense", version=1)
     bundle = storage.load(tmp_path / "index", kind="dense", version=1)
     if altered:
-        bundle.arrays["graph"] = bundle.array("graph")[:-1]
+        bundle.arrays["graph"] = bundle.arrays["graph"][:-1]
     built: list[int] = []
 
     def graph(*arguments: Any, **options: Any) -> Any:

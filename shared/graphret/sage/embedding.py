@@ -161,9 +161,9 @@ class SignalVectors:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> SignalVectors:
         """Open saved vectors."""
-        names = [name for name in bundle.names() if name.startswith("index.")]
-        index = {name.removeprefix("index."): bundle.array(name) for name in names}
-        return cls(bundle.array("vectors"), bundle.array("hashes"), index)
+        names = [name for name in bundle.arrays if name.startswith("index.")]
+        index = {name.removeprefix("index."): bundle.arrays[name] for name in names}
+        return cls(bundle.arrays["vectors"], bundle.arrays["hashes"], index)
 
 
 def _embed(

@@ -299,11 +299,11 @@ class SimilarityIndex:
         if meta["nodes"] != _fingerprint(nodes):
             raise CorruptIndex(f"{bundle.folder}: the similarity index belongs to other nodes")
         tables: dict[TableKey, NearestTable] = {}
-        for name in bundle.names():
+        for name in bundle.arrays:
             head, _, last = name.rpartition(".")
             if last == "positions":
                 kind, signal, turn = head.split(".")
-                found = NearestTable(bundle.array(name), bundle.array(f"{head}.similarities"))
+                found = NearestTable(bundle.arrays[name], bundle.arrays[f"{head}.similarities"])
                 tables[kind, signal, int(turn)] = found
         settings, thresholds = SimilaritySettings.from_dict(meta["settings"]), Thresholds.from_dict(meta["thresholds"])
         vectors, of = SignalVectors.from_bundle(bundle.sub("vectors")), {"text": text, "encoder": encoder}

@@ -146,7 +146,7 @@ class FieldCounts:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> FieldCounts:
         """Open saved counts."""
-        meta, indptr = bundle.meta, bundle.array("part_indptr")
+        meta, indptr = bundle.meta, bundle.arrays["part_indptr"]
         heights = {name: int(indptr[-1]) if name.endswith(PARTS) else len(indptr) - 1 for name in meta["fields"]}
         fields = {
             name: sparse_of(bundle, f"fields/{name}", sp.csr_matrix, (height, meta["n_terms"]))
@@ -162,5 +162,5 @@ def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
 
 def sparse_of(bundle: Bundle, name: str, kind: Any, shape: tuple[int, int]) -> Any:
     """Open a compressed matrix that `sparse_arrays` saved; its arrays stay on disk until they are read."""
-    arrays = tuple(np.asarray(bundle.array(f"{name}/{array}")) for array in ("data", "indices", "indptr"))
+    arrays = tuple(np.asarray(bundle.arrays[f"{name}/{array}"]) for array in ("data", "indices", "indptr"))
     return kind(arrays, shape=shape, copy=False)

@@ -267,11 +267,11 @@ class DenseIndex(ArrayIndex):
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
         hnsw = HnswSettings(**bundle.meta["hnsw"])
-        index = cls(table, bundle.array("vectors"), encoder, text=text, hnsw=hnsw)
+        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw=hnsw)
         # A large file may not have been compared when it was opened, and what was altered would not be safe to read.
-        if "crc32" in bundle.meta and zlib.crc32(bundle.array("graph").data) == bundle.meta["crc32"]:
+        if "crc32" in bundle.meta and zlib.crc32(bundle.arrays["graph"].data) == bundle.meta["crc32"]:
             index._graphs.append(hnsw_graph(index.vectors.shape[1], hnsw))
-            index._graphs[0].load(bundle.array("graph").tobytes())
+            index._graphs[0].load(bundle.arrays["graph"].tobytes())
         return index
 
 
