@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import Any
 
@@ -28,6 +28,7 @@ _KEYS = ("source", "target", "relation", "source_part", "target_part")
 _COLUMNS = (*_KEYS, "weight")
 
 
+@dataclass(eq=False)
 class EdgeTable:
     """Edges by position, sorted by source, target, relation and parts.
 
@@ -48,34 +49,27 @@ class EdgeTable:
         0 within the node; `NO_PART` where it is about the whole node. ``(m,)``.
     properties
         What else is known of each edge, ``m`` JSON objects.
+    out_indptr
+        Where the edges that leave each node begin, ``(n_nodes + 1,)``; made of the sources where it is not known.
+    entering_order
+        Where the edges that enter each node begin, and these edges; made when first asked for.
     """
 
-    def __init__(
-        self,
-        n_nodes: int,
-        source: NDArray[np.int32],
-        target: NDArray[np.int32],
-        relation: NDArray[np.int16],
-        relations: Sequence[str],
-        weight: NDArray[Any],
-        source_part: NDArray[np.int32],
-        target_part: NDArray[np.int32],
-        properties: Records,
-        *,
-        out_indptr: NDArray[np.int64] | None = None,
-        entering: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-    ) -> None:
-        self.n_nodes = n_nodes
-        self.source = source
-        self.target = target
-        self.relation = relation
-        self.relations = list(relations)
-        self.weight = weight
-        self.source_part = source_part
-        self.target_part = target_part
-        self.properties = properties
-        self.out_indptr = row_starts(source, n_nodes) if out_indptr is None else out_indptr
-        self._entering = entering
+    n_nodes: int
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    relation: NDArray[np.int16]
+    relations: list[str]
+    weight: NDArray[Any]
+    source_part: NDArray[np.int32]
+    target_part: NDArray[np.int32]
+    properties: Records
+    out_indptr: NDArray[np.int64] = None  # type: ignore[assignment]
+    entering_order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.out_indptr is None:
+            self.out_indptr = row_starts(self.source, self.n_nodes)
 
     @classmethod
     def empty(cls, n_nodes: int) -> EdgeTable:
@@ -121,17 +115,8 @@ class EdgeTable:
             same = np.all([np.diff(columns[name][order]) == 0 for name in _KEYS], axis=0)
             order = order[np.append(~same, True)]
         records = no_records(m) if properties is None else to_column(Records, "properties", properties)
-        return cls(
-            n,
-            columns["source"][order],
-            columns["target"][order],
-            columns["relation"][order],
-            names,
-            columns["weight"][order],
-            columns["source_part"][order],
-            columns["target_part"][order],
-            assemble([records], order),
-        )
+        ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+        return cls(n, relations=names, properties=assemble([records], order), **ordered)
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
@@ -182,11 +167,11 @@ class EdgeTable:
         return self._by_target()[1]
 
     def _by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if self._entering is None:  # when it is first asked for: a write makes tables that nobody reads
+        if self.entering_order is None:  # when it is first asked for: a write makes tables that nobody reads
             shape = self.n_nodes, self.n_nodes
             columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
-            self._entering = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
-        return self._entering
+            self.entering_order = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
+        return self.entering_order
 
     def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
@@ -263,21 +248,17 @@ class EdgeTable:
         `new` is the position that each node then has, in the same order, -1 for one that is gone.
         """
         to = new.astype(np.int32)
-        source, target = to[self.source], to[self.target]
-        rest = self
+        source, target, rest = to[self.source], to[self.target], self
         if (new < 0).any():
             kept = np.flatnonzero((source >= 0) & (target >= 0))
             source, target, rest = source[kept], target[kept], self.take(kept)
-        return EdgeTable(
-            n_nodes,
-            source,
-            target,
-            rest.relation,
-            rest.relations,
-            rest.weight,
-            rest.source_part,
-            rest.target_part,
-            rest.properties,
+        return replace(
+            rest,
+            n_nodes=n_nodes,
+            source=source,
+            target=target,
+            out_indptr=row_starts(source, n_nodes),
+            entering_order=None,
         )
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
@@ -331,7 +312,7 @@ class EdgeTable:
             relations=relations,
             properties=properties,
             out_indptr=bundle.arrays["out_indptr"],
-            entering=(bundle.arrays["in_indptr"], bundle.arrays["in_order"]),
+            entering_order=(bundle.arrays["in_indptr"], bundle.arrays["in_order"]),
             **{name: to_numpy(array) for name, array in column.items()},
         )
 
