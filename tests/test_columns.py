@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphret.columns import Records, SortedIds, Strings, assemble, members, no_records, no_strings, to_column
+from graphret.columns import Records, SortedIds, Strings, assemble, members, to_column
 from graphret.errors import CorruptIndex, InvalidInput
 
 JSON = st.recursive(
@@ -38,14 +38,6 @@ def test_columns_are_the_lists_they_were_made_of(texts: list[str], values: list[
         )
 
 
-def test_positions_out_of_range() -> None:
-    column = Strings.of("abc")
-    assert (column[-1], column[np.int64(1)]) == ("c", "b")  # type: ignore[call-overload]
-    for ask in (lambda: column[3], lambda: column[-4], lambda: column.take([-1]), lambda: column.take([3])):
-        with pytest.raises(IndexError):
-            ask()
-
-
 @pytest.mark.parametrize("bad", [None, 3, b"bytes", "\ud800"])
 def test_what_is_no_string_is_refused_by_position(bad: Any) -> None:
     with pytest.raises(InvalidInput, match="names: Strings, item 20"):
@@ -67,14 +59,6 @@ def test_what_does_not_decode_is_a_damaged_index() -> None:
             broken.take([0, 1])
 
 
-def test_columns_of_nothing_and_of_other_types() -> None:
-    assert (no_strings(2).tolist(), no_records(2).tolist()) == (["", ""], [{}, {}])
-    assert to_column(Records, "properties", given := no_records(1)) is given
-    for array in (pa.array([1]), pa.array(["a", None], pa.large_string())):
-        with pytest.raises(InvalidInput, match="large strings"):
-            Strings(array)
-
-
 @given(st.sets(st.text(max_size=3)), st.lists(st.text(max_size=3)), st.booleans())
 def test_ids_are_found_where_they_are(ids: set[str], others: list[str], much: bool) -> None:
     ordered = sorted(ids)
@@ -85,15 +69,6 @@ def test_ids_are_found_where_they_are(ids: set[str], others: list[str], much: bo
         lookup.find(ordered)
     assert lookup.find(wanted).tolist() == [place.get(one, -1) for one in wanted]
     assert lookup.places(wanted).tolist() == [sum(own < one for own in ordered) for one in wanted]
-
-
-def test_a_few_ids_are_found_among_many() -> None:
-    ids = [f"n{i:05d}" for i in range(0, 20_000, 2)]
-    lookup = SortedIds(Strings.of(ids))
-    assert lookup.find(["n00000", "n19998", "n00004", "n00005", "", "z"]).tolist() == [0, 9999, 2, -1, -1, -1]
-    assert lookup._known is None
-    assert lookup.find(ids).tolist() == list(range(10_000))
-    assert lookup._known is not None
 
 
 def test_a_name_that_comes_twice_in_an_object_is_named() -> None:

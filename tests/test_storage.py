@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphret import storage
 from graphret.errors import CorruptIndex, IndexLocked, NewerVersion, NotAnIndex, StorageError
 from graphret.storage import Bundle, Parts, load, save, verify, writing
 
@@ -446,18 +445,3 @@ def test_readers_never_fail_while_a_writer_swaps(folder: Path) -> None:
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
     assert number(folder) == 20
-
-
-def test_a_generation_removed_while_it_is_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(folder, 1)
-    later, open_index = [2, 3], storage._open
-
-    def overtaken(*given: Any) -> Bundle:
-        if later:
-            put(folder, later.pop(0))
-        return open_index(*given)
-
-    monkeypatch.setattr(storage, "_open", overtaken)
-    assert get(folder).meta["n"] == 3
-    later[:] = [4]
-    assert verify(folder)["generation"] == generations(folder)[0].name

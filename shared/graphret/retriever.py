@@ -352,14 +352,15 @@ class Rerank(Retriever):
             raise result
         trace = Trace()
         trace.extend(result.trace, f"{self.inner}/")
-        with trace.stage("rerank", reranker=self.reranker.name, scored=len(result.hits)):
-            outcome = yield Compute(lambda: _attempt(lambda: rerank(self.reranker, query, result.hits)))
-        if isinstance(outcome, Exception):
-            if self.on_failure == "raise" or isinstance(outcome, InvalidInput):
-                raise RetrievalFailed(f"{self.reranker.name} failed: {outcome}") from outcome
-            trace.note("fallback", failed=self.reranker.name, error=f"{type(outcome).__name__}: {outcome}")
-            outcome = result.hits
-        return Retrieval(query, k, outcome[:k], result.signals, trace)
+        hits = result.hits
+        try:
+            with trace.stage("rerank", reranker=self.reranker.name, scored=len(hits)):
+                hits = yield Compute(lambda: rerank(self.reranker, query, hits))
+        except Exception as error:
+            if self.on_failure == "raise" or isinstance(error, InvalidInput):
+                raise RetrievalFailed(f"{self.reranker.name} failed: {error}") from error
+            trace.note("fallback", failed=self.reranker.name, error=f"{type(error).__name__}: {error}")
+        return Retrieval(query, k, hits[:k], result.signals, trace)
 
 
 def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -378,13 +379,6 @@ def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         for rank, (hit, score, relevance) in enumerate(zip(hits, scores, relevances, strict=True), start=1)
     ]
     return sorted(ranked, key=lambda hit: (-hit.score, hit.id))
-
-
-def _attempt(work: Callable[[], T]) -> T | Exception:
-    try:
-        return work()
-    except Exception as error:
-        return error
 
 
 class Fallback(Retriever):

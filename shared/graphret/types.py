@@ -286,22 +286,12 @@ class Trace:
         InvalidInput
             When there are no stages, or one has no name or no seconds.
         """
-        stages = data.get("stages") if isinstance(data, Mapping) else None
-        if not isinstance(stages, (list, tuple)):
-            raise InvalidInput("trace: an object with a list of stages is expected, as Trace.to_dict makes it")
-        return cls([_stage(f"trace: stages[{i}]", stage) for i, stage in enumerate(stages)])
-
-
-def _stage(where: str, data: Any) -> Stage:
-    if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
-        raise InvalidInput(f"{where}: an object is expected, not {data!r:.80}")
-    details = dict(data)
-    name, seconds = details.pop("name", None), details.pop("seconds", None)
-    if not isinstance(name, str):
-        raise InvalidInput(f"{where}.name: a string is expected, not {name!r:.80}")
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise InvalidInput(f"{where}.seconds: a number is expected, not {seconds!r:.80}")
-    return Stage(name, seconds, details)
+        try:
+            stages = [{**stage} for stage in data["stages"]]
+            return cls([Stage(str(one.pop("name")), float(one.pop("seconds")), one) for one in stages])
+        except (KeyError, TypeError, ValueError) as error:
+            wanted = "an object with a list of stages is expected, as Trace.to_dict makes it"
+            raise InvalidInput(f"trace: {wanted} ({type(error).__name__}: {error})") from error
 
 
 @dataclass(slots=True)

@@ -41,30 +41,6 @@ def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str
     np.testing.assert_allclose(index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6)
 
 
-FRUIT = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
-
-
-@given(
-    st.lists(st.tuples(FRUIT, FRUIT, st.lists(FRUIT, max_size=3)), min_size=1, max_size=12),
-    st.lists(st.sampled_from(WORDS), max_size=8),
-    st.data(),
-)
-def test_given_nodes_score_to_the_last_bit_as_they_do_among_all(
-    parts: list[tuple[str, str, list[str]]], query: list[str], data: st.DataObject
-) -> None:
-    nodes = [
-        Node(f"n{i:02d}", name=name, text=text, properties={"table_header": ["a"], "table_rows": [[r] for r in rows]})
-        for i, (name, text, rows) in enumerate(parts)
-    ]
-    built = BM25Index.build(nodes)
-    built.upsert([Node("m", name="plum fig", text="kiwi date plum")])
-    at = data.draw(st.lists(st.integers(0, len(built.table) - 1), max_size=5))
-    asked = " ".join(query)
-    alone = built.score(asked, built.table.ids.take(at))
-    np.testing.assert_array_equal(alone, built.scores(asked)[np.asarray(at, dtype=np.int64)])
-    np.testing.assert_array_equal(alone, built.score(asked, built.table.ids.take(at)))
-
-
 def test_each_term_of_the_query_counts_once() -> None:
     built = index(["apple pear", "plum"])
     np.testing.assert_array_equal(built.scores("apple apple apple"), built.scores("apple"))

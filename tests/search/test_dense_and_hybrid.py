@@ -41,20 +41,6 @@ def test_a_given_query_embedding_is_used_instead_of_the_encoder(encoder: Any) ->
     assert built.search("sweet", 1).ids == ["n05"]
 
 
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        (np.full((6, 4), np.nan), "embedding: item 0"),
-        (np.ones((5, 4)), "6"),
-        ([[1.0, 2.0]] * 5 + [[1.0]], "embedding"),
-        ([["a"] * 4] * 6, "embedding"),
-    ],
-)
-def test_vectors_that_cannot_be_used_are_named(vectors: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        DenseIndex.build(NODES, None, vectors=vectors)
-
-
 def test_a_query_embedding_of_another_width_is_refused(encoder: Any) -> None:
     with pytest.raises(InvalidInput, match="48"):
         DenseIndex.build(NODES, encoder).remember("q", [1.0, 2.0])
@@ -163,19 +149,6 @@ def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:
         HybridIndex(BM25Index.build(NODES), DenseIndex.build(NODES, encoder))
     with pytest.raises(InvalidInput, match="alpha"):
         HybridIndex(BM25Index.build(NODES), alpha=2)
-
-
-@given(
-    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=1, max_size=30),
-    st.integers(1, 40),
-    st.lists(st.booleans(), min_size=30, max_size=30),
-)
-def test_the_k_best_break_ties_by_position(values: list[float], k: int, mask: list[bool]) -> None:
-    scores = np.asarray(values, dtype=np.float32)
-    allowed = [i for i in range(len(values)) if mask[i]]
-    expected = sorted(allowed, key=lambda i: (-values[i], i))[:k]
-    assert top_k(scores, k, np.asarray(mask[: len(values)])).tolist() == expected
-    assert top_k(scores, k).tolist() == sorted(range(len(values)), key=lambda i: (-values[i], i))[:k]
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([2, 30, 10**6]), st.integers(1, 9000))

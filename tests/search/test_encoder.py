@@ -25,7 +25,6 @@ from graphret.search.encoder import (
     as_encoder,
     default_encoder,
     named_encoder,
-    token_batches,
 )
 from graphret.search.vectors import check_vectors, normalize
 
@@ -228,14 +227,6 @@ def test_the_same_vectors_as_sentence_transformers(mini: SentenceTransformerEnco
     name = loaded.name
     assert loaded.encode_queries(["b"]).shape == (1, 384)
     assert name == SentenceTransformerEncoder(plain).name != mini.name
-
-
-@given(st.lists(st.integers(1, 300), max_size=30), st.integers(1, 500))
-def test_batches_hold_every_item_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    batches = token_batches(lengths, budget)
-    assert sorted(item for batch in batches for item in batch) == list(range(len(lengths)))
-    for batch in batches:
-        assert len(batch) == 1 or max(lengths[item] for item in batch) * len(batch) <= budget
 
 
 def test_a_missing_library_and_a_missing_model_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from graphret.corpus import Document
 from graphret.demo import load_corpus
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.search import BM25Index, DenseIndex, Neo4jTextIndex, NodeText, TextIndex, neo4j_index
-from graphret.stores import AsyncNeo4jStore, MemoryStore, Neo4jStore
+from graphret.stores import AsyncNeo4jStore, Neo4jStore
 from graphret.stores.neo4j.layout import OWN
 from graphret.testing.graphs import HOSTILE
 from graphret.testing.indexes import MakeIndex, TextIndexSuite, random_nodes
@@ -252,16 +252,6 @@ def test_an_index_of_another_text_is_refused_and_both_are_named(store: Neo4jStor
     store.driver.execute_query("DROP INDEX graphret_fulltext")
     fresh = Neo4jTextIndex.create(Neo4jStore.from_driver(store.driver), text=NodeText.names(), name="names")
     assert fresh.score("monster", ["kong33"]) == [0.0]
-
-
-def test_a_store_elsewhere_is_not_followed(store: Neo4jStore) -> None:
-    store.upsert(MOVIES)
-    index = Neo4jTextIndex.create(store)
-    memory = MemoryStore.of(MOVIES)
-    with pytest.raises(InvalidInput, match="Neo4jTextIndex lives in the database of its own store"):
-        memory.attach(index)
-    memory.delete([MOVIES[0].id])
-    assert store.count()[0] == len(MOVIES)  # an index that is written to writes to its own graph
 
 
 def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:

@@ -25,25 +25,9 @@ EDGES = [
 ]
 
 
-class CountingStore(MemoryStore):
-    """A store that counts its reads."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.calls: list[str] = []
-
-    def get(self, *arguments: Any, **options: Any) -> Any:
-        self.calls.append("get")
-        return super().get(*arguments, **options)
-
-    def neighbors(self, *arguments: Any, **options: Any) -> Any:
-        self.calls.append("neighbors")
-        return super().neighbors(*arguments, **options)
-
-
 @pytest.fixture
-def store() -> CountingStore:
-    return CountingStore.of(NODES, EDGES)  # type: ignore[return-value]
+def store() -> MemoryStore:
+    return MemoryStore.of(NODES, EDGES)
 
 
 def test_neighbours_are_named_by_relation_and_direction(store: MemoryStore) -> None:
@@ -58,26 +42,10 @@ def test_properties_come_before_neighbours(store: MemoryStore) -> None:
     assert text.text(FILMS[1]) == "Film 1\nAbout 1.\nyear: 2001\nstarred_actors: Bo Ray"
 
 
-def test_relations_and_directions_are_chosen(store: MemoryStore) -> None:
-    incoming = NodeText(neighbors=2, direction="in").bound(store)
-    assert incoming.text(ANN) == "Ann Lee\ndirected_by of: Film 5, Film 0, and 6 more\nknows of: Ann Lee"
-    assert NodeText(neighbors=2, direction="out").bound(store).text(ANN) == "Ann Lee\nknows: Ann Lee, Bo Ray"
-    only = NodeText.relation("starred_actors", direction="out").bound(store)
+def test_relations_are_chosen(store: MemoryStore) -> None:
+    only = NodeText.relation("starred_actors").bound(store)
     assert only.all_texts(FILMS[:3]) == ["starred_actors: Bo Ray, x", "starred_actors: Bo Ray", ""]
     assert only.all_fields(FILMS[:3]) == [{"neighbors": "Bo Ray, x"}, {"neighbors": "Bo Ray"}, {}]
-
-
-def test_a_batch_takes_two_reads(store: CountingStore) -> None:
-    text = NodeText.documents().bound(store)
-    store.calls.clear()
-    alone = [text.text(node) for node in NODES]
-    assert len(store.calls) == 2 * len(NODES)
-    store.calls.clear()
-    assert text.all_texts(NODES) == alone
-    assert store.calls == ["neighbors", "get"]
-    store.calls.clear()
-    BM25Index.of_store(store, text=NodeText.documents())
-    assert store.calls == ["neighbors", "get"]
 
 
 def test_a_text_that_is_too_long_keeps_some_neighbours(store: MemoryStore) -> None:
@@ -113,7 +81,7 @@ def test_one_field_and_names_alone() -> None:
     [
         NodeText(),
         NodeText.names(),
-        NodeText.documents(["year"], relations=["r"], direction="out"),
+        NodeText.documents(["year"], relations=["r"]),
         NodeText(only=()),
         NodeText.names("synonyms"),
     ],
@@ -129,12 +97,8 @@ def test_settings_survive_saving(text: NodeText) -> None:
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(settings))):
         NodeText(**settings)
-
-
-@pytest.mark.parametrize("settings", [{"properties": "brand"}, {"relations": "DIRECTED_BY"}])
-def test_a_bare_name_is_no_list_of_letters(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(settings))):
-        NodeText.documents(**settings)
+    with pytest.raises(InvalidInput, match="properties"):
+        NodeText.documents("year")
 
 
 def test_a_property_never_takes_the_place_of_a_field_of_the_node() -> None:

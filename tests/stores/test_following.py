@@ -39,7 +39,7 @@ MAKERS: dict[str, Callable[[Any, Any], Any]] = {
     "bm25": lambda store, _: BM25Index.of_store(store),
     "bm25 of documents": lambda store, _: BM25Index.of_store(store, text=NodeText.documents(neighbors=2)),
     "bm25 by label": lambda store, _: BM25Index.of_store(store, text=NodeText.documents(), labels=["A"]),
-    "bm25 of a relation": lambda store, _: BM25Index.of_store(store, text=NodeText.relation("LIKES", direction="in")),
+    "bm25 of a relation": lambda store, _: BM25Index.of_store(store, text=NodeText.relation("LIKES")),
     "dense": lambda store, encoder: DenseIndex.of_store(store, encoder, text=NodeText.documents()),
     "hybrid": hybrid,
     "fields": lambda store, encoder: FieldIndex.of_store(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -66,8 +66,8 @@ class NodeText:
     neighbors
         Names of neighbours a relation and direction, the heaviest edges first; the others are counted (``and 37
         more``). 0 reads none.
-    relations, direction
-        Which edges lead to neighbours: only these relations, and ``out``, ``in`` or ``both`` seen from the node.
+    relations
+        Which edges lead to neighbours, in either direction; `None` for all.
     only
         Keep only these fields; `None` keeps all.
     aliases
@@ -81,7 +81,6 @@ class NodeText:
     max_chars: int = 4000
     neighbors: int = 0
     relations: tuple[str, ...] | None = None
-    direction: str = "both"
     only: tuple[str, ...] | None = None
     aliases: str = ALIASES
     source: NodeSource | None = field(default=None, compare=False, repr=False)
@@ -107,7 +106,6 @@ class NodeText:
         *,
         neighbors: int = 5,
         relations: Sequence[str] | None = None,
-        direction: str = "both",
         max_chars: int = 4000,
     ) -> NodeText:
         """Whole documents: name, text, the chosen properties, then neighbours' names by relation."""
@@ -116,7 +114,6 @@ class NodeText:
             max_chars=max_chars,
             neighbors=neighbors,
             relations=None if relations is None else _names(relations),
-            direction=direction,
         )
 
     @classmethod
@@ -126,9 +123,9 @@ class NodeText:
         return cls(weights={}, properties=() if name in known else (name,), only=(name,))
 
     @classmethod
-    def relation(cls, name: str, *, direction: str = "both", neighbors: int = 20) -> NodeText:
+    def relation(cls, name: str, *, neighbors: int = 20) -> NodeText:
         """The names of the neighbours by one relation alone."""
-        return cls(weights={}, neighbors=neighbors, relations=(name,), direction=direction, only=(NEIGHBORS,))
+        return cls(weights={}, neighbors=neighbors, relations=(name,), only=(NEIGHBORS,))
 
     # -- reading nodes
 
@@ -216,8 +213,7 @@ class NodeText:
         asked, found = set(ids), set()
         for start in range(0, len(ids) if self.reads_neighbors else 0, _BLOCK):
             block = ids[start : start + _BLOCK]
-            options: dict[str, Any] = {"relations": self.relations, "direction": self.direction, "where": where}
-            for edge in self._store.neighbors(block, **options):
+            for edge in self._store.neighbors(block, relations=self.relations, where=where):
                 found |= asked.intersection((edge.source, edge.target))
         return found
 
@@ -239,11 +235,10 @@ class NodeText:
             others = found[node_id][incoming, edge.relation]
             others[other] = max(edge.weight, others.get(other, edge.weight))
 
-        for edge in self._store.neighbors(ids, relations=self.relations, direction=self.direction):
-            if self.direction != "in" and edge.source in found:
+        for edge in self._store.neighbors(ids, relations=self.relations):
+            if edge.source in found:
                 add(edge.source, False, edge, edge.target)
-            loop = edge.source == edge.target and self.direction != "in"
-            if self.direction != "out" and edge.target in found and not loop:
+            if edge.target in found and edge.target != edge.source:
                 add(edge.target, True, edge, edge.source)
         cut = {
             (i, key): heapq.nsmallest(self.neighbors, others.items(), key=lambda item: (-item[1], item[0]))
@@ -264,18 +259,14 @@ class NodeText:
     # -- settings
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings, as they are saved with an index: those of neighbours and `only` where they are used."""
-        made: dict[str, Any] = {
-            "weights": dict(self.weights),
-            "properties": list(self.properties),
-            "max_chars": self.max_chars,
+        """The settings that are not the default, as they are saved with an index."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        usual = NodeText()
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in own.items()
+            if value != getattr(usual, name)
         }
-        if self.neighbors:
-            relations = None if self.relations is None else list(self.relations)
-            made |= {"neighbors": self.neighbors, "relations": relations, "direction": self.direction}
-        if self.only is not None:
-            made["only"] = list(self.only)
-        return made if self.aliases == ALIASES else made | {"aliases": self.aliases}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> NodeText:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphret.errors import StoreMismatch
@@ -25,7 +26,6 @@ _BATCH = 2_000
 #: A full-text index is over one property more than its documents: one that no node has, whose name says how nodes are
 #: read. So it is there from the moment the index is, goes with it, and puts nothing into the graph.
 _READS = "graphret_reads "
-_SETTINGS = ("properties", "neighbors", "relations", "direction", "only", "aliases")
 
 
 def label_of(layout: Layout) -> str:
@@ -49,7 +49,7 @@ def rows_of(
     nodes = [node for node in nodes if node.id in places]
     vectors: list[Any] = [None] * len(nodes)
     if encoder is not None and nodes:
-        own = NodeText.from_dict({key: value for key, value in text.to_dict().items() if key != "neighbors"})
+        own = replace(text, neighbors=0)
         made = encoder.encode_documents([own.text(node) for node in nodes])
         units = normalize(check_vectors(made, len(nodes), encoder.dimension, what="embedding"))
         vectors = [unit.tolist() if unit.any() else None for unit in units]  # Neo4j takes no vector of zeros
@@ -170,9 +170,8 @@ def require_indexes(
 
 
 def settings_of(text: NodeText) -> dict[str, Any]:
-    """The settings on which the words of a document depend, but for those that read nothing."""
-    settings = text.to_dict()
-    return {name: settings[name] for name in _SETTINGS if settings.get(name) not in (None, [])}
+    """The settings on which the words of a document depend, as far as they are not the default."""
+    return {name: value for name, value in text.to_dict().items() if name not in ("weights", "max_chars")}
 
 
 def _recipe(text: NodeText) -> str:
