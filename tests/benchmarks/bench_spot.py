@@ -16,7 +16,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.linking import NameBook
-from graphret.linking.spotting import spot
+from graphret.linking.mentions import spot
 
 _ENTITY = re.compile(r"\[(.*?)\]")
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +14,7 @@ from graphret.corpus.llm_metadata import LLMMetadata
 from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import OpenAIChat
-from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, cut, empty, json_text, slow, status, text
+from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, empty, json_text, slow, status
 from graphret.types import Node
 
 DOCUMENT = Node("d", ("Document",), "Ulm", "Ulm lies on the Danube. Einstein was born there in 1879.", {"title": "Ulm"})
@@ -37,29 +32,23 @@ ABOUT_DOCUMENT = {
     "topic": "Ulm, a city\non the  Danube",
     "title": "Ulm",
     "summary": "A city.",
-    "entities": [
-        {"name": "Ulm", "type": "place", "category": "named", "description": "city"},
-        {"name": "ulm"},
-        {"name": "Albert Einstein", "type": "person"},
-        {"name": "river", "category": "non-named"},
-        {"name": " \x00 "},
-    ],
-    "events": [{"name": "Birth of Einstein", "date": 1879, "details": "in Ulm"}, {"name": "Fair", "date": None}],
+    "entities": ["Ulm", "ulm", "Albert Einstein", " \x00 "],
+    "events": ["1879: Birth of Einstein in Ulm", 1880],
     "relationships": [
         {"subject": "Ulm", "relation": "lies on", "object": "Danube"},
         {"subject": "Ulm", "relation": "", "object": "Danube"},
     ],
 }
 ABOUT_TABLE = {
+    "topic": "Games of 1911.",
     "title": "1911 season - Schedule",
-    "description": "Games of 1911.",
     "summary": "Two games.",
     "columns": [
-        {"name": "date", "description": "Day of the game", "format": "date, month and day"},
+        {"name": "date", "description": "Day of the game, month and day"},
         {"name": "Opponent", "description": "The other team"},
         {"name": "Invented", "description": "No such column"},
     ],
-    "entities": [{"name": "Ohio Northern"}, {"name": "team", "category": "non-named"}],
+    "entities": ["Ohio Northern", "team"],
 }
 
 
@@ -103,7 +92,7 @@ def test_fields_of_documents_and_tables() -> None:
         title="Ulm",
         summary="A city.",
         entities=("Ulm", "Albert Einstein"),
-        events=("1879: Birth of Einstein: in Ulm", "Fair"),
+        events=("1879: Birth of Einstein in Ulm", "1880"),
         relationships=(("Ulm", "lies on", "Danube"),),
     )
     assert table == Metadata(
@@ -111,10 +100,10 @@ def test_fields_of_documents_and_tables() -> None:
         title="1911 season - Schedule",
         description="Games of 1911.",
         summary="Two games.",
-        column_descriptions={"Date": "Day of the game (date, month and day)", "Opponent": "The other team"},
+        column_descriptions={"Date": "Day of the game, month and day", "Opponent": "The other team"},
         entities=("Ohio Northern", "team"),
     )
-    assert (llm.report.asked, llm.report.fell_back, llm.report.failures) == (2, 0, {})
+    assert (llm.report.asked, llm.report.fell_back) == (2, 0)
     assert llm.report.input_tokens > 100
     assert all(r.body["response_format"]["json_schema"]["strict"] for r in server.requests)
 
@@ -142,32 +131,9 @@ def test_long_content_is_cut_with_a_mark() -> None:
     assert max(map(len, by_kind.values())) < 900
 
 
-def test_retries_and_repairs_are_survived_and_counted() -> None:
-    script = [
-        status(429, retry_after=0.05),
-        status(500, retry_after=0.01),
-        cut(),
-        text('{"topic": '),
-        json_text({"topic": "Danube"}),
-    ]
-    with OpenAIServer(script) as server:
-        llm = extractor(server, retries=3)
-        assert llm.extract([DOCUMENT])[0].topic == "Danube"
-    assert (llm.report.asked, llm.report.fell_back) == (1, 0)
-    assert len(server.requests) == 5
-
-
 @pytest.mark.parametrize(
     ("behaviour", "reason"),
-    [
-        (text("{malformed"), "invalid_reply"),
-        (empty(), "invalid_reply"),
-        (json_text({"topic": ["a", "list"]}), "invalid_reply"),
-        (status(500), "server"),
-        (status(429), "rate_limit"),
-        (cut(), "connection"),
-        (slow(30), "timeout"),
-    ],
+    [(json_text({"topic": ["a", "list"]}), "invalid_reply"), (status(500), "server"), (slow(30), "timeout")],
 )
 @pytest.mark.parametrize("corpus_wide", [False, True])
 def test_failures_fall_back_node_by_node(behaviour: Behaviour, reason: str, corpus_wide: bool, caplog) -> None:
@@ -180,9 +146,9 @@ def test_failures_fall_back_node_by_node(behaviour: Behaviour, reason: str, corp
         topics = [metadata.topic for metadata in llm.extract(documents(3))]
     assert topics == ["Passage number 0.", "rules n1", "Passage number 2."]
     assert rules.seen == [["n0", "n1", "n2"] if corpus_wide else ["n1"]]
-    assert (llm.report.fell_back, llm.report.failures) == (1, {reason: 1})
+    assert (llm.report.asked, llm.report.fell_back) == (3, 1)
+    assert reason in llm.report.last_failure
     assert "1 of 3 nodes have metadata from the fallback" in caplog.text
-    json.dumps(llm.report.to_dict())
 
 
 def test_raise_names_the_node() -> None:
@@ -194,9 +160,9 @@ def test_raise_names_the_node() -> None:
 
 def test_an_endpoint_that_is_down_is_given_up() -> None:
     with OpenAIServer(default=status(500)) as server:
-        llm = extractor(server, give_up_after=3, concurrency=1)
-        assert len(llm.extract(documents(10))) == 10
-        assert (len(server.requests), llm.report.asked, llm.report.fell_back) == (3, 3, 10)
+        llm = extractor(server, concurrency=1)
+        assert len(llm.extract(documents(30))) == 30
+        assert (len(server.requests), llm.report.asked, llm.report.fell_back) == (20, 20, 30)
     with OpenAIServer(default=status(401, "bad key")) as server:
         llm = extractor(server, concurrency=1)
         llm.extract(documents(10))
@@ -252,41 +218,6 @@ async def test_cancelling_keeps_what_was_answered(tmp_path: Path) -> None:
     assert (llm.report.cached, llm.report.asked) == (2, 1)
 
 
-CHILD = """
-import sys
-from graphret.corpus.llm_metadata import LLMMetadata
-from graphret.llm import OpenAIChat
-from graphret.types import Node
-nodes = [Node(f"n{i}", ("Document",), text=f"Passage number {i}.") for i in range(8)]
-LLMMetadata(OpenAIChat("tiny", sys.argv[1]), cache=sys.argv[2], concurrency=1).extract(nodes)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    reached = threading.Event()
-
-    def script(request: Request) -> Behaviour:
-        if "number 5." in request.prompt:
-            reached.set()
-            return slow(60)
-        return answer(request)
-
-    with OpenAIServer(script) as server:
-        paths = os.pathsep.join(path for path in sys.path if path)
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, server.base_url, str(tmp_path)], env={**os.environ, "PYTHONPATH": paths}
-        )
-        assert reached.wait(60)
-        child.kill()
-        assert child.wait(10) == -signal.SIGKILL
-    with OpenAIServer(answer) as server:
-        llm = extractor(server, cache=tmp_path)
-        found = llm.extract(documents(8))
-    assert (llm.report.cached, llm.report.asked, len(server.requests)) == (5, 3, 3)
-    assert [metadata.topic for metadata in found] == [f"Passage number {i}." for i in range(8)]
-
-
 def test_the_cache_knows_content_and_model_and_no_failures(tmp_path: Path) -> None:
     with OpenAIServer([empty(), empty()]) as server:
         extractor(server, cache=tmp_path).extract([DOCUMENT])
@@ -298,38 +229,22 @@ def test_the_cache_knows_content_and_model_and_no_failures(tmp_path: Path) -> No
         assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("damage", ["rows", "file"])
-def test_a_damaged_cache_is_not_believed(tmp_path: Path, damage: str, caplog) -> None:
-    import sqlite3
-
-    file = tmp_path / "answers.sqlite"
+def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
     with OpenAIServer(answer) as server:
         extractor(server, cache=tmp_path).extract(documents(3))
-        if damage == "rows":
-            with sqlite3.connect(file) as connection:
-                connection.execute("UPDATE answers SET answer = substr(answer, 1, 9)")
-        else:
-            file.write_bytes(os.urandom(9_000))
+        with sqlite3.connect(tmp_path / "answers.sqlite") as connection:
+            connection.execute("UPDATE answers SET answer = substr(answer, 1, 9)")
         llm = extractor(server, cache=tmp_path)
         assert [m.topic for m in llm.extract(documents(3))] == [f"Passage number {i}." for i in range(3)]
         assert (llm.report.cached, llm.report.asked) == (0, 3)
         again = extractor(server, cache=tmp_path)
         again.extract(documents(3))
         assert again.report.cached == 3
-    assert ("set aside" in caplog.text) == (damage == "file")
-    assert (tmp_path / "answers.sqlite.corrupt").exists() == (damage == "file")
-
-
-def test_progress() -> None:
-    seen: list[tuple[int, int]] = []
-    with OpenAIServer(answer) as server:
-        extractor(server, progress=lambda done, total: seen.append((done, total))).extract(documents(3))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_options_are_checked() -> None:
     model = OpenAIChat("tiny", "http://localhost:1/v1")
-    for options in ({"concurrency": 0}, {"max_chars": 0}, {"give_up_after": 0}, {"on_failure": "ignore"}):
+    for options in ({"concurrency": 0}, {"max_chars": 0}):
         with pytest.raises(InvalidInput, match=next(iter(options))):
             LLMMetadata(model, **options)
     assert isinstance(LLMMetadata(model), MetadataExtractor)

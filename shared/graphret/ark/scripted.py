@@ -17,8 +17,8 @@ from graphret.ark.arguments import encodable
 from graphret.ark.prompt import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
 from graphret.ark.settings import ArkSettings
 from graphret.fusion import vote
+from graphret.linking.mentions import spot
 from graphret.linking.names import NameBook
-from graphret.linking.spotting import spot
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.event_loop import in_thread
 from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans

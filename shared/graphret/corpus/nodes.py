@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from graphret.corpus.chunking import Chunker, SentenceChunker
+from graphret.corpus.chunkers import Chunker, SentenceChunker
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_items
 from graphret.corpus.metadata import MetadataExtractor, describe

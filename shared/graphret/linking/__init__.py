@@ -2,7 +2,7 @@
 
 from graphret.linking.candidates import DOC, NAME, Linked, LinkRule
 from graphret.linking.linker import Linker
+from graphret.linking.mentions import Spot
 from graphret.linking.names import NameBook
-from graphret.linking.spotting import Spot
 
 __all__ = ["DOC", "NAME", "LinkRule", "Linked", "Linker", "NameBook", "Spot"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.linking.candidates import DOC, NAME, Linked, LinkRule, NameSimilarity, kept
+from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import ALIAS, OWN, NameBook, normal_form, variants_of
-from graphret.linking.spotting import Spot, spot
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
@@ -257,7 +257,7 @@ class Linker:
         return kept(nodes, np.clip(scores[order], 0.0, 1.0), ["document"] * len(nodes), rule)
 
     def spot(self, question: str, *, labels: Collection[str] | None = None, where: WhereLike = None) -> list[Spot]:
-        """Return the known names in a question with the nodes that bear them; see `graphret.linking.spotting.spot`.
+        """Return the known names in a question with the nodes that bear them; see `graphret.linking.mentions.spot`.
 
         Only nodes that bear one of `labels` and satisfy `where` count.
         """

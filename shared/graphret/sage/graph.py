@@ -20,7 +20,7 @@ from graphret.corpus import (
     to_edges,
     to_nodes,
 )
-from graphret.corpus.chunking import named_chunker
+from graphret.corpus.chunkers import named_chunker
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput

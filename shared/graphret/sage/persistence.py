@@ -10,7 +10,7 @@ from typing import Any
 
 from graphret import storage
 from graphret.contracts import require_direct
-from graphret.corpus.chunking import Chunker, chunker_name, named_chunker
+from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable

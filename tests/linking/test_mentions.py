@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.linking import NameBook, Spot
+from graphret.linking.mentions import DOUBTFUL, spot
 from graphret.linking.names import variants
-from graphret.linking.spotting import DOUBTFUL, spot
 from graphret.types import Node
 
 NAMES = [
