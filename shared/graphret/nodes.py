@@ -127,23 +127,14 @@ class NodeTable(Sequence[Node]):
         for own in label_sets:
             if isinstance(own, str) or not all(isinstance(label, str) for label in own):
                 raise InvalidInput(f"label_sets: {own!r} is not a tuple of labels")
-        columns: dict[str, Strings | Records] = {
-            "names": no_strings(n) if names is None else to_column(Strings, "names", names),
-            "texts": no_strings(n) if texts is None else to_column(Strings, "texts", texts),
-            "properties": no_records(n) if properties is None else to_column(Records, "properties", properties),
-        }
-        for what, column in columns.items():
+        called = no_strings(n) if names is None else to_column(Strings, "names", names)
+        said = no_strings(n) if texts is None else to_column(Strings, "texts", texts)
+        known = no_records(n) if properties is None else to_column(Records, "properties", properties)
+        for what, column in (("names", called), ("texts", said), ("properties", known)):
             if len(column) != n:
                 raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
         order = _order(given)
-        table = cls(
-            given,
-            columns["names"],  # type: ignore[arg-type]
-            columns["texts"],  # type: ignore[arg-type]
-            codes,
-            [tuple(own) for own in label_sets],
-            columns["properties"],  # type: ignore[arg-type]
-        ).take(order)
+        table = cls(given, called, said, codes, [tuple(own) for own in label_sets], known).take(order)
         positions = np.empty(n, dtype=np.int64)
         positions[order] = np.arange(n)
         return table, positions
@@ -194,14 +185,10 @@ class NodeTable(Sequence[Node]):
         renumbered = (np.asarray([code[own] for own in t.label_sets], dtype=np.int32)[t.labels] for t in tables)
         labels = np.concatenate([np.empty(0, np.int32), *renumbered])[order]
         used = np.bincount(labels, minlength=len(sets)) > 0
-        return NodeTable(
-            assemble([table.ids for table in tables], order),
-            assemble([table.names for table in tables], order),
-            assemble([table.texts for table in tables], order),
-            (np.cumsum(used, dtype=np.int32) - 1)[labels] if len(sets) else labels,
-            [own for own, there in zip(sets, used.tolist(), strict=True) if there],
-            assemble([table.properties for table in tables], order),
-        )
+        ids, names, texts = (assemble([getattr(t, name) for t in tables], order) for name in ("ids", "names", "texts"))
+        codes = (np.cumsum(used, dtype=np.int32) - 1)[labels] if len(sets) else labels
+        kept = [own for own, there in zip(sets, used.tolist(), strict=True) if there]
+        return NodeTable(ids, names, texts, codes, kept, assemble([table.properties for table in tables], order))
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
         """Return a table with nodes added or replaced, and others taken away; unknown ids in `deletes` are ignored."""
@@ -248,7 +235,13 @@ class NodeTable(Sequence[Node]):
         if where is None:
             return None
         condition = where
-        return self._remembered(self._masks, condition, _MASKS_KEPT, lambda: self._whole_mask(condition))
+
+        def made() -> NDArray[np.bool_]:
+            found = self._evaluate(condition, np.arange(len(self)))
+            found.flags.writeable = False
+            return found
+
+        return self._remembered(self._masks, condition, _MASKS_KEPT, made)
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
         """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""
@@ -276,11 +269,6 @@ class NodeTable(Sequence[Node]):
             return np.asarray(self._evaluate(where, distinct)[inverse])
         mask = self.mask(where)
         return None if mask is None else np.asarray(mask[positions])
-
-    def _whole_mask(self, where: Where) -> NDArray[np.bool_]:
-        mask = self._evaluate(where, np.arange(len(self)))
-        mask.flags.writeable = False
-        return mask
 
     def _remembered(self, known: dict[Where, T], where: Where, most: int, make: Callable[[], T]) -> T:
         """What was made for a condition lately, or is made now; the one used longest ago is forgotten."""
@@ -376,15 +364,9 @@ class NodeTable(Sequence[Node]):
     def from_bundle(cls, bundle: Bundle) -> NodeTable:
         """Open a saved table; the columns stay on disk until they are read."""
         column = bundle.columns("table")
-        labels, label_sets = coded(column["labels"])
-        return cls(
-            Strings(column["id"]),
-            Strings(column["name"]),
-            Strings(column["text"]),
-            labels,
-            [tuple(json.loads(own)) for own in label_sets],
-            Records(column["properties"]),
-        )
+        labels, sets = coded(column["labels"])
+        ids, names, texts = (Strings(column[name]) for name in ("id", "name", "text"))
+        return cls(ids, names, texts, labels, [tuple(json.loads(own)) for own in sets], Records(column["properties"]))
 
 
 def _order(ids: Strings) -> NDArray[np.int64]:

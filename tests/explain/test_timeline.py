@@ -167,16 +167,7 @@ def test_steps_are_shown_as_they_happen_each_once() -> None:
     assert printed(step_text(session, 2)) == "agent 1 finished\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ([], "an object with a list of stages is expected"),
-        ({"stages": "vote"}, "an object with a list of stages is expected"),
-        ({"stages": [{"name": "a", "seconds": 0}, 5]}, r"stages\[1\]: an object is expected, not 5"),
-        ({"stages": [{"seconds": 0}]}, r"stages\[0\].name: a string is expected, not None"),
-        ({"stages": [{"name": "a", "seconds": "1"}]}, r"stages\[0\].seconds: a number is expected, not '1'"),
-    ],
-)
-def test_what_is_no_trace_is_refused(given: Any, named: str) -> None:
-    with pytest.raises(InvalidInput, match=f"trace: {named}"):
+@pytest.mark.parametrize("given", [None, [], {"stages": "vote"}, {"stages": [5]}, {"stages": [{"seconds": 0}]}])
+def test_what_is_no_trace_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="trace: an object with a list of stages is expected"):
         Trace.from_dict(given)
