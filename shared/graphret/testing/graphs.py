@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from typing import Any
 
 from graphret.types import Edge, Node
@@ -29,17 +28,13 @@ VALUES: dict[str, Any] = {
     "white space": " \t two\u00a0 \n",
     "lines": "one\ntwo\r\n\tthree",
     "unicode": "Ångström 東京 🎬 \u202e",
-    "null character's name": "\\u0000 \\x00",
     "number as text": "007",
     "integer": 42,
     "large integer": 2**53,
     "lowest integer": -(2**53),
     "float": 0.1,
     "whole float": 3.0,
-    "zero": 0.0,
-    "small float": 5e-324,
     "large float": -1.7976931348623157e308,
-    "float of many digits": 0.12345678901234568,
     "true": True,
     "false": False,
     "texts": ["a", "", "ü"],
@@ -49,12 +44,6 @@ VALUES: dict[str, Any] = {
     "no items": [],
 }
 
-
-#: Weights that single precision holds exactly; the last digit tells the first two apart.
-WEIGHTS: list[float] = [
-    struct.unpack("f", struct.pack("f", weight))[0]
-    for weight in (0.123456789, 0.12345678, 1 / 3, -0.001, 16777215.0, 1e-30, 0.0, -2.5)
-]
 
 #: Texts that a careless store trims, joins or normalises.
 TEXTS = [
@@ -69,15 +58,14 @@ TEXTS = [
 ]
 
 #: Properties that no store takes.
-NO_JSON: dict[str, Any] = {
-    "NaN": {"value": float("nan")},
-    "infinity": {"value": float("inf")},
-    "NaN in a list": {"value": [1.0, float("nan")]},
-    "a set": {"value": {1}},
-    "bytes": {"value": b"x"},
-    "a key that is a number": {"value": {1: "x"}},
-    "a name that is a number": {1: "x"},
-}
+NO_JSON: list[dict[Any, Any]] = [
+    {"value": float("nan")},
+    {"value": [1.0, float("inf")]},
+    {"value": {1}},
+    {"value": b"x"},
+    {"value": {1: "x"}},
+    {1: "x"},
+]
 
 #: Names that a careless store obeys, cuts or confuses.
 HOSTILE = [
@@ -108,7 +96,6 @@ CONDITIONS: list[dict[str, Any]] = [
     {"age": {"$gt": 20, "$lte": 40}},
     {"age": {"$lt": 25.5}},
     {"age": "30"},
-    {"age": {"$gte": "a"}},
     {"age": {"$in": [10, 20, "30", None]}},
     {"age": {"$nin": [10, 20]}},
     {"age": {"$in": []}},
@@ -124,21 +111,13 @@ CONDITIONS: list[dict[str, Any]] = [
     {"city": {"$gt": "Ghent"}},
     {"city": {"$contains": "o"}},
     {"city": {"$contains": ""}},
-    {"city": {"$contains": 3}},
-    {"city": ["Ghent"]},
     {"tags": {"$contains": "red"}},
-    {"tags": ["red", "blue"]},
-    {"tags": {"$ne": ["red", "blue"]}},
-    {"tags": {"$in": [["red"], ["blue"]]}},
-    {"tags": {"$gt": "a"}},
     {"tags": "red"},
     {"score": {"$gte": 0.5}},
     {"score": 1},
     {"active": True},
     {"active": {"$ne": True}},
     {"active": 1},
-    {"active": {"$in": [0, 1]}},
-    {"active": {"$gt": 0}},
     {"label": "Person"},
     {"label": {"$ne": "Person"}},
     {"label": {"$in": ["Film", "Actor"]}},
