@@ -9,7 +9,6 @@ import pytest
 from graphret.cypher import check, kinds
 from graphret.cypher.check import MOST_CHARACTERS
 from graphret.cypher.edits import returns
-from graphret.cypher.meaning.walk import COMPARED
 from graphret.schema import GraphSchema, PropertySchema
 
 LABELS = [f"L{i}" for i in range(300)]
@@ -53,14 +52,11 @@ def test_a_query_with_too_many_relationships_is_refused(monkeypatch: pytest.Monk
     "query",
     [
         f"RETURN {'(' * 3000}1{')' * 3000}",
-        f"RETURN {'[' * 2000}{']' * 2000}",
         f"RETURN {'NOT ' * 5000}true",
-        f"MATCH (n:{'!(' * 2000}L1{')' * 2000}) RETURN n",
         f"MATCH (n) WHERE {'EXISTS { MATCH (n) WHERE ' * 400}true{' }' * 400} RETURN n",
         f"RETURN {'CASE WHEN true THEN ' * 900}1{' END' * 900}",
         f"MATCH (n) RETURN n{'.a' * 3000}",
         f"MATCH {'(' * 3000}(a){')' * 3000} RETURN a",
-        f"RETURN {'[x IN ' * 3000}1{' | x]' * 3000}",
     ],
 )
 def test_what_is_nested_too_deeply_is_an_error(query: str) -> None:
@@ -105,23 +101,6 @@ def test_the_last_part_of_a_long_union_is_checked() -> None:
     parts = " UNION ".join(["RETURN 1 AS a"] * 1500)
     errors = check(f"{parts} UNION ALL RETURN 2 AS b UNION MATCH (n:L1) RETURN n.nothing AS a", SCHEMA).errors
     assert [f.kind for f in errors] == [kinds.INVALID_QUERY] * 3 + [kinds.UNKNOWN_PROPERTY]
-
-
-def test_only_so_many_names_are_compared() -> None:
-    few = len(LABELS)
-    wrong = [f"Lx{i}" for i in range(COMPARED // few + 5)]
-    errors = check(f"MATCH {', '.join(f'(:{label})' for label in wrong)} RETURN 1", SCHEMA).errors
-    assert [f.kind for f in errors] == [kinds.UNKNOWN_LABEL] * len(wrong)
-    assert errors[0].suggestions
-    assert not errors[-1].suggestions
-
-
-def test_messages_stay_short() -> None:
-    (finding,) = check("MATCH (n:!L0)-->() RETURN n.titel", SCHEMA).errors
-    assert len(finding.message) < 200
-    schema = GraphSchema(SCHEMA.labels, {}, {**SCHEMA.properties, "Z": {"title": PropertySchema("STRING")}})
-    (finding,) = check(f"MATCH (n:{'|'.join(LABELS)}) RETURN n.title", schema).errors
-    assert finding.message.endswith("or 290 more has no property 'title'; it is of Z")
 
 
 def test_paths_that_share_variables_in_a_row_are_no_cartesian_product() -> None:

@@ -24,6 +24,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,11 +39,9 @@ class Behaviour:
     Parameters
     ----------
     content, calls, finish_reason
-        The text of the reply; its tool calls, names and raw arguments; why it ends, by default ``stop``, or
-        ``tool_calls`` where there are some.
+        The text of the reply; its tool calls, names and raw arguments; why it ends.
     code, headers, param
-        The HTTP status and more headers; a status other than 200 sends an error body with `content` as its message and
-        `param` as the request field that it complains of.
+        The HTTP status and more headers; one other than 200 sends an error that complains of the field `param`.
     body, content_type
         What is sent instead of all that, as it is.
     delay
@@ -281,11 +280,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             data = json.dumps(_completion(behaviour, sent)).encode()
         self.send_response(behaviour.code)
-        for name, value in {
-            **behaviour.headers,
-            "Content-Type": content_type,
-            "Content-Length": str(len(data)),
-        }.items():
+        about = {"Content-Type": content_type, "Content-Length": str(len(data))}
+        for name, value in {**behaviour.headers, **about}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
@@ -295,12 +291,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _hang_up(self) -> None:
         """Drop the connection after what was written: not an orderly end, so the client sees that it was lost."""
         self.close_connection = True
-        try:
+        with suppress(OSError):
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_WR)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        except OSError:
-            pass
 
 
 def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, Any]:
