@@ -114,15 +114,6 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
     assert "Kathryn Bigelow" in text
 
 
-def test_a_graph_of_documents(tmp_path: Path) -> None:
-    graph = built(tmp_path)
-    ran = graphret("query", "Where was the director of Dawn born?", "--graph", graph, *ARK, "-k", 3, "--json")
-    assert ran.code == 0, ran.err
-    assert len(ran.json["hits"]) == 3
-    assert stages(ran.json, "explore/agent 1/step")
-    assert graphret("query", "Dawn", "--graph", graph, *ARK, "--encoder", "none").code == 0
-
-
 def test_a_neo4j_with_and_without_its_own_index(
     neo4j_empty: object, neo4j_uri: str, neo4j_auth: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,23 +191,15 @@ def test_agents_that_select_answer_for_those_that_fail(movies: Path, fails: tupl
     ("arguments", "said"),
     [
         ([*ARK, "--ranking", "coverage"], "--ranking: it is for --method sage"),
-        (["--ranking", "coverage"], "--ranking: it is for --method sage"),
         ([*SAGE, "--agents", "3"], "--agents: it is for --method ark"),
-        ([*SAGE, "--steps", "2"], "--steps: it is for --method ark"),
-        ([*SAGE, "--hints", "x"], "--hints: it is for --method ark"),
         ([*SAGE, "--model", "m"], "--model: it is for --method ark"),
-        ([*SAGE, "--base-url", "u"], "--base-url: it is for --method ark"),
-        ([*SAGE, "--record", "r.jsonl"], "--record: it is for --method ark"),
-        ([*SAGE, "--on-failure", "raise"], "--on-failure: it is for --method ark"),
         ([*SAGE, "-v"], "--verbose: it is for --method ark"),
         ([*ARK, "--base-url", "u"], "--base-url: it needs --model"),
         ([*ARK, "--model", "m", "--base-url", "not a url"], "--base-url: 'not a url' is no address"),
-        ([*ARK, "--model", "m", "--base-url", ""], "--base-url: '' is no address"),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--encoder", ""], "--encoder: a name is expected"),
         ([*ARK, "--agents", "0"], "--agents"),
         ([*ARK, "--record", "."], ".: cannot be written"),
-        ([*ARK, "-k", "0"], "k: a whole number of at least 1"),
         (["--method", "arc"], "no method 'arc'; known are sage, ark"),
     ],
 )
@@ -225,15 +208,6 @@ def test_options_of_another_method_are_refused_by_name(movies: Path, arguments: 
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
-
-
-def test_what_is_no_graph_is_3(tmp_path: Path) -> None:
-    (tmp_path / "parquet").mkdir()
-    (tmp_path / "parquet" / "nodes.parquet").touch()
-    for where, said in (("", "no graphret index"), ("missing", "no such"), ("parquet", "to be imported first")):
-        ran = graphret("query", QUESTION, "--graph", tmp_path / where, *ARK)
-        assert (ran.code, ran.out) == (3, "")
-        assert said in ran.err
 
 
 def test_the_method_is_that_of_the_graph_unless_it_is_named(movies: Path, tmp_path: Path) -> None:

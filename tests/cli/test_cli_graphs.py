@@ -170,22 +170,6 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(mine) == ["notes.txt"]
 
 
-@pytest.mark.parametrize("to", ["graph", "new", "new.lbug"])
-def test_an_interrupted_import_says_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str) -> None:
-    assert graphret("import", tables(tmp_path), "--to", tmp_path / "graph").code == 0
-    before = storage.verify(tmp_path / "graph")
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("graphret.graphs.transfer.read_graph", interrupted)
-    ran = graphret("import", kb(tmp_path), "--to", tmp_path / to, "--replace" if to == "graph" else "--json")
-    said = f"interrupted: nothing was written, {tmp_path / to} is as it was\n"
-    assert (ran.code, ran.out, ran.err) == (130, "", said)
-    assert storage.verify(tmp_path / "graph") == before
-    assert to == "graph" or not (tmp_path / to).exists()
-
-
 @pytest.mark.parametrize("options", [(), ("--replace",)])
 def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path, options: tuple[str, ...]) -> None:
     graph = built(tmp_path)

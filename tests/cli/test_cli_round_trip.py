@@ -58,13 +58,6 @@ def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> N
     assert answer["trace"]["stages"]
 
 
-@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
-def test_query_takes_each_ranking(tmp_path: Path, ranking: str) -> None:
-    answer = graphret("query", QUESTION, "--graph", built(tmp_path), "--ranking", ranking, "-k", 2, "--json").json
-    stage = next(stage for stage in answer["trace"]["stages"] if stage["name"].endswith("expand"))
-    assert stage["ranking"] == ranking
-
-
 def test_query_returns_only_what_the_condition_allows(tmp_path: Path) -> None:
     graph = built(tmp_path)
     answer = graphret("query", QUESTION, "--graph", graph, "--where", '{"year": {"$gte": 1990}}', "--json").json

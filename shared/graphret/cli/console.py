@@ -11,19 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: What the stages of long work are called on the progress bar.
-_STAGES = {
-    "chunk": "cutting into chunks",
-    "describe": "finding metadata",
-    "index": "indexing",
-    "embed": "embedding",
-    "connect": "connecting",
-    "ask": "asking",
-    "nodes": "writing nodes",
-    "edges": "writing edges",
-    "write": "writing",
-}
-
 
 def stdout() -> Console:
     """Return the console for results."""
@@ -65,7 +52,7 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
+                tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
         yield report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -38,7 +38,7 @@ def check(
     ] = None,
     graph: Annotated[str | None, typer.Option(metavar="WHERE", help="The graph with the schema.")] = None,
     dialect: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(DIALECTS)}; that of the graph by default, or neo4j.")
+        Literal["neo4j", "ladybug"] | None, typer.Option(help="That of the graph by default, or neo4j.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -47,11 +47,10 @@ def check(
     The exit code is 2 where there is an error.
     """
     from graphret.cypher.check import check as check_query
+    from graphret.explain.runs import counted
 
     if schema is not None and graph is not None:
         raise InvalidInput("--schema and --graph: one of them is enough")
-    if dialect is not None and dialect not in DIALECTS:
-        raise InvalidInput(f"--dialect: one of {', '.join(DIALECTS)} is expected, not {dialect!r}")
     text = sys.stdin.read() if query == "-" else query
     known, spoken = _of_graph(graph) if graph is not None else _read(schema) if schema is not None else (None, None)
     report = check_query(text, known, dialect=dialect or spoken or DIALECTS[0])
@@ -61,9 +60,9 @@ def check(
         console = stdout()
         for finding in report.findings:
             console.print(shown(text, finding), soft_wrap=True)
-        errors, warnings = len(report.errors), len(report.warnings)
         verdict = "the query may run" if report.ok else "the query may not run"
-        console.print(f"{verdict}: {errors} {_plural('error', errors)}, {warnings} {_plural('warning', warnings)}")
+        found = counted(len(report.errors), "error"), counted(len(report.warnings), "warning")
+        console.print(f"{verdict}: {', '.join(found)}")
     if not report.ok:
         raise typer.Exit(USAGE)
 
@@ -76,45 +75,34 @@ def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
         return store.schema(), getattr(store, "dialect", None)
 
 
-def _plural(word: str, number: int) -> str:
-    return word if number == 1 else f"{word}s"
-
-
 def _read(file: Path) -> tuple[GraphSchema, str | None]:
     """What `graphret schema --json` wrote: the schema, and the dialect where it says one."""
     from graphret.schema import GraphSchema
 
     try:
         values = json_.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"--schema: {file}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"--schema: {file}: it is no JSON: {error}") from error
-    try:
         found, dialect = GraphSchema.from_dict(values), values.get("dialect")
-        if dialect is not None and dialect not in DIALECTS:
-            raise InvalidInput(f"schema: 'dialect' must be one of {', '.join(DIALECTS)}, not {dialect!r}")
-    except InvalidInput as error:
+    except (OSError, ValueError, InvalidInput) as error:
         raise InvalidInput(f"--schema: {file}: {error}") from error
+    if dialect not in (None, *DIALECTS):
+        raise InvalidInput(f"--schema: {file}: 'dialect' must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     return found, dialect
 
 
 def shown(query: str, finding: Finding) -> Text:
     """Return a finding above its line of the query, with carets under its place."""
-    from rich.cells import cell_len
     from rich.text import Text
 
     colour = "red" if finding.severity == "error" else "yellow"
+    first = query.rfind("\n", 0, finding.start) + 1
+    line = query[first:].split("\n", 1)[0]
+    width = min(finding.end, first + len(line)) - finding.start
     text = Text.assemble(
         (f"{finding.line}:{finding.column} ", "dim"),
         (f"{finding.severity} {finding.kind}", f"bold {colour}"),
-        f": {_plain(finding.message)}\n",
+        f": {_plain(finding.message)}\n    {_plain(line)}\n",
+        (f"    {' ' * (finding.start - first)}{'^' * max(1, width)}\n", colour),
     )
-    first = query.rfind("\n", 0, finding.start) + 1
-    line = query[first:].split("\n", 1)[0].rstrip("\r")
-    before, marked = _plain(query[first : finding.start]), _plain(line[finding.start - first : finding.end - first])
-    text.append(f"    {_plain(line)}\n")
-    text.append(f"    {' ' * cell_len(before)}{'^' * max(1, cell_len(marked))}\n", colour)
     if finding.suggestions:
         text.append(f"    nearest: {', '.join(map(_plain, finding.suggestions))}\n")
     return text

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, remark, stdout
-from graphret.cli.errors import MODEL, changing
+from graphret.cli.errors import MODEL
 from graphret.errors import InvalidInput
-
-
-class ChunkerName(StrEnum):
-    """What cuts documents."""
-
-    default = "default"
-    semantic = "semantic"
-    sentence = "sentence"
-    none = "none"
 
 
 def build(
@@ -29,17 +19,18 @@ def build(
     out: Annotated[str, typer.Option("--out", help="The folder to write; a graph there is replaced in whole.")],
     encoder: options.EncoderName = "default",
     chunker: Annotated[
-        ChunkerName, typer.Option(help="What cuts documents; 'default' is semantic, or sentence without an encoder.")
-    ] = ChunkerName.default,
+        Literal["default", "semantic", "sentence", "none"],
+        typer.Option(help="What cuts documents; 'default' is semantic, or sentence without an encoder."),
+    ] = "default",
     rows_per_segment: Annotated[int, typer.Option(help="Rows of a table segment, 5 to 10.")] = 10,
     percentile: Annotated[
         float, typer.Option(help="Similarities of candidates at or above this percentile become edges.")
     ] = 95.0,
-    metadata: options.MetadataKind = options.Extractor.heuristic,
+    metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = options.OnFailure.fallback,
+    on_failure: options.Failure = "fallback",
     json: options.JsonFlag = False,
 ) -> None:
     """Build a graph of documents, tables and records."""
@@ -50,7 +41,7 @@ def build(
 
     folder = options.folder_of(out)
     start = time.perf_counter()
-    with changing(out), progress() as report:
+    with progress() as report:
         settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
         corpus = read(sources)
@@ -60,7 +51,7 @@ def build(
         graph = SageGraph.build(
             corpus,
             encoder=options.encoder_of(encoder),
-            chunker=chunker.value,
+            chunker=chunker,
             metadata=extractor,
             settings=settings,
             progress=report,
@@ -80,11 +71,11 @@ def build(
 def add(
     folder: options.Folder,
     sources: options.Sources,
-    metadata: options.MetadataKind = options.Extractor.heuristic,
+    metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = options.OnFailure.fallback,
+    on_failure: options.Failure = "fallback",
     json: options.JsonFlag = False,
 ) -> None:
     """Add items to a graph, each in place of what had its id."""
@@ -95,7 +86,7 @@ def add(
     corpus = read(sources)
     if not corpus.items and not corpus.edges:
         raise InvalidInput("there is nothing to add: the sources are empty")
-    with changing(folder), progress() as report:
+    with progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
         with storage.writing(path):  # from before it is read until after it is written: two changes never cross
             graph = options.open_graph(folder, metadata=extractor)
@@ -122,7 +113,7 @@ def remove(
     from graphret import storage
 
     path = _present(folder)
-    with changing(folder), storage.writing(path):
+    with storage.writing(path):
         graph = options.open_graph(folder)
         removed = graph.remove(ids)
         graph.save(path)
@@ -168,8 +159,7 @@ def _encoder(graph: Any) -> str | None:
 
 def _described(extractor: Any) -> dict[str, Any]:
     """Return what a model did for the metadata, and say so where it failed; nothing where there is none."""
-    report = getattr(extractor, "report", None)
-    if report is None:
+    if (report := getattr(extractor, "report", None)) is None:
         return {}
     if report.fell_back:
         remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")

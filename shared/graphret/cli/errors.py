@@ -14,7 +14,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.cli.console import remark
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -79,42 +78,13 @@ def exit_code(error: BaseException) -> int:
 
 
 def _message(error: Exception, code: int) -> str:
-    usage = getattr(error, "format_message", None)
-    if usage is not None:
+    text = str(error)
+    if usage := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)
-        command = context.command_path if context else "graphret"
-        return _line(f"{usage()} ({command} --help)")
-    if code == UNEXPECTED:
-        return _line(f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)")
-    return _line(str(error))
-
-
-def _line(text: str) -> str:
+        text = f"{usage()} ({context.command_path if context else 'graphret'} --help)"
+    elif code == UNEXPECTED:
+        text = f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)"
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-@contextmanager
-def changing(where: str) -> Iterator[None]:
-    """Say what is at a place when the work that writes there is interrupted."""
-    from graphret.folder import CURRENT
-    from graphret.graphs.locations import FOLDER, NEO4J, kind_of, place_of
-
-    kind, path = kind_of(where), Path(where)
-
-    def in_force() -> bytes:
-        return (path / CURRENT).read_bytes() if (path / CURRENT).is_file() else b""
-
-    before = in_force()
-    try:
-        yield
-    except KeyboardInterrupt:
-        place, said = place_of(where), "nothing was written, {} is as it was"
-        if kind == NEO4J or (kind != FOLDER and path.exists()):
-            said = "what was written to {} until then stays; run the same command again"
-        elif in_force() != before:
-            said = "{} holds the new graph already"
-        remark(f"interrupted: {said.format(place)}")
-        raise
 
 
 @contextmanager

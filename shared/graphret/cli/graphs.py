@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, remark, stdout
-from graphret.cli.errors import changing, writing_to
+from graphret.cli.errors import writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
-
-
-class Nested(StrEnum):
-    """What becomes of maps and mixed lists in a database."""
-
-    refuse = "refuse"
-    json = "json"
-
-
-class ExportFormat(StrEnum):
-    """What a graph is written as."""
-
-    parquet = "parquet"
-    graphml = "graphml"
 
 
 def _column(holds: str) -> Any:
@@ -69,8 +54,9 @@ def import_(
     replace: Annotated[bool, option("Replace the graph that the folder holds.", "--replace")] = False,
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
-        Nested, option("Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON.")
-    ] = Nested.refuse,
+        Literal["refuse", "json"],
+        option("Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON."),
+    ] = "refuse",
     json: options.JsonFlag = False,
 ) -> None:
     """Read a graph in another format, or copy one, to where graphret can open it."""
@@ -94,13 +80,13 @@ def import_(
     )
     _require_room(to, replace)
     start = time.perf_counter()
-    with changing(to), progress() as report:
+    with progress() as report:
         done = import_graph(
             sources,
             to,
             format=format,
             options=ReadOptions(columns, make_nodes, language),
-            nested=nested.value,
+            nested=nested,
             progress=report,
         )
     seconds = time.perf_counter() - start
@@ -117,7 +103,7 @@ def import_(
 
 def export(
     graph: options.Graph,
-    format: Annotated[ExportFormat, option("What to write.", "--format")],
+    format: Annotated[Literal["parquet", "graphml"], option("What to write.", "--format")],
     out: Annotated[
         Path, option("The folder, or for graphml the file; replaced if there.", "--out", metavar="DIR|FILE")
     ],
@@ -129,11 +115,11 @@ def export(
 
     start = time.perf_counter()
     with opened(graph) as store, progress() as report:
-        done = export_graph(store, out, format.value, progress=report)
+        done = export_graph(store, out, format, progress=report)
     seconds = time.perf_counter() - start
     if json:
         files = [str(file) for file in done.files]
-        found = {"graph": graph, "format": format.value, "out": str(out), "files": files}
+        found = {"graph": graph, "format": format, "out": str(out), "files": files}
         print_json({**found, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
         return
     said = f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s"
@@ -170,45 +156,35 @@ def inspect(
 
     if kind_of(where) == FOLDER:
         _inspect_folder(Path(where), plot, json)
-        return
-    if plot is not None:
+    elif plot is not None:
         raise InvalidInput("--plot: is for folders; a database is not read as a whole")
-    _inspect_database(where, json)
+    else:
+        _inspect_database(where, json)
 
 
 def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
     from graphret import storage
+    from graphret.sage.persistence import KIND
+    from graphret.sage.report import GraphReport
+    from graphret.stores import MemoryStore
 
-    written = storage.verify(folder)
-    report, encoder = _report(folder, written["kind"])
+    written, encoder = storage.verify(folder), None
+    if written["kind"] == KIND:
+        documents = options.open_graph(str(folder), verify=False)
+        report, encoder = documents.report(), documents.encoder.name if documents.encoder else None
+    else:
+        plain = MemoryStore.load(folder, verify=False).graph
+        report = GraphReport.of(plain.nodes, plain.edges)
     if plot is not None:
         _plot(report, plot)
     if json:
         about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
         print_json({"folder": str(folder), **report.to_dict(), "encoder": encoder, **about})
         return
-    console = stdout()
-    console.print(report)
-    console.print(
-        f"{written['files']} files, {written['bytes']:,} bytes, every checksum right; written by graphret "
-        f"{written['graphret']}, encoder {encoder or 'none'}",
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-def _report(folder: Path, kind: str) -> tuple[Any, str | None]:
-    """Return the report of a graph and the name of its encoder, whose files were checked before."""
-    from graphret.sage.persistence import KIND
-
-    if kind == KIND:
-        graph = options.open_graph(str(folder), verify=False)
-        return graph.report(), graph.encoder.name if graph.encoder else None
-    from graphret.sage.report import GraphReport
-    from graphret.stores import MemoryStore
-
-    plain = MemoryStore.load(folder, verify=False).graph
-    return GraphReport.of(plain.nodes, plain.edges), None
+    stdout().print(report)
+    size = f"{written['files']} files, {written['bytes']:,} bytes, every checksum right"
+    by = f"written by graphret {written['graphret']}, encoder {encoder or 'none'}"
+    stdout().print(f"{size}; {by}", markup=False, soft_wrap=True)
 
 
 def _plot(report: Any, path: Path) -> None:

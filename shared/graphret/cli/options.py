@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,18 +17,7 @@ if TYPE_CHECKING:
     from graphret.sage import SageGraph
 
 
-class Extractor(StrEnum):
-    """Who finds topics, entities and the like."""
-
-    heuristic = "heuristic"
-    llm = "llm"
-
-
-class OnFailure(StrEnum):
-    """What becomes of a node that the model fails to describe."""
-
-    fallback = "fallback"
-    raise_ = "raise"
+OnFailure = Literal["fallback", "raise"]
 
 
 def option(help: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
@@ -49,7 +37,7 @@ JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
     str, option("A model by name or path; 'default'; 'none' to go without.", "--encoder", metavar="NAME")
 ]
-MetadataKind = Annotated[Extractor, option("What finds topics, entities and the like.", "--metadata")]
+Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
 LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
@@ -64,26 +52,22 @@ def encoder_of(name: str) -> str | None:
 
 
 def metadata_of(
-    kind: Extractor, model: str | None, base_url: str | None, cache: Path | None, on_failure: OnFailure, report: Any
+    kind: str, model: str | None, base_url: str | None, cache: Path | None, on_failure: OnFailure, report: Any
 ) -> MetadataExtractor:
     """Return the extractor that the options describe."""
     from graphret.corpus import HeuristicMetadata
+    from graphret.corpus.llm_metadata import LLMMetadata
 
-    if kind is Extractor.heuristic:
-        given = {"--model": model, "--base-url": base_url, "--llm-cache": cache}
-        for name, value in given.items():
+    if kind == "heuristic":
+        for name, value in {"--model": model, "--base-url": base_url, "--llm-cache": cache}.items():
             if value is not None:
                 raise InvalidInput(f"{name}: it is for --metadata llm")
         return HeuristicMetadata()
     if not model:
         raise InvalidInput("--metadata llm needs --model")
-    from graphret.corpus.llm_metadata import LLMMetadata
-
+    asked = chat_model(model, base_url)
     return LLMMetadata(
-        chat_model(model, base_url),
-        cache=cache,
-        on_failure="raise" if on_failure is OnFailure.raise_ else "fallback",
-        progress=lambda done, total: report("describe", done, total),
+        asked, cache=cache, on_failure=on_failure, progress=lambda done, total: report("describe", done, total)
     )
 
 

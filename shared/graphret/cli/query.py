@@ -5,10 +5,9 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,16 +19,10 @@ from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphret.ark import ArkSession
-    from graphret.ark.trajectory import Recorder
     from graphret.explain import Lookup
-    from graphret.llm import ChatModel
-    from graphret.retriever import Retriever
-    from graphret.sage import SageGraph
     from graphret.search import TextIndex
     from graphret.search.encoder import Encoder
-    from graphret.search.index import ArrayIndex
     from graphret.stores.base import GraphStore
-    from graphret.stores.neo4j import Neo4jStore
     from graphret.types import Retrieval
 
 METHODS = ("sage", "ark")
@@ -39,14 +32,6 @@ _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _BELONG = {"ranking": "sage"} | dict.fromkeys(
     ("model", "base_url", "agents", "steps", "hints", "on_failure", "record", "verbose"), "ark"
 )
-
-
-class RankingName(StrEnum):
-    """How seeds and neighbours become one list."""
-
-    coverage = "coverage"
-    propagate = "propagate"
-    paper = "paper"
 
 
 _GRAPH = "A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j."
@@ -61,8 +46,8 @@ def query(
     method: Annotated[str | None, option(f"{' or '.join(METHODS)}; sage for documents, else ark, by default.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
     ranking: Annotated[
-        RankingName, option("Of sage: how seeds and neighbours become one list.")
-    ] = RankingName.coverage,
+        Literal["coverage", "propagate", "paper"], option("Of sage: how seeds and neighbours become one list.")
+    ] = "coverage",
     where: Annotated[
         str | None, option('Return only nodes that satisfy this, as {"year": {"$gte": 1990}}.', metavar="JSON")
     ] = None,
@@ -77,7 +62,7 @@ def query(
     hints: Annotated[str, option("What else agents should know of the domain.", metavar="TEXT", panel=ARK)] = "",
     on_failure: Annotated[
         OnFailure, option("Where a model fails: go on with what there is, or stop.", panel=ARK)
-    ] = OnFailure.fallback,
+    ] = "fallback",
     record: Annotated[
         Path | None, option("Append the run, for replay and training.", metavar="FILE.jsonl", panel=ARK)
     ] = None,
@@ -102,24 +87,23 @@ def query(
 
 def _ask_sage(text: str, told: Any) -> None:
     """Ask a graph of documents; `told` has the options of the command by name."""
-    from graphret.explain import store_lookup
-
-    encoder = "saved" if told.encoder is None else told.encoder
-    opened = options.open_graph(told.graph, encoder=options.encoder_of(encoder))
-    index: ArrayIndex = opened.index.lexical if encoder == "none" else opened.index
-    retriever = _retriever(opened, told.ranking.value, by_words=encoder == "none")
-    retrieval = retriever.retrieve(text, told.k, told.where)
-    if told.explain is not None:
-        _explain(opened, index, retrieval, told.where, told.explain)
-    _print(retrieval, store_lookup(opened.store), told)
-
-
-def _retriever(graph: SageGraph, ranking: str, *, by_words: bool) -> Retriever:
-    if not by_words:
-        return graph.retriever(ranking)
     from graphret.expansion import RANKINGS, Expand
+    from graphret.explain import Panel, store_lookup, write_html
+    from graphret.retriever import IndexRetriever, Retriever
+    from graphret.search.index import ArrayIndex
 
-    return Expand(None, graph.store, graph.index.lexical, ranking=RANKINGS[ranking]())
+    opened = options.open_graph(told.graph, encoder=options.encoder_of(told.encoder or "saved"))
+    index: ArrayIndex = opened.index
+    retriever: Retriever = opened.retriever(told.ranking)
+    if told.encoder == "none":
+        index = opened.index.lexical
+        retriever = Expand(None, opened.store, index, ranking=RANKINGS[told.ranking]())
+    retrieval, lookup = retriever.retrieve(text, told.k, told.where), store_lookup(opened.store)
+    if told.explain is not None:
+        panel = Panel(retrieval, IndexRetriever(index).retrieve(text, told.k, told.where))
+        with writing_to(told.explain):
+            write_html(told.explain, panel, lookup=lookup, limit=told.k)
+    _print(retrieval, lookup, told)
 
 
 def _condition(where: str | None) -> dict[str, Any] | None:
@@ -132,54 +116,6 @@ def _condition(where: str | None) -> dict[str, Any] | None:
     if not isinstance(condition, dict):
         raise InvalidInput(f"--where: a JSON object is expected, not {where}")
     return condition
-
-
-def _explain(
-    graph: SageGraph, index: ArrayIndex, retrieval: Retrieval, where: dict[str, Any] | None, path: Path
-) -> None:
-    from graphret.explain import Panel, store_lookup, write_html
-    from graphret.retriever import IndexRetriever
-
-    flat = IndexRetriever(index).retrieve(retrieval.query, retrieval.k, where)
-    with writing_to(path):
-        write_html(path, Panel(retrieval, flat), title="graphret", lookup=store_lookup(graph.store), limit=retrieval.k)
-
-
-# -- agents that explore
-
-
-def _ask_ark(question: str, told: Any) -> None:
-    """Let agents explore, print what they found and, where asked, draw and record how; for `told` see `_ask_sage`."""
-    from graphret.ark import Ark, ArkSettings
-    from graphret.explain import store_lookup, write_timeline
-
-    settings = ArkSettings(n_agents=told.agents, max_steps=told.steps)
-    model = _model(told)
-    recorder = _recorder(told.record)
-    watch = _Watch() if told.verbose and stderr().is_terminal else None
-    with _opened(told) as (store, index):
-        ark = Ark(
-            model,
-            store,
-            index,
-            settings=settings,
-            hints=told.hints,
-            on_failure=told.on_failure.value,
-            on_step=watch,
-            on_run=recorder,
-        )
-        retrieval = ark.retrieve(question, told.k, told.where)
-        lookup = store_lookup(store)
-        if told.explain is not None:
-            with writing_to(told.explain):
-                write_timeline(told.explain, retrieval, lookup=lookup)
-        _print(retrieval, lookup, told, steps=watch is None)
-    failed = [stage.details for stage in retrieval.trace.fallbacks if "agent " in str(stage.details.get("failed"))]
-    selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
-    if told.model is not None and len(failed) == told.agents and not selected:
-        why = failed[0]["error"] or "it called no tools"
-        remark(f"the model {told.model!r} selected nothing, and the hits are those of plain search: {why}")
-        raise typer.Exit(MODEL)
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = True) -> None:
@@ -201,6 +137,47 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = Tru
             console.print(f"{what} in {path}", markup=False, soft_wrap=True)
 
 
+# -- agents that explore
+
+
+def _ask_ark(question: str, told: Any) -> None:
+    """Let agents explore, print what they found and, where asked, draw and record how; for `told` see `_ask_sage`."""
+    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
+    from graphret.ark.trajectory import Recorder
+    from graphret.explain import store_lookup, write_timeline
+
+    if told.model is None and told.base_url is not None:
+        raise InvalidInput("--base-url: it needs --model, the name of a model there")
+    if told.record is not None:
+        with writing_to(told.record):  # before the models are asked, not after
+            told.record.parent.mkdir(parents=True, exist_ok=True)
+            told.record.open("ab").close()
+    watch = _Watch() if told.verbose and stderr().is_terminal else None
+    with _opened(told) as (store, index):
+        ark = Ark(
+            ScriptedExplorer() if told.model is None else options.chat_model(told.model, told.base_url),
+            store,
+            index,
+            settings=ArkSettings(n_agents=told.agents, max_steps=told.steps),
+            hints=told.hints,
+            on_failure=told.on_failure,
+            on_step=watch,
+            on_run=None if told.record is None else Recorder(told.record),
+        )
+        retrieval = ark.retrieve(question, told.k, told.where)
+        lookup = store_lookup(store)
+        if told.explain is not None:
+            with writing_to(told.explain):
+                write_timeline(told.explain, retrieval, lookup=lookup)
+        _print(retrieval, lookup, told, steps=watch is None)
+    failed = [stage.details for stage in retrieval.trace.fallbacks if "agent " in str(stage.details.get("failed"))]
+    selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
+    if told.model is not None and len(failed) == told.agents and not selected:
+        why = failed[0]["error"] or "it called no tools"
+        remark(f"the model {told.model!r} selected nothing, and the hits are those of plain search: {why}")
+        raise typer.Exit(MODEL)
+
+
 class _Watch:
     """Shows the steps of agents as they happen."""
 
@@ -211,38 +188,19 @@ class _Watch:
     def __call__(self, session: ArkSession) -> None:
         from graphret.explain import step_text
 
-        now = len(session.steps), session.stop
         before = self._shown.get(session.agent, (0, None))
+        self._shown[session.agent] = now = len(session.steps), session.stop
         if now != before:
-            self._shown[session.agent] = now
             self._console.print(step_text(session, before[0]))
-
-
-def _model(told: Any) -> ChatModel:
-    if told.model is None:
-        if told.base_url is not None:
-            raise InvalidInput("--base-url: it needs --model, the name of a model there")
-        from graphret.ark import ScriptedExplorer
-
-        return ScriptedExplorer()
-    return options.chat_model(told.model, told.base_url)
-
-
-def _recorder(path: Path | None) -> Recorder | None:
-    if path is None:
-        return None
-    from graphret.ark.trajectory import Recorder
-
-    with writing_to(path):  # before the models are asked, not after
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("ab").close()
-    return Recorder(path)
 
 
 @contextmanager
 def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
+    from graphret.errors import StoreMismatch
     from graphret.graphs.locations import opened
+    from graphret.search import Neo4jTextIndex
+    from graphret.search.encoder import as_encoder
     from graphret.stores.neo4j import Neo4jStore
 
     if options.holds_documents(told.graph):
@@ -251,50 +209,30 @@ def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
         return
     if told.encoder == "saved":
         raise InvalidInput(f"--encoder saved: {told.graph} has none; name one, or leave it out")
-    encoder = _encoder(told.encoder)
+    encoder = as_encoder(told.encoder)
     with opened(told.graph) as store:
-        own = _neo4j_index(store, encoder) if isinstance(store, Neo4jStore) else None
-        yield store, own or _index(store, encoder)
-
-
-def _encoder(name: str | None) -> Encoder | None:
-    from graphret.search.encoder import as_encoder, default_encoder
-
-    return default_encoder() if name == "default" else as_encoder(name)
-
-
-def _neo4j_index(store: Neo4jStore, encoder: Encoder | None) -> TextIndex | None:
-    from graphret.errors import StoreMismatch
-    from graphret.search import Neo4jTextIndex
-
-    try:
-        return Neo4jTextIndex.open(store, encoder=encoder)
-    except StoreMismatch as error:
-        remark(f"the nodes are read and indexed here, since the database has no index of graphret's: {error}")
-        return None
+        index: TextIndex | None = None
+        if isinstance(store, Neo4jStore):
+            try:
+                index = Neo4jTextIndex.open(store, encoder=encoder)
+            except StoreMismatch as error:
+                remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
+        yield store, index or _index(store, encoder)
 
 
 def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
-    """Index a graph for this one question."""
+    """Index the text of a graph, in properties too (ARK, section 3), for this one question."""
     from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
     from graphret.search.index import table_of
-
-    nodes, _ = store.count()
-    table = table_of(store)
-    if nodes >= _LARGE:
-        remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
-    with stderr().status(f"indexing {nodes:,} nodes"):
-        text = NodeText(properties=_texts(store)).bound(store)
-        lexical = BM25Index.build(table, text=text)
-        if encoder is None:
-            return lexical
-        return HybridIndex(lexical, DenseIndex.build(table, encoder, text=text))
-
-
-def _texts(store: GraphStore) -> tuple[str, ...]:
-    """The properties that hold text, in lists and nested too (ARK, section 3: an index over textual attributes)."""
     from graphret.where import PROPERTIES
 
+    nodes, _ = store.count()
+    if nodes >= _LARGE:
+        remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
     found = [pair for by_name in store.schema().properties.values() for pair in by_name.items()]
     texts = {name for name, about in found if about.type.rpartition("LIST OF ")[2] in _TEXTUAL}
-    return tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))
+    text = NodeText(properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))).bound(store)
+    with stderr().status(f"indexing {nodes:,} nodes"):
+        table = table_of(store)
+        lexical = BM25Index.build(table, text=text)
+        return lexical if encoder is None else HybridIndex(lexical, DenseIndex.build(table, encoder, text=text))
