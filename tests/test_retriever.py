@@ -114,10 +114,6 @@ def test_fusion_does_not_depend_on_the_order_of_lists_and_keeps_every_node(lists
     assert [(-h.score, h.id) for h in forward] == sorted((-h.score, h.id) for h in forward)
 
 
-def test_one_list_keeps_its_order() -> None:
-    assert Fuse([Fixed("cab")]).retrieve("q", 2).ids == ["c", "a"]
-
-
 @pytest.mark.parametrize("ask", ASKED)
 def test_fusion_goes_on_without_a_retriever_that_fails_and_says_so(ask) -> None:
     answer = ask(Fuse([Broken(), Fixed("ab")]), "q", 2)

@@ -54,7 +54,7 @@ def test_a_node_without_a_field_is_embedded_by_none(encoder: Any) -> None:
     index = FieldIndex.build(NODES, FIELDS, encoder=encoder, lexical=False)
     assert encoder.encoded.count("") == 0
     assert index.fields == ["name", "text", "brand"]
-    assert not index.scorers["brand/dense"].vectors[0].any()  # type: ignore[attr-defined]  # the lamp
+    assert not index.members["brand/dense"].vectors[0].any()  # type: ignore[attr-defined]  # the lamp
     index.upsert([Node("bulb", name="Bulb")])
     assert encoder.encoded.count("") == 0
 

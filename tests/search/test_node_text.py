@@ -115,25 +115,6 @@ def test_a_property_never_takes_the_place_of_a_field_of_the_node() -> None:
     assert text.text(node) == "Solaris\nocean\ntitle: Prop\nbody: Other\nneighbors: Next\nx: y"
     index = BM25Index.build([node, ANN], text=text)
     assert all(index.score(word, ["n"])[0] > 0 for word in ("solaris", "ocean", "prop", "other"))
-    table = {"table_rows": [["r"]], "table_header": ["h"], "section": "s", "header": "of a page", "rows": "many"}
-    fields = NodeText(properties=("header", "rows", "section", "aliases")).fields(
-        Node("t", ("T",), "T", "", table | {"aliases": ["U"]})
-    )
-    assert fields == {
-        "title": "T",
-        "aliases": "U",
-        "section": "s",
-        "header": "h",
-        "rows": ["r"],
-        "properties.header": "of a page",
-        "properties.rows": "many",
-    }
-
-
-def test_a_property_named_as_the_neighbours_are_stays_beside_them(store: MemoryStore) -> None:
-    node = Node("f1", ("Film",), "Film 1", "", {"neighbors": "Next"})
-    fields = NodeText(properties=("neighbors",), neighbors=1, relations=("directed_by",)).bound(store).fields(node)
-    assert fields == {"title": "Film 1", "properties.neighbors": "Next", "neighbors": "Ann Lee"}
 
 
 def test_zero_and_false_are_said() -> None:

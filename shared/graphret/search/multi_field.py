@@ -97,24 +97,19 @@ class FieldIndex(CombinedIndex):
         return index
 
     @property
-    def scorers(self) -> dict[str, ArrayIndex]:
-        """The indexes by ``field/bm25`` or ``field/dense``."""
-        return self.members
-
-    @property
     def fields(self) -> list[str]:
         """The names of the fields, in order."""
-        return list(dict.fromkeys(name.split("/")[0] for name in self.scorers))
+        return list(dict.fromkeys(name.split("/")[0] for name in self.members))
 
     def _shares(self, query: str) -> dict[str, float]:
         """The weight of each scorer, in sum 1."""
         given = self.weights(query) if callable(self.weights) else self.weights
         for name, weight in given.items():
-            if name not in self.scorers and name not in self.fields:
-                raise InvalidInput(f"weights: there is no field {name!r}; known are {', '.join(self.scorers)}")
+            if name not in self.members and name not in self.fields:
+                raise InvalidInput(f"weights: there is no field {name!r}; known are {', '.join(self.members)}")
             if isinstance(weight, bool) or not np.isfinite(weight) or weight < 0:
                 raise InvalidInput(f"weights: {name!r} needs a number of at least 0, not {weight!r}")
-        shares = {name: float(given.get(name, given.get(name.split("/")[0], 1.0))) for name in self.scorers}
+        shares = {name: float(given.get(name, given.get(name.split("/")[0], 1.0))) for name in self.members}
         total = sum(shares.values())
         if total <= 0:
             raise InvalidInput("weights: all are 0")
@@ -124,7 +119,7 @@ class FieldIndex(CombinedIndex):
         total = np.zeros(len(self.table), dtype=np.float32)
         for name, share in self._shares(query).items():
             if share:
-                total += np.float32(share) * min_max(self.scorers[name].scores(query))
+                total += np.float32(share) * min_max(self.members[name].scores(query))
         return total
 
     def weighted(self, weights: Weights) -> FieldIndex:

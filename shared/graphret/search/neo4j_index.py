@@ -87,8 +87,6 @@ class Neo4jTextIndex(BatchIndex):
         require_whole(store.restriction is not None)
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
-        if isinstance(above, bool) or not isinstance(above, int) or above < 0:
-            raise InvalidInput(f"above: a number of nodes is expected, not {above!r}")
         self.store = store
         self.text = text or NodeText()
         self.encoder: Encoder | None = as_encoder(encoder)
