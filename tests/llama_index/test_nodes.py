@@ -145,7 +145,7 @@ def test_metadata_that_are_no_json_are_refused_by_name() -> None:
 )
 def test_an_item_survives_as_a_llama_index_document(item: Any) -> None:
     back = item_of(to_llama_document(item))
-    plain = type(item)(**{**{f: getattr(item, f) for f in item.__dataclass_fields__ if f != "made_id"}, **_bare(item)})
+    plain = type(item)(**{**{f: getattr(item, f) for f in item.__dataclass_fields__}, **_bare(item)})
     assert back == plain
 
 

@@ -16,7 +16,6 @@ _RESERVED_PREFIXES = ("chunk_", "table_")
 _RESERVED = ("source_id", "extracted")
 _TEXT_KEYS = ("description", "text", "abstract", "summary", "details", "content", "body")
 _LONG_WORDS = 8
-_QUOTE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,6 @@ class Document:
     id: str = ""
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    made_id: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         what = _what("document", self.id, self.title)
@@ -86,7 +84,6 @@ class Table:
     introduction: str = ""
     column_descriptions: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    made_id: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         what = _what("table", self.id, self.title)
@@ -95,17 +92,14 @@ class Table:
         header = _cells(self.header, f"{what}: header")
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
-        if isinstance(self.rows, (str, bytes)) or not isinstance(self.rows, Iterable):
+        if not isinstance(self.rows, Iterable):
             raise InvalidInput(f"{what}: 'rows' is a list of rows, not {_kind(self.rows)}")
         rows = tuple(_cells(row, f"{what}: row {number}") for number, row in enumerate(self.rows))
         for number, row in enumerate(rows):
             if len(row) != len(header):
                 raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        for name, text in self.column_descriptions.items():
-            if name not in header or not isinstance(text, str):
-                raise InvalidInput(
-                    f"{what}: 'column_descriptions' has {name!r}, which is no column, or no string for it"
-                )
+        if unknown := self.column_descriptions.keys() - set(header):
+            raise InvalidInput(f"{what}: 'column_descriptions' has {min(unknown)!r}, which is no column")
         content = self.title, self.section, header, rows
         metadata = checked_metadata(self.metadata, what)
         _settle(self, "table", content, header=header, rows=rows, metadata=metadata)
@@ -140,7 +134,6 @@ class Record:
     name: str = ""
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
     text: str = ""
-    made_id: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         what = _what("record", self.id, self.name)
@@ -203,12 +196,15 @@ def check_items(items: Iterable[Item]) -> tuple[Item, ...]:
     seen: set[str] = set()
     for number, item in enumerate(checked):
         if not isinstance(item, (Document, Table, Record)):
-            raise InvalidInput(f"item {number}: graphret's Document, Table or Record is expected, not {_foreign(item)}")
-        if item.id in seen and item.made_id:
-            about = getattr(item, "title", "") or getattr(item, "name", "") or getattr(item, "text", "")[:_QUOTE]
-            raise InvalidInput(f"the same content occurs twice ({about!r}, id {item.id!r}): give each its own 'id'")
+            raise InvalidInput(
+                f"item {number}: graphret's Document, Table or Record is expected, not {_kind(item)}; "
+                "graphret.read makes items of the documents of frameworks"
+            )
         if item.id in seen:
-            raise InvalidInput(f"two items of the corpus have the id {item.id!r}")
+            raise InvalidInput(
+                f"two items have the id {item.id!r}: give each its own, of the same content too; of files of one path "
+                "in several folders, read the folder above them"
+            )
         seen.add(item.id)
     return checked
 
@@ -221,7 +217,7 @@ def check_edge(edge: object, what: str) -> Edge:
         value = getattr(edge, name)
         if not isinstance(value, str) or not value:
             raise InvalidInput(f"{what}: {name!r} is a non-empty string, not {value!r}")
-    if isinstance(edge.weight, bool) or not isinstance(edge.weight, (int, float)) or not math.isfinite(edge.weight):
+    if not isinstance(edge.weight, (int, float)) or not math.isfinite(edge.weight):
         raise InvalidInput(f"{what}: 'weight' is a finite number, not {edge.weight!r}")
     checked_metadata(edge.properties, what, "properties", reserved=False)
     return edge
@@ -270,10 +266,9 @@ def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
     """Put checked fields in place, and an id made from the content where there is none."""
     for name, value in fields.items():
         object.__setattr__(item, name, value)
-    if item.id is None or item.id == "":
+    if not item.id:
         data = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode()
         object.__setattr__(item, "id", f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
-        object.__setattr__(item, "made_id", True)
     else:
         require_id(item.id, "document" if prefix == "doc" else prefix)
 
@@ -298,16 +293,6 @@ def _require_strings(what: str, **fields: object) -> None:
 
 def _what(kind: str, id_: object, title: object) -> str:
     return f"{kind} {id_!r}" if id_ else f"{kind} titled {title!r}" if title else kind
-
-
-def _foreign(value: object) -> str:
-    """Return what a value of another library is, and what takes it."""
-    home = type(value).__module__.split(".")[0]
-    adapters = {"langchain_core": "langchain_graphret.SageGraph", "llama_index": "llama_index_graphret.SageGraph"}
-    if home not in adapters and home != "pandas":
-        return _kind(value)
-    taken = f"{adapters[home]} takes it, and " if home in adapters else ""
-    return f"{home}'s {_kind(value)}: {taken}graphret.read makes items of it"
 
 
 def _kind(value: object) -> str:

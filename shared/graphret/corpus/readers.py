@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import groupby
@@ -27,11 +26,7 @@ _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 _TABLE_OF_FILE = re.compile(r"(.+\.(?:md|markdown))/table-\d+", re.IGNORECASE | re.DOTALL)
-_NAMED = 3  # of the files that are not read, and of their types
-_DOCUMENT_KEYS = {"id", "title", "text", "metadata"}
-_TABLE_KEYS = {field.name for field in fields(Table) if field.init}
-_RECORD_KEYS = {"id", "labels", "name", "properties", "text"}
-_EDGE_KEYS = {"source", "relation", "target", "weight", "properties"}
+_TABLE_FIELDS = {field.name for field in fields(Table)}
 _SHAPES = (
     "a document has 'text', a table 'header' and 'rows', a record 'labels' or 'properties', "
     "an edge 'source', 'relation' and 'target'"
@@ -65,12 +60,12 @@ def read(sources: object) -> Corpus:
     Raises
     ------
     InvalidInput
-        If a file is missing or of no known type, or something in it is malformed; the message names file and line. If a
-        folder has no file that is read, or two files would have the same id.
+        If a file is missing or of no known type, or something in it is malformed; the message names the file, and of
+        JSON Lines and delimited values the line. If a folder has no file that is read, or two items have the same id.
     """
     items: list[Item] = []
     edges: list[Edge] = []
-    for is_loaded, group in groupby(_read(sources, {}), key=lambda parsed: isinstance(parsed, Loaded)):
+    for is_loaded, group in groupby(_read(sources), key=lambda parsed: isinstance(parsed, Loaded)):
         for parsed in to_items(group) if is_loaded else group:  # type: ignore[arg-type]
             (edges if isinstance(parsed, Edge) else items).append(parsed)  # type: ignore[arg-type]
     return Corpus(tuple(items), tuple(edges))
@@ -84,23 +79,17 @@ def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
     InvalidInput
         If the mapping has none of the shapes, or a key that its shape lacks.
     """
+    given = {key: one for key, one in value.items() if one is not None}
     if {"source", "relation", "target"} <= value.keys():
-        _check_keys(value, _EDGE_KEYS, "an edge", where)
-        return check_edge(Edge(**{"properties": {}, **value}), where)
-    values = {key: value[key] for key in value if value[key] is not None}
-    if "id" in values:
-        values["id"] = _id(values["id"], where)
+        return check_edge(_make(Edge, {"properties": {}, **value}, where), where)
+    if isinstance(given.get("id"), int):
+        given["id"] = str(given["id"])
     if "header" in value or "rows" in value:
-        _check_keys(value, _TABLE_KEYS, "a table", where)
-        _require(value, ("header", "rows"), "a table", where)
-        return _make(Table, values, where)
+        return _make(Table, given, where)
     if "labels" in value or "properties" in value:
-        _check_keys(value, _RECORD_KEYS, "a record", where)
-        return _make(Record, values, where)
+        return _make(Record, given, where)
     if "text" in value:
-        _check_keys(value, _DOCUMENT_KEYS, "a document", where)
-        _require(value, ("text",), "a document", where)
-        return _make(Document, values, where)
+        return _make(Document, given, where)
     raise InvalidInput(
         f"{where}: none of the known shapes ({_SHAPES}): it has {', '.join(map(repr, value)) or 'nothing'}"
     )
@@ -112,14 +101,14 @@ def file_id(item: str) -> str:
     return found[1] if found else item
 
 
-def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed | Loaded]:  # those read so far, by id
+def _read(source: object) -> Iterator[Parsed | Loaded]:
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
         yield from source.items
         yield from source.edges
     elif isinstance(source, (str, os.PathLike)):
-        yield from _read_path(Path(source), files)
+        yield from _read_path(Path(source))
     elif isinstance(source, Mapping):
         yield parse_item(source)
     elif _is_frame(source):
@@ -128,25 +117,25 @@ def _read(source: object, files: dict[str, Path]) -> Iterator[Parsed | Loaded]: 
         yield _of_framework(source)
     elif isinstance(source, Iterable):
         for part in source:
-            yield from _read(part, files)
+            yield from _read(part)
     else:
         raise InvalidInput(
             f"cannot read a {type(source).__name__}: give paths, items, documents of a framework or tables"
         )
 
 
-def _read_path(path: Path, files: dict[str, Path]) -> Iterator[Parsed]:
+def _read_path(path: Path) -> Iterator[Parsed]:
     if path.is_dir():
         known, skipped = _files_in(path)
         if not known:
-            types = f"no file of a type that is read: {', '.join(_PARSERS)}"
-            raise InvalidInput(f"{path}: holds {types}" + (f"; {_not_read(skipped)}" if skipped else ""))
+            more = f"; {_not_read(skipped)}" if skipped else ""
+            raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_PARSERS)}{more}")
         if skipped:
             _log.warning("%s: %s", path, _not_read(skipped))
         for file in known:
-            yield from _read_file(file, file.relative_to(path).as_posix(), files)
+            yield from _read_file(file, file.relative_to(path).as_posix())
     elif path.is_file():
-        yield from _read_file(path, path.name, files)
+        yield from _read_file(path, path.name)
     else:
         raise InvalidInput(f"{path}: no such file or folder")
 
@@ -164,27 +153,21 @@ def _files_in(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _not_read(files: list[Path]) -> str:
-    types = Counter(file.suffix.lower() or "without a type" for file in files).most_common(_NAMED)
-    told = ", ".join(f"{n:,} {kind}" for kind, n in types)
-    names = ", ".join(file.name for file in files[:_NAMED])
+    types = ", ".join(sorted({file.suffix.lower() or "no type" for file in files}))
     return (
-        f"{len(files):,} files of other types are not read ({told}), such as {names}. LlamaIndex's readers load many: "
-        "documents = SimpleDirectoryReader(folder).load_data(), then graphret.read(documents) or "
-        "llama_index_graphret.SageGraph.from_documents(documents)"
+        f"{len(files):,} files of other types are not read ({types}), such as {files[0].name}. LlamaIndex reads "
+        "many: graphret.read(SimpleDirectoryReader(folder).load_data())"
     )
 
 
-def _read_file(path: Path, id_: str, files: dict[str, Path]) -> Iterator[Parsed]:
+def _read_file(path: Path, id_: str) -> Iterator[Parsed]:
     parser = _PARSERS.get(path.suffix.lower())
     if parser is None:
         raise InvalidInput(f"{path}: unknown file type {path.suffix!r}; known are {', '.join(_PARSERS)}")
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise InvalidInput(f"{path}, line {line}: not UTF-8 ({error.reason})") from error
-    if parser is not _parse_json_lines and (other := files.setdefault(id_, path)) is not path:
-        raise InvalidInput(f"{other} and {path} would both have the id {id_!r}; read the folder above them instead")
+        raise InvalidInput(f"{path}: not UTF-8 ({error})") from error
     yield from parser(text, path, id_)
 
 
@@ -250,7 +233,7 @@ def _of_frame(frame: Any) -> Table:
         ["" if gone else str(cell) for cell, gone in zip(row, mask, strict=True)]
         for row, mask in zip(frame.itertuples(index=False, name=None), missing, strict=True)
     ]
-    attrs = {key: value for key, value in frame.attrs.items() if key in _TABLE_KEYS - {"header", "rows"}}
+    attrs = {key: value for key, value in frame.attrs.items() if key in _TABLE_FIELDS - {"header", "rows"}}
     return _make(Table, {"header": header, "rows": rows, **attrs}, "data frame")
 
 
@@ -272,28 +255,7 @@ def _of_framework(document: Any) -> Loaded:
 def _make(kind: Callable[..., _T], values: Mapping[str, Any], where: str) -> _T:
     try:
         return kind(**values)
+    except TypeError as error:  # a field is missing or unknown
+        raise InvalidInput(f"{where}: {error}; put anything else in 'metadata' or 'properties'") from error
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
-
-
-def _id(value: object, where: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and value:
-        return value
-    raise InvalidInput(f"{where}: 'id' is a non-empty string, not {value!r}")
-
-
-def _require(value: Mapping[str, Any], names: Iterable[str], kind: str, where: str) -> None:
-    for name in names:
-        if value.get(name) is None:
-            raise InvalidInput(f"{where}: {kind} needs {name!r}")
-
-
-def _check_keys(value: Mapping[str, Any], known: set[str], kind: str, where: str) -> None:
-    for key in value:
-        if key not in known:
-            raise InvalidInput(
-                f"{where}: {kind} has no {key!r}, only {', '.join(sorted(known))}; put anything else in "
-                f"{'properties' if 'properties' in known else 'metadata'!r}"
-            )
