@@ -10,7 +10,7 @@ from corpora import BALLPARKS, QUESTION
 from tests_support import edges_of
 
 from graphret.corpus import Document
-from graphret.errors import CorruptIndex, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import CorruptIndex, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph
 
 SCRIPT = Path(__file__).with_name("kill_writers.py")
@@ -96,15 +96,3 @@ def test_a_disk_that_is_full_leaves_the_index_as_it_was(folder: Path) -> None:
     after.save(folder)
     assert len(SageGraph.load(folder)) == len(BALLPARKS) + 1
     assert len(list(folder.glob("gen-*"))) == 1
-
-
-def test_a_write_that_fails_says_which_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    graph = SageGraph.load(folder)
-    monkeypatch.setattr("os.fsync", refuse)
-    with pytest.raises(StorageError, match="No space left"):
-        graph.save(folder)
-    monkeypatch.undo()
-    assert len(SageGraph.load(folder)) == len(BALLPARKS)

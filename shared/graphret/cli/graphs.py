@@ -196,8 +196,8 @@ def _plot(report: Any, path: Path) -> None:
 
 
 def _inspect_database(where: str, json: bool) -> None:
-    from graphret.graphs import relation_counts
     from graphret.graphs.locations import opened
+    from graphret.graphs.transfer import relation_counts
 
     with opened(where) as store:
         nodes, edges = store.count()

@@ -1,13 +1,13 @@
 """Getting graphs in and out: readers of other formats, imports into a store, and files of other formats."""
 
 from graphret.graphs.columns import Columns
-from graphret.graphs.exports import Exported, export_graph, write_graphml, write_parquet
+from graphret.graphs.exports import Exported, export_graph
 from graphret.graphs.metaqa import read_metaqa
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.stark import read_stark
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import read_tables
-from graphret.graphs.transfer import Imported, ReadOptions, copy, import_graph, read_graph, relation_counts
+from graphret.graphs.transfer import Imported, ReadOptions, copy, import_graph
 
 __all__ = [
     "Columns",
@@ -18,12 +18,8 @@ __all__ = [
     "copy",
     "export_graph",
     "import_graph",
-    "read_graph",
     "read_metaqa",
     "read_ntriples",
     "read_stark",
     "read_tables",
-    "relation_counts",
-    "write_graphml",
-    "write_parquet",
 ]

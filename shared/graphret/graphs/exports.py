@@ -41,7 +41,15 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     out
         The folder, or for GraphML the file.
     format
-        ``parquet``: `write_parquet`, or ``graphml``: `write_graphml`.
+        ``parquet`` is the layout in which public ARK graphs are published: ``nodes.parquet`` with the columns ``id,
+        name, type, properties``, ``edges.parquet`` with ``from, to, type, properties``; properties are JSON objects.
+        What that has no place for is in columns of its own: ``labels`` and ``text`` of nodes, ``weight`` of edges.
+        `import_graph` reads it all back.
+
+        ``graphml`` is for Gephi, yEd, Cytoscape: networkx writes it, and holds it in memory. A node has the keys
+        ``label`` (its primary label), ``labels`` (all of them, as JSON), ``name`` and ``text``, an edge ``relation``
+        and ``weight``; both have one for each property, and a property of one of these names is written as
+        ``properties.name``. Lists and maps are JSON. Characters that XML forbids become U+FFFD.
 
     Raises
     ------
@@ -50,20 +58,14 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     MissingDependency
         If a package is missing that the format needs.
     """
-    writers = {"parquet": write_parquet, "graphml": write_graphml}
+    writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
         raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(writers)}")
     require_direct(store)
-    return writers[format](store, Path(out), progress=progress)
+    return writers[format](store, Path(out), progress)
 
 
-def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress = no_progress) -> Exported:
-    """Write a graph as ``nodes.parquet`` and ``edges.parquet``, the layout in which public ARK graphs are published.
-
-    Nodes have the columns ``id, name, type, properties``, edges ``from, to, type, properties``; properties are JSON
-    objects as text. What that has no place for is in columns of its own: ``labels`` and ``text`` of nodes, ``weight``
-    of edges. `import_graph` reads it all back. The graph is written in blocks.
-    """
+def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Exported:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -75,7 +77,7 @@ def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress =
     nodes = ([_node_row(node) for node in block] for block in store.nodes())
     edges = ([_edge_row(edge) for edge in block] for block in store.edges())
     counts, done = store.count(), 0
-    with _replacing(Path(folder)) as fresh:
+    with _replacing(folder) as fresh:
         for name, schema, blocks in (
             (NODES, pa.schema({**of_nodes, "labels": pa.list_(text), "text": text}), nodes),
             (EDGES, pa.schema({**of_edges, "weight": pa.float64()}), edges),
@@ -84,7 +86,7 @@ def write_parquet(store: GraphStore, folder: str | Path, *, progress: Progress =
                 for rows in blocks:
                     writer.write_batch(pa.RecordBatch.from_pylist(rows, schema))
                     progress("write", done := done + len(rows), sum(counts))
-    return Exported([Path(folder) / NODES, Path(folder) / EDGES], *counts)
+    return Exported([folder / NODES, folder / EDGES], *counts)
 
 
 def _node_row(node: Node) -> dict[str, Any]:
@@ -97,18 +99,12 @@ def _edge_row(edge: Edge) -> dict[str, Any]:
     return {**own, "properties": to_json(dict(edge.properties))}
 
 
-def write_graphml(store: GraphStore, path: str | Path, *, progress: Progress = no_progress) -> Exported:
-    """Write a graph as GraphML through networkx, which holds it in memory: for Gephi, yEd, Cytoscape.
-
-    A node has the keys ``label`` (its primary label), ``labels`` (all of them, as JSON), ``name`` and ``text``, an edge
-    ``relation`` and ``weight``; both have one for each property, and a property of one of these names is written as
-    ``properties.name``. Lists and maps are JSON. Characters that XML forbids become U+FFFD.
-    """
+def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exported:
     try:
         import networkx as nx
     except ImportError as error:
         raise MissingDependency("networkx", "import", "Writing GraphML") from error
-    path, counts, graph = Path(path), store.count(), nx.MultiDiGraph()
+    counts, graph = store.count(), nx.MultiDiGraph()
     for nodes in store.nodes():
         for node in nodes:
             own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}
