@@ -1,12 +1,8 @@
-"""How long an exploration of a node with 100,000 neighbours takes, in memory and in Ladybug.
-
-``python -m benchmarks.bench_ark_hub``
-"""
+"""How long an exploration of a node with 100,000 neighbours takes, in memory and in databases."""
 
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import synthetic
-from benchmarks.figures import Figure, Report
+from benchmarks.bench_databases import neo4j_server
+from benchmarks.figures import Figure, Report, timed
 from graphret.ark import Toolbox
 from graphret.ark.neighborhood import CAP
+from graphret.graphs import import_graph
 from graphret.search import BM25Index, TextIndex
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j import Neo4jStore
 
 N, LIMIT, ROUNDS = 100_000, 20.0, 15
 _HUB = "hub"
@@ -58,17 +57,29 @@ def whole(report: Report, n: int = N) -> None:
     what = f"ARK: an exploration of a node with {n:,} neighbours, the slowest kind of call"
     report.figures["ark hub"] = Figure(what, 1000 * _slowest(store, index), "ms", target=LIMIT)
     with tempfile.TemporaryDirectory() as folder, LadybugStore.from_store(str(Path(folder, "hub")), store) as there:
-        taken = []
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            edges = there.neighbors([_HUB], limit=CAP + 1)
-            there.get(list({end for edge in edges for end in (edge.source, edge.target)}))
-            taken.append(time.perf_counter() - start)
-        bare = statistics.median(taken)
-        what = "ARK: the same in Ladybug, without filters, against its bare queries for the same rows"
-        slowest = _slowest(there, index, filters=False)
-        report.figures["ark hub Ladybug"] = Figure(what, slowest / bare, target=2.0)
-        report.seconds |= {"ark hub/Ladybug": slowest, "ark hub/Ladybug, bare": bare}
+        _against_bare(report, "Ladybug", there, index)
+
+
+def neo4j(report: Report, n: int = N) -> None:
+    """The same in a Neo4j."""
+    store = hub(n)
+    with tempfile.TemporaryDirectory() as folder, neo4j_server(Path(folder)) as uri:
+        store.save(Path(folder, "hub"))
+        import_graph(str(Path(folder, "hub")), uri)
+        with Neo4jStore(uri) as there:
+            _against_bare(report, "Neo4j", there, BM25Index.of_store(store))
+
+
+def _against_bare(report: Report, name: str, store: GraphStore, index: TextIndex) -> None:
+    def bare() -> None:
+        edges = store.neighbors([_HUB], limit=CAP + 1)
+        store.get(list({end for edge in edges for end in (edge.source, edge.target)}))
+
+    taken = statistics.median(timed(bare) for _ in range(ROUNDS))
+    slowest = _slowest(store, index, filters=False)
+    what = f"ARK: the same in {name}, without filters, against its bare queries for the same rows"
+    report.add(f"ark hub {name}", what, slowest / taken, target=2.0)
+    report.seconds |= {f"ark hub/{name}": slowest, f"ark hub/{name}, bare": taken}
 
 
 def _slowest(store: GraphStore, index: TextIndex, *, filters: bool = True) -> float:
@@ -88,15 +99,3 @@ def _slowest(store: GraphStore, index: TextIndex, *, filters: bool = True) -> fl
             assert tools.run("explore_neighborhood", {"node": _HUB, **arguments}).nodes
             taken.setdefault(kind, []).append(time.perf_counter() - start)
     return max(statistics.median(values) for values in taken.values())
-
-
-def main() -> int:
-    """Run from the command line."""
-    report = Report()
-    whole(report)
-    print(report.to_markdown(), report.seconds)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

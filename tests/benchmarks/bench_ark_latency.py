@@ -1,14 +1,10 @@
-"""What running agents costs beside their models: agents at once, and a step without its model.
-
-``python -m benchmarks.bench_ark_latency``
-"""
+"""What running agents costs beside their models: agents at once, and a step without its model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import statistics
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -98,15 +94,3 @@ def latency(report: Report) -> None:
         report.figures[f"ark latency {name}"] = Figure(what, together / slowest, target=1.15)
         what = f"ARK ({name}): a step, without its model"
         report.figures[f"ark step {name}"] = Figure(what, 1000 * step, unit="ms", target=10.0)
-
-
-def main() -> int:
-    """Run from the command line."""
-    report = Report()
-    latency(report)
-    print(report.to_markdown())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

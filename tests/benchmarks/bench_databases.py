@@ -1,15 +1,9 @@
-"""A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and a query of two hops.
-
-``python -m benchmarks.bench_databases [--data FOLDER_OF_KB] [--large]``, and ``--hubs`` for the neighbours of a
-hub in Ladybug alone.
-"""
+"""A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and a query of two hops."""
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,14 +44,12 @@ def triples(seed: int = 0) -> Iterator[str]:
             yield f"Film {film}|{relation}|{relation} {other}\n"
 
 
-def databases(report: Report, data: Path | None = None, *, large: bool = False) -> None:
-    """The part of the speed benchmark; without `data`, on a synthetic graph of the same size."""
+def databases(report: Report) -> None:
+    """The part of the speed benchmark."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kb = data / "kb.txt" if data is not None and data.is_dir() else data
-        if kb is None:
-            kb = folder / "kb.txt"
-            kb.write_text("".join(triples()), encoding="utf-8")
+        kb = folder / "kb.txt"
+        kb.write_text("".join(triples()), encoding="utf-8")
         with kb.open(encoding="utf-8") as lines:
             report.counts["databases/triples"] = sum(1 for _ in lines)
         films = _films(kb)
@@ -71,8 +63,7 @@ def databases(report: Report, data: Path | None = None, *, large: bool = False) 
                 _two_hops_neo4j(report, uri, films)
         except GraphretError as error:
             report.notes.append(f"databases: Neo4j was left out: {error}")
-        if large:
-            _large(report, folder)
+        _large(report, folder)
 
 
 def _import_figure(report: Report, what: str, seconds: float, limit: float) -> None:
@@ -137,28 +128,6 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
     report.figures["import large"] = Figure(name, seconds, unit="s", target=180.0)
 
 
-def hubs(report: Report, n_nodes: int = 100_000, limit: int = 10) -> None:
-    """The heaviest neighbours of a node that is joined to every other in Ladybug, against the database's own query."""
-    import ladybug
-    import numpy as np
-
-    from graphret.stores.ladybug import LadybugStore
-
-    ids = [f"n{i * 7919 % n_nodes:06}" for i in range(n_nodes)]
-    source, target = np.zeros(n_nodes, np.int64), np.arange(n_nodes)
-    query = f"MATCH (n:Node {{id: $id}})-[r:R]->(m) RETURN m.id, r.weight ORDER BY r.weight DESC, m.id LIMIT {limit}"
-    for what, weight in (("one weight", np.ones(n_nodes)), ("many weights", np.random.default_rng(0).random(n_nodes))):
-        graph = MemoryStore.from_arrays(ids, source=source, target=target, weight=weight, relations=["R"])
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "hub.lbug"
-            with LadybugStore.from_store(path, graph) as store:
-                ours = [timed(lambda: store.neighbors(ids[:1], direction="out", limit=limit)) for _ in range(_TURNS)]
-            with ladybug.Connection(ladybug.Database(str(path), read_only=True)) as driver:
-                bare = [timed(lambda: driver.execute(query, {"id": ids[0]}).get_all()) for _ in range(_TURNS)]
-        said = f"the first {limit} neighbours of a hub of {n_nodes:,} edges of {what}, against Ladybug's bare query"
-        report.figures[said] = Figure(said, statistics.median(ours) / statistics.median(bare), target=2.0)
-
-
 @contextmanager
 def neo4j_server(folder: Path) -> Iterator[str]:
     import os
@@ -179,23 +148,3 @@ def neo4j_server(folder: Path) -> Iterator[str]:
 def _each(films: Sequence[str], work: Callable[[str], Any]) -> float:
     taken = [timed(lambda f=film: work(f)) for film in films]  # type: ignore[misc]
     return statistics.median(taken[5:])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_databases", description=__doc__)
-    parser.add_argument("--data", type=Path, help="a folder with a kb.txt, or the file; a synthetic one without")
-    parser.add_argument("--large", action="store_true", help="also a million nodes and ten million edges into Ladybug")
-    parser.add_argument("--hubs", action="store_true", help="only the neighbours of a hub in Ladybug, under a limit")
-    chosen = parser.parse_args(arguments)
-    report = Report()
-    if chosen.hubs:
-        hubs(report)
-    else:
-        databases(report, chosen.data, large=chosen.large)
-    print(report.to_markdown())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,24 +1,16 @@
-"""How long edges take from given embeddings, next to the bare matrix products, and how much memory 100,000 nodes take.
-
-``python -m benchmarks.bench_edges [--n 20000] [--d 384] [--json FILE]``
-"""
+"""How long edges take from given embeddings, next to the bare matrix products."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
+import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import TESTS
+from benchmarks.figures import Report
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.sage.embedding import signal_texts
@@ -98,85 +90,17 @@ def build(nodes: NodeTable, encoder: _Given) -> tuple[SimilarityIndex, EdgeTable
     return index, edges, time.perf_counter() - start
 
 
-def measure(n: int = 20_000, d: int = 384, *, repeats: int = 3, n_memory: int = 100_000) -> dict[str, Any]:
-    """Return medians of seconds, their ratio, and the peak resident memory of building `n_memory` nodes.
-
-    Returns
-    -------
-    dict
-        ``name``; ``rows``: ``{"edges": {"ratio": …, "peak_gib": …}}``, the ratio being that of building all edges to
-        the bare products of every signal in full; ``counts``; ``seconds``.
-    """
+def edges(report: Report, n: int, d: int, repeats: int = 3) -> None:
+    """The part of the speed benchmark: all edges from embeddings, against the bare products of every signal in full."""
     nodes = corpus(n)
-    encoder = _Given(_text_count(nodes), d)
-    bare, whole, change = [], [], []
+    encoder = _Given(len(signal_texts(nodes, chosen_signals(SimilaritySettings().signals)).texts), d)
+    bare, whole = [], []
     for _ in range(repeats):
-        index, edges, seconds = build(nodes, encoder)
+        index, made, seconds = build(nodes, encoder)
         whole.append(seconds)
         bare.append(bare_products(index))
-        start = time.perf_counter()
-        index.changed(index.nodes.changed((), set(list(nodes.ids)[: n // 100])), ()).edges()
-        change.append(time.perf_counter() - start)
-    result: dict[str, Any] = {
-        "name": "edges",
-        "rows": {"edges": {"ratio": round(float(np.median(whole) / np.median(bare)), 2)}},
-        "counts": {
-            "nodes": n,
-            "dimension": d,
-            "candidates": sum(map(len, index.candidates)),
-            "edges": len(edges),
-        },
-        "seconds": {
-            "products": round(float(np.median(bare)), 2),
-            "edges": round(float(np.median(whole)), 2),
-            "one percent removed": round(float(np.median(change)), 2),
-        },
-    }
-    if n_memory:
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.bench_edges",
-            "--once",
-            "--n",
-            str(n_memory),
-            "--d",
-            str(d),
-        ]
-        child = json.loads(subprocess.run(command, cwd=TESTS, check=True, capture_output=True, text=True).stdout)
-        result["rows"]["edges"]["peak_gib"] = child["peak_gib"]
-        result["counts"] |= {"nodes, memory": n_memory, "edges, memory": child["edges"]}
-        result["seconds"]["edges, memory"] = child["seconds"]
-    return result
-
-
-def _text_count(nodes: NodeTable) -> int:
-    return len(signal_texts(nodes, chosen_signals(SimilaritySettings().signals)).texts)
-
-
-def _once(n: int, d: int) -> dict[str, Any]:
-    nodes = corpus(n)
-    _, edges, seconds = build(nodes, _Given(_text_count(nodes), d))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"peak_gib": round(peak / (1 << 30), 2), "edges": len(edges), "seconds": round(seconds, 1)}
-
-
-def main() -> None:
-    """Run the benchmark and print, or write, its JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=20_000)
-    parser.add_argument("--d", type=int, default=384)
-    parser.add_argument("--n-memory", type=int, default=100_000)
-    parser.add_argument("--once", action="store_true", help="build once and print the peak memory")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    found = _once(options.n, options.d) if options.once else measure(options.n, options.d, n_memory=options.n_memory)
-    text = json.dumps(found, indent=2)
-    if options.json:
-        options.json.write_text(text + "\n")
-    else:
-        print(text)
-
-
-if __name__ == "__main__":
-    main()
+    products, building = statistics.median(bare), statistics.median(whole)
+    what = f"edges of {n:,} nodes from embeddings, against the matrix products alone"
+    report.add("edges", what, building / products, target=3.0)
+    report.counts |= {"edges/nodes": n, "edges/dimension": d, "edges/edges": len(made)}
+    report.seconds |= {"edges/products": products, "edges/edges": building}

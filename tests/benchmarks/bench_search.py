@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import TESTS, synthetic
+from benchmarks import synthetic
 from benchmarks.figures import Report, medians, timed
 from graphret.corpus import Document
 from graphret.evaluation.runner import OneText
-from graphret.linking import Linker, NameBook
+from graphret.linking import NameBook
 from graphret.linking.mentions import spot
 from graphret.nodes import NodeTable
 from graphret.search import BM25Index, DenseIndex, HnswSettings
@@ -26,7 +21,7 @@ from graphret.types import Node
 K = 20
 N_GIVEN = 1_000
 N_LEXICAL, N_DENSE, DIMENSION, INTRINSIC = 100_000, 30_000, 384, 24
-FEW_NAMES, MANY_NAMES = 40_000, 1_000_000
+MANY_NAMES = 1_000_000
 _QUESTIONS = 60
 
 
@@ -127,90 +122,20 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     report.add("hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
 
 
-def spotting(report: Report, few: int = FEW_NAMES, many: int = MANY_NAMES) -> None:
-    """Known names in a question: among 40,000, and among a million, of which a whole `Linker` is made too."""
-    for n in (few, many):
-        names = invented_names(n)
-        before = _resident()
-        start = time.perf_counter()
-        book = _ready(names)
-        building = time.perf_counter() - start
-        memory = _resident() - before
-        rng = np.random.default_rng(1)
-        chosen = rng.choice(n, size=(500, 2), replace=False).tolist()
-        asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
-        taken = medians({"spot": lambda question, b=book: spot(question, b)}, asked)["spot"]  # type: ignore[misc]
-        report.counts |= {f"spot/names, {n:,}": len(book)}
-        report.seconds |= {f"spot/{n:,} names": taken, f"spot/{n:,} names, built": building}
-        what = f"names spotted in a question, {n:,} known"
-        report.add(f"spot {n}", what, 1000 * taken, unit="ms", target=1.0)
-        report.add(f"spot {n} built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
-        if memory > 0:
-            report.add(f"spot {n} memory", "what they take in memory", memory / (1 << 20), unit="MiB")
-            code = f"from benchmarks import bench_search; print(bench_search._peak({n}))"
-            done = subprocess.run([sys.executable, "-c", code], cwd=TESTS, check=True, capture_output=True, text=True)
-            what = "and at the peak, while they are made ready"
-            report.add(f"spot {n} peak", what, int(done.stdout) / (1 << 20), unit="MiB")
-        written = medians({"rename": _renaming(book, names)}, asked)["rename"]
-        report.seconds |= {f"spot/{n:,} names, written": written}
-        what = "a node renamed and then such a question asked"
-        report.add(f"spot {n} written", what, 1000 * written, unit="ms")
-        del book
-        if n == many:
-            _linking(report, names, asked)
-        del names
-
-
-def _ready(names: Sequence[str]) -> NameBook:
+def spotting(report: Report, n: int = MANY_NAMES) -> None:
+    """Known names in a question, among a million."""
+    names = invented_names(n)
+    start = time.perf_counter()
     book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
     spot(names[0], book)  # the automaton is built when first asked for
-    return book
-
-
-def _peak(n: int) -> int:
-    """Bytes that a process takes at most while it makes invented names ready, beside the names."""
-    names = invented_names(n)
-    before = _resident()
-    _ready(names)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
-
-
-def _renaming(book: NameBook, names: Sequence[str]) -> Callable[[str], object]:
-    """Return what renames a node, another each time, and then spots names in a question."""
-    nodes = (Node(f"n{i}", ("Node",), name) for i, name in enumerate(names))
-
-    def work(question: str) -> object:
-        node = next(nodes)
-        book.staged([node], [replace(node, name=f"{node.name} anew")])()
-        return spot(question, book)
-
-    return work
-
-
-def _linking(report: Report, names: Sequence[str], asked: Sequence[str]) -> None:
-    """A whole `Linker` of names: made of a table, asked for mentions and for the names in questions."""
-    n = len(names)
-    table, _ = NodeTable.build([f"n{i:07d}" for i in range(n)], names=names)
-    before, start = _resident(), time.perf_counter()
-    linker = Linker.build(table)
-    linker.spot(asked[0])  # the book of names is made when first asked for, as are the index's columns
-    linker.link(names[0])
-    building, memory = time.perf_counter() - start, _resident() - before
-    chosen = [names[i] for i in np.random.default_rng(2).choice(n, size=100, replace=False).tolist()]
-    taken = medians({"link": linker.link, "misspelt": lambda name: linker.link(f"{name[:-1]} x")}, chosen)
-    taken |= medians({"spot": linker.spot, "spot of a label": lambda q: linker.spot(q, labels=["Node"])}, asked[:100])
-    report.counts |= {"link/nodes": n}
-    report.seconds |= {f"link/{name}": value for name, value in taken.items()} | {"link/built": building}
-    report.add("link built", f"a `Linker` of {n:,} nodes made ready", building, unit="s", target=60.0)
-    if memory > 0:
-        report.add("link memory", "what it takes in memory, beside its nodes", memory / (1 << 20), unit="MiB")
-    for name, what in (
-        ("link", "a mention that is a name linked"),
-        ("misspelt", "the same of one that is only like a name"),
-        ("spot", "names spotted in a question by that `Linker`"),
-        ("spot of a label", "the same for the nodes of a label"),
-    ):
-        report.add(f"link {name}", what, 1000 * taken[name], unit="ms")
+    building = time.perf_counter() - start
+    chosen = np.random.default_rng(1).choice(n, size=(500, 2), replace=False).tolist()
+    asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
+    taken = medians({"spot": lambda question: spot(question, book)}, asked)["spot"]
+    report.counts |= {"spot/names": len(book)}
+    report.seconds |= {"spot/a question": taken, "spot/built": building}
+    report.add("spot", f"names spotted in a question, {n:,} known", 1000 * taken, unit="ms", target=1.0)
+    report.add("spot built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
 
 
 def invented_names(n: int) -> list[str]:
@@ -225,12 +150,3 @@ def invented_names(n: int) -> list[str]:
 def _exactly(index: DenseIndex, query: str, k: int) -> object:
     index.forget()
     return index.search(query, k)
-
-
-def _resident() -> int:
-    """Bytes of this process in memory, 0 where that cannot be told."""
-    try:
-        import psutil  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        return 0
-    return int(psutil.Process().memory_info().rss)

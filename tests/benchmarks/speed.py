@@ -32,16 +32,16 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "encoder": speed_parts.encoder,
     "build": speed_parts.build,
     "expansion": speed_parts.expansion,
-    "lexical": speed_parts.lexical,
     "search": bench_search.lexical,
     "hnsw": bench_search.hnsw,
     "spot": bench_search.spotting,
     "peers": speed_parts.peers,
     "scale": speed_parts.scale,
     "ark hub": bench_ark_hub.whole,
+    "ark hub neo4j": bench_ark_hub.neo4j,
     "ark latency": bench_ark_latency.latency,
     "stores": bench_stores.stores,
-    "databases": lambda report: bench_databases.databases(report, large=True),
+    "databases": bench_databases.databases,
 }
 
 

@@ -23,7 +23,6 @@ from graphret.corpus import Document, read
 from graphret.expansion import RANKINGS, Expand, Propagate
 from graphret.expansion.frontier import Frontier
 from graphret.sage import SageGraph
-from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
@@ -56,13 +55,7 @@ def edges(report: Report) -> None:
     """Edges from given embeddings next to the bare matrix products."""
     from benchmarks import bench_edges
 
-    found = bench_edges.measure(N, DIMENSION)
-    row = found["rows"]["edges"]
-    what = f"edges of {N:,} nodes from embeddings, against the matrix products alone"
-    report.add("edges", what, row["ratio"], target=3.0)
-    report.add("edges memory", "peak memory, 100,000 nodes", row["peak_gib"], unit="GiB", target=4.0)
-    report.counts |= {f"edges/{name}": count for name, count in found["counts"].items()}
-    report.seconds |= {f"edges/{name}": value for name, value in found["seconds"].items()}
+    bench_edges.edges(report, N, DIMENSION)
 
 
 def encoder(report: Report, n: int = 192) -> None:
@@ -132,39 +125,6 @@ def expansion(report: Report) -> None:
         "expansion/edges": len(graph.edges),
         "expansion/questions": len(asked),
     }
-
-
-def lexical(report: Report) -> None:
-    """Our BM25 search next to bm25s and rank_bm25 alone, on the same terms."""
-    import bm25s
-    from rank_bm25 import BM25Okapi
-
-    from graphret.evaluation.runner import OneText
-
-    graph, _, asked = _graph()
-    ours = BM25Index.build(graph.nodes, text=OneText())
-    analyzer = ours.analyzer
-    terms = [analyzer(str(OneText().fields(node).get("text", ""))) for node in graph.nodes]
-    theirs = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-    theirs.index(terms, show_progress=False)
-    okapi = BM25Okapi(terms)
-    names = np.asarray(graph.nodes.ids.tolist())
-
-    def ours_once(question: str) -> object:
-        ours.forget()
-        return ours.search(question, K)
-
-    def bm25s_once(question: str) -> object:
-        return theirs.retrieve([analyzer(question)], corpus=names, k=K, show_progress=False)
-
-    def okapi_once(question: str) -> object:
-        return okapi.get_top_n(analyzer(question), names, K)
-
-    taken = medians({"ours": ours_once, "bm25s": bm25s_once, "rank_bm25": okapi_once}, asked[:60])
-    report.seconds |= {f"lexical/{name}": value for name, value in taken.items()}
-    report.counts |= {"lexical/nodes": len(graph), "lexical/questions": 60}
-    report.add("bm25s", "BM25 search, against bm25s alone", taken["ours"] / taken["bm25s"], target=1.5)
-    report.add("rank_bm25", "the same, against rank_bm25 alone", taken["ours"] / taken["rank_bm25"], target=1.0)
 
 
 def peers(report: Report) -> None:

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from benchmarks import bench_ark_hub, bench_search, bench_spot, bench_stores, speed, speed_parts, synthetic
+from benchmarks import bench_ark_hub, bench_search, bench_stores, speed, speed_parts
 from benchmarks.figures import Figure, Report
 
-from graphret.corpus import Document, Table
 from graphret.errors import InvalidInput
 
 
@@ -20,7 +19,7 @@ from graphret.errors import InvalidInput
     [
         (partial(speed_parts.scale, small=100, large=1000, degree=3), {"scale paper"}, {"scale/edges, 1,000": 3000}),
         (partial(bench_search.lexical, n=1200), {"search rank_bm25", "search bm25s"}, {"search/nodes": 1200}),
-        (partial(bench_search.spotting, few=1200, many=1500), {"spot 1200", "link link"}, {"link/nodes": 1500}),
+        (partial(bench_search.spotting, n=1500), {"spot", "spot built"}, {}),
         (partial(bench_stores.stores, n_nodes=2000, degree=5), {"store build", "store open"}, {"stores/nodes": 2000}),
         (partial(bench_ark_hub.whole, n=500), {"ark hub"}, {"ark hub/neighbours": 500}),
     ],
@@ -40,28 +39,6 @@ def test_hnsw_finds_what_exact_search_finds() -> None:
     report = Report()
     bench_search.hnsw(report, n=500)
     assert report.figures["hnsw recall"].value >= 0.98
-
-
-def test_synthetic_corpora_are_the_same_every_time() -> None:
-    made = synthetic.items(320)
-    assert made == synthetic.items(320) != synthetic.items(320, seed=1)
-    assert (sum(isinstance(item, Table) for item in made), sum(isinstance(item, Document) for item in made)) == (
-        20,
-        300,
-    )
-
-
-def test_spotting_is_measured_with_and_without_what_the_graph_lacks(tmp_path: Path) -> None:
-    (tmp_path / "kb.txt").write_text("It|directed_by|Ann Lee\nSolaris|starred_actors|Bo Ray\n", encoding="utf-8")
-    lines = ["who directed [It]\tAnn Lee", "what did [Bo Ray] act in\tSolaris", "who saw [Nobody Known]\tBo Ray"]
-    for hops in (1, 2, 3):
-        folder = tmp_path / f"{hops}-hop" / "vanilla"
-        folder.mkdir(parents=True)
-        (folder / "qa_dev.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = bench_spot.measure(tmp_path)
-    assert result["rows"]["1-hop, as written"] == pytest.approx(
-        {"recall": 200 / 3, "recall of known": 100.0, "spots": 2 / 3}
-    )
 
 
 def test_a_report_as_json_and_as_a_page() -> None:
