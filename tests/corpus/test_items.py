@@ -81,9 +81,3 @@ def test_metadata_is_copied() -> None:
     document = Document("x", metadata={"tags": tags})
     tags.append("b")
     assert document.metadata == {"tags": ["a"]}
-
-
-def test_a_corpus_sorts_its_items_by_kind() -> None:
-    corpus = Corpus((Document("x"), Table(["a"], []), Record("r")))
-    assert len(corpus) == 3
-    assert [len(corpus.documents), len(corpus.tables), len(corpus.records)] == [1, 1, 1]

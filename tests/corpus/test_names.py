@@ -94,12 +94,3 @@ def test_gazetteer_against_a_plain_search(names: list[list[str]], words: list[st
 @given(st.text(max_size=60))
 def test_words_are_those_of_tokenize(text: str) -> None:
     assert words(text) == [word for word, _, _ in tokenize(text)]
-
-
-@given(st.lists(WORDS.map(" ".join), max_size=6), WORDS)
-def test_names_among_words_are_those_in_the_text(names: list[str], said: list[str]) -> None:
-    gazetteer, text = Gazetteer(names), " ".join(said)
-    tokens = tokenize(text)
-    among = gazetteer.find_words([word for word, _, _ in tokens])
-    places = [(m.name_index, tokens[m.start][1], tokens[m.end - 1][2]) for m in among]
-    assert places == [tuple(match) for match in gazetteer.find(text)]
