@@ -104,12 +104,6 @@ def test_columns_types_and_labels_by_option(tmp_path: Path) -> None:
     assert (edge.source, edge.relation, edge.target, edge.weight) == ("f1", "BEFORE", "f2", 0.5)
 
 
-def test_edges_that_are_one_are_told(tmp_path: Path) -> None:
-    ran = graphret("import", kb(tmp_path, KB + KB), "--to", tmp_path / "graph", "--json")
-    assert ran.json["merged"] == 3
-    assert "3 edges are not there" in ran.err
-
-
 def test_schema_prints_text_within_a_budget_or_json(tmp_path: Path) -> None:
     out = tmp_path / "graph"
     assert graphret("import", tables(tmp_path), "--to", out).code == 0

@@ -59,17 +59,6 @@ def test_a_run_is_shown_as_json(recorded: Path) -> None:
     assert found["agents"][0]["stop"] == "finished"
 
 
-def test_a_run_is_drawn(recorded: Path, tmp_path: Path) -> None:
-    pages = [tmp_path / "a.html", tmp_path / "b" / "b.html"]
-    for page in pages:
-        ran = graphret("replay", recorded, "--html", page)
-        assert ran.code == 0
-        assert f"drawn in {page}" in " ".join(ran.out.split())
-    assert pages[0].read_text() == pages[1].read_text()
-    assert "Near Dark" in pages[0].read_text()
-    assert graphret("replay", recorded, "--html", recorded / "x.html").code == 2
-
-
 def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     runs = [small(f"question {n}") for n in range(3)]

@@ -60,11 +60,8 @@ def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(ottqa: Path) -> None:
     assert first.gold == {"t_0#0", "t_0#1", "/wiki/Caf%C3%A9_%28song%29"}
     assert second.gold == {"t_1#0"}
     assert data.counts["gold_not_in_corpus"] == 1
+    assert not [node for node in data.nodes if "Secret" in json.dumps(node.to_dict())]  # the links of cells
     assert [q.half for q in data.questions] == [half("t_0"), half("t_1")]
-
-
-def test_the_links_of_cells_are_never_read(ottqa: Path) -> None:
-    assert not [node for node in load_ottqa(ottqa).nodes if "Secret" in json.dumps(node.to_dict())]
 
 
 def test_nodes_may_be_left_without_titles(ottqa: Path) -> None:
@@ -74,13 +71,6 @@ def test_nodes_may_be_left_without_titles(ottqa: Path) -> None:
         assert "(song)" not in said.replace(node.id, "")
         assert "Songs of 1999" not in said
     assert [q.gold for q in untitled.questions] == [q.gold for q in load_ottqa(ottqa).questions]
-
-
-def test_tables_are_halved_by_their_id_alone() -> None:
-    halves = [half(f"table_{i}") for i in range(1000)]
-    assert halves == [half(f"table_{i}") for i in range(1000)]
-    assert 440 < halves.count("held") < 560
-    assert set(halves) == {"tuned", "held"}
 
 
 def test_what_is_missing_or_malformed_is_named(ottqa: Path) -> None:

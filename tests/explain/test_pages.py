@@ -83,14 +83,6 @@ def test_the_picture_of_a_retrieval_shows_edges_with_what_they_know() -> None:
     assert {"Dawn", "born"} <= set(marked)
 
 
-def test_the_lists_stand_side_by_side_or_alone() -> None:
-    _, sage, flat = asked()
-    both = Parsed(html_page(Panel(sage, flat)))
-    assert (len(both.of("ol")), len(both.of("li"))) == (2, len(sage.hits) + len(flat.hits))
-    assert len(Parsed(html_page([Panel(sage), Panel(flat)])).of("section")) == 2
-    assert "nothing" in Parsed(html_page(Panel(Retrieval("nothing", 5, [])))).text
-
-
 def test_figures_are_bars_as_long_as_they_are_high() -> None:
     page = html_page([], figures=FIGURES)
     assert "<td>flat &lt;</td>" in page

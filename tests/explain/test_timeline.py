@@ -16,7 +16,7 @@ from graphret.ark.trajectory import Recorder, read_runs
 from graphret.errors import InvalidInput
 from graphret.explain import render_timeline, step_text, store_lookup, timeline
 from graphret.explain.pictures import MOST_NODES, run_picture
-from graphret.explain.runs import Lane, Timeline, call_text, duration, names_text, outcome_text
+from graphret.explain.runs import Lane, Timeline, call_text, outcome_text
 from graphret.fusion import Vote
 from graphret.types import Trace
 
@@ -100,11 +100,6 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
     assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
 
 
-def test_spans_do_not_run_into_the_next_step() -> None:
-    lane = Lane(1, steps=[searched("a"), walked("a", "b", started=1.2)])
-    assert [span[1:] for span in lane.spans] == [(0.0, 1.0, 1.2), (1.2, 2.2, 2.7)]
-
-
 @pytest.mark.parametrize(
     ("given", "came", "text", "outcome"),
     [
@@ -127,12 +122,6 @@ def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], text:
     call = CallRecord(*given, **came)
     assert call_text(call) == text
     assert outcome_text(call) == outcome
-
-
-def test_words_for_numbers_names_and_ends() -> None:
-    assert [duration(seconds) for seconds in (0.0, 0.0004, 0.05, 61.0)] == ["0 ms", "0.40 ms", "50 ms", "61.00 s"]
-    assert names_text(["a", "c", "d"], {"a": "a\nb"}, 2) == "a b; c + 1 more"
-    assert Lane(1, stop="failed", error="gone").stopped == "failed: gone"
 
 
 def test_agents_that_did_the_same_are_told_once() -> None:

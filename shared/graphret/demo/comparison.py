@@ -53,18 +53,9 @@ class Asked:
 
 @dataclass
 class DemoResult:
-    """What the demo found.
+    """What the demo found: `rows` has ``recall@k`` of each retriever in percent, mean over the questions `asked`.
 
-    Parameters
-    ----------
-    graph
-        The graph of the corpus.
-    asked
-        All questions, by id.
-    rows
-        ``recall@k`` of each retriever in percent, mean over all questions.
-    note
-        Why there is no encoder, where there is none.
+    `note` says why there is no encoder, where there is none.
     """
 
     graph: SageGraph

@@ -20,14 +20,7 @@ _HERE = Path(__file__).parent
 class DemoQuestion:
     """A question of OTT-QA about one of the tables.
 
-    Parameters
-    ----------
-    table
-        The id of the table.
-    rows
-        The rows of the table that answer it, from 0.
-    passages
-        The ids of the passages that hold the answer; none where the table alone does.
+    Its `rows`, from 0, answer it, and `passages` hold the answer; there are none where the table alone does.
     """
 
     id: str
@@ -39,13 +32,9 @@ class DemoQuestion:
 
     def gold(self, nodes: NodeTable) -> frozenset[str]:
         """Return the ids of the nodes that answer it: its passages, and the segments that hold its rows."""
-        segments = (i for i, given in enumerate(nodes.properties) if given.get("source_id") == self.table)
-        spans = {nodes.ids[i]: nodes.properties[i] for i in segments}
-        held = (
-            id_
-            for id_, given in spans.items()
-            if any(given["table_row_start"] <= row < given["table_row_end"] for row in self.rows)
-        )
+        segments = (node for node in nodes if node.properties.get("source_id") == self.table)
+        spans = {node.id: (node.properties["table_row_start"], node.properties["table_row_end"]) for node in segments}
+        held = [id_ for id_, (start, end) in spans.items() if any(start <= row < end for row in self.rows)]
         return frozenset([*held, *self.passages])
 
 
