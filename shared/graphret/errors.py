@@ -41,6 +41,10 @@ class IndexLocked(StorageError):
     """Another process is writing the same index."""
 
 
+class IndexChanged(StorageError):
+    """Another has saved the index since it was loaded."""
+
+
 class ModelError(GraphretError):
     """A language model or an encoder failed, or answered with what cannot be used."""
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from graphret.columns import to_numpy
-from graphret.errors import CorruptIndex, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import CorruptIndex, IndexChanged, NewerVersion, NotAnIndex, StorageError
 from graphret.folder import (
     FRESH,
     GENERATION,
@@ -67,6 +67,7 @@ class Bundle(Parts):
     """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save."""
 
     folder: Path
+    generation: str = ""
 
     def columns(self, name: str) -> dict[str, pa.Array]:
         """Return the columns of a table, each in one piece."""
@@ -87,7 +88,7 @@ def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
     return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
-def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
+def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str | None = None) -> str:
     """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
 
     Parameters
@@ -96,9 +97,18 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
         Made if need be. Other files in it are left alone, once it holds an index.
     kind, version
         What the parts are and the version of their meaning, both checked by `load`.
+    replaces
+        The generation that the parts were made from: if another is in force, nothing is written.
+
+    Returns
+    -------
+    str
+        The new generation.
 
     Raises
     ------
+    IndexChanged
+        If another generation than `replaces` is in force.
     NotAnIndex
         If the folder holds other files and no index, or an index of another kind.
     NewerVersion
@@ -113,6 +123,11 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
     with writing(folder):
         if (held := _held(folder)) and held["kind"] != kind:
             raise NotAnIndex(f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does not replace")
+        if replaces is not None and held and held["generation"] != replaces:
+            raise IndexChanged(
+                f"{folder}: it was saved by another since this was loaded, whose changes would be lost; load it again, "
+                "or hold `graphret.storage.writing(folder)` from loading to saving"
+            )
         generation = folder / f"gen-{secrets.token_hex(8)}"
         try:
             with storing(generation):
@@ -128,6 +143,7 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int) -> None:
                     shutil.rmtree(generation, ignore_errors=True)
             raise
         _sweep(folder, generation.name)
+    return generation.name
 
 
 def _file_names(parts: Parts) -> dict[str, str]:
@@ -231,7 +247,7 @@ def _open(folder: Path, current: dict[str, Any], check: bool | None) -> Bundle:
     for file in entries if check else _smallest(entries) if check is None else ():
         if hashlib.sha256(maps[file]).hexdigest() != entries[file]["sha256"]:
             raise CorruptIndex(f"{generation / file}: altered (its sha256 is not the one in CURRENT)")
-    bundle = Bundle(meta=current["meta"], folder=folder)
+    bundle = Bundle(meta=current["meta"], folder=folder, generation=current["generation"])
     for file, entry in entries.items():
         try:
             if file.endswith(".arrow"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -22,6 +23,8 @@ _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
+#: Most alternatives of one condition, and levels of conditions in one another.
+_ALTERNATIVES, _LEVELS = 200, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,15 @@ class Where:
             return condition
         if not isinstance(condition, Mapping):
             raise InvalidInput(f"where: a mapping of conditions is expected, not {type(condition).__name__}")
-        parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
-        if not parts:
-            return None
-        return parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
+        try:
+            parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
+            where = None if not parts else parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
+            deep = where is not None and where._levels > _LEVELS
+        except RecursionError:
+            deep = True
+        if deep:
+            raise InvalidInput(f"where: conditions are nested in more than {_LEVELS} levels")
+        return where
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Where) and self._told() == other._told()
@@ -72,7 +80,14 @@ class Where:
         return self.operator, self.field, repr(self.value), self.children  # true and 1 are equal, their texts are not
 
     def __and__(self, other: Where | None) -> Where:
-        return self if other is None else Where("$and", children=(self, other))
+        if other is None:
+            return self
+        joined = (one.children if one.operator == "$and" else (one,) for one in (self, other))
+        return Where("$and", children=tuple(chain.from_iterable(joined)))
+
+    @property
+    def _levels(self) -> int:
+        return 1 + max((child._levels for child in self.children), default=0)
 
     def matches(self, node: Node) -> bool:
         """Whether the node satisfies the condition."""
@@ -116,7 +131,7 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         children = tuple(child for child in map(Where.parse, value) if child is not None)
         if len(children) != len(value):
             raise InvalidInput(f"where: {key} holds an empty condition")
-        return [Where(key, children=children)]
+        return [_either(children) if key == "$or" else Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
         if child is None:
@@ -129,6 +144,21 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
             raise InvalidInput(f"where: the condition on {key!r} is empty")
         return [_leaf(key, op, operand) for op, operand in value.items()]
     return [_leaf(key, "$eq", value)]
+
+
+def _either(conditions: tuple[Where, ...]) -> Where:
+    """Join alternatives: those that ask for values of one field are one condition."""
+    values: dict[str, list[Any]] = {}
+    joined = []
+    for one in conditions:
+        if one.operator == "$eq" and one.value is not None:  # null is what a node lacks too
+            values.setdefault(one.field, []).append(one.value)
+        else:
+            joined.append(one)
+    joined += [Where("$in", f, tuple(some)) if some[1:] else Where("$eq", f, some[0]) for f, some in values.items()]
+    if len(joined) > _ALTERNATIVES:
+        raise InvalidInput(f"where: $or has {len(joined)} alternatives, and at most {_ALTERNATIVES} are taken")
+    return joined[0] if len(joined) == 1 else Where("$or", children=tuple(joined))
 
 
 def _leaf(field: str, op: Any, operand: Any) -> Where:

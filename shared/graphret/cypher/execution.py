@@ -17,6 +17,7 @@ from graphret.stores.base import CypherStore, Rows, require_limit
 
 TIMEOUT = 30.0
 MAX_ROWS = 1000
+MAX_BYTES = 16 << 20
 _READS = "r"
 
 
@@ -41,6 +42,7 @@ class AsyncCypherStore(Protocol):
         *,
         timeout: float | None = None,  # noqa: ASYNC109
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows: ...
 
     async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None: ...  # noqa: ASYNC109
@@ -54,6 +56,7 @@ def run_checked(
     schema: GraphSchema | None = None,
     timeout: float = TIMEOUT,
     max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
     **allowed: Unpack[Allowed],
 ) -> Rows:
     """Run a query if the guard finds no error in it and the database agrees that it only reads.
@@ -69,8 +72,8 @@ def run_checked(
     timeout
         Seconds for checking the query, planning it and running it together; the database gives up after what is left,
         and a second later its connection is closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
-    max_rows
-        At most this many rows are read; `Rows.truncated` says whether there were more.
+    max_rows, max_bytes
+        At most so many rows are read, and none after so many bytes; `Rows.truncated` says whether there were more.
     **allowed
         What may run besides, as `check` has it: `functions`, `procedures`, `most_iterations`, `unbounded_paths`.
 
@@ -91,10 +94,10 @@ def run_checked(
     # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
     apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
     if apart is not None:
-        return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
+        return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
     kind = store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)
-    return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
+    return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
 
 
 async def arun_checked(
@@ -105,6 +108,7 @@ async def arun_checked(
     schema: GraphSchema | None = None,
     timeout: float = TIMEOUT,  # noqa: ASYNC109
     max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
     **allowed: Unpack[Allowed],
 ) -> Rows:
     """Do what `run_checked` does with a store whose calls are awaited."""
@@ -114,7 +118,7 @@ async def arun_checked(
     report = _check(store, query, schema, timeout, max_rows, allowed)
     kind = await store.explain(query, timeout=_left(timeout, started))
     _require_reading(kind, report)
-    return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows)
+    return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
 
 
 def _is_awaited(store: Any) -> bool:

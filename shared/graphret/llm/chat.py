@@ -6,6 +6,7 @@ adapter packages over the models of LlamaIndex and LangChain; anything with the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class ToolCall:
             return {}, None
         try:
             value = from_json(self.arguments, allow_inf_nan=False)
+            json.dumps(value, allow_nan=False)  # 1e400 is read as infinite
         except ValueError as problem:
             return None, f"the arguments of {self.name} are not valid JSON: {problem}"
         if not isinstance(value, dict):

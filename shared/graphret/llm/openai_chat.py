@@ -133,9 +133,9 @@ class OpenAIChat:
 
     @cached_property
     def _client(self) -> OpenAI:
-        from openai import OpenAI  # here, because it takes more than a second
+        from openai import DefaultHttpxClient, OpenAI  # here, because it takes more than a second
 
-        return OpenAI(**self._options())
+        return OpenAI(**self._options(), http_client=DefaultHttpxClient(follow_redirects=False))
 
     async def _client_of_loop(self) -> AsyncOpenAI:
         """Return the client of the running event loop, which closes it when it ends."""
@@ -146,7 +146,7 @@ class OpenAIChat:
             for ended in [one for one in list(self._clients) if one.is_closed()]:
                 self._clients.pop(ended, None)
             # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient())
+            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient(follow_redirects=False))
             self._clients[loop] = client, _closing(client)
             await anext(self._clients[loop][1])
         return self._clients[loop][0]
@@ -282,6 +282,10 @@ class OpenAIChat:
             said = f"no answer from {where}, retries included ({type(cause).__name__}: {cause})"
         else:
             body = getattr(error, "body", None)
+            if goes_to := getattr(getattr(error, "response", None), "headers", {}).get("location"):
+                body = (
+                    f"the endpoint redirects to {_without_secrets(goes_to)}, which is not followed: give it as base_url"
+                )
             said = str((body.get("message") if isinstance(body, Mapping) else body) or error)
         return ChatError(self._redacted(said), model=self.name, reason=reason_of(error), status=status_of(error))
 
@@ -289,7 +293,7 @@ class OpenAIChat:
         return ChatError(self._redacted(message), model=self.name, reason="invalid_reply")
 
     def _redacted(self, text: str) -> str:
-        return redacted(text, (self._api_key, os.environ.get("OPENAI_API_KEY")))
+        return redacted(text, (self._api_key, os.environ.get("OPENAI_API_KEY"), *self.headers.values()))
 
 
 async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:

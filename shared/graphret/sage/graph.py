@@ -67,6 +67,7 @@ class SageGraph:
         self.chunker = chunker
         self.metadata = metadata
         self._writing = threading.Lock()
+        self._saved: tuple[Path, str] | None = None  # where the graph lies, and which generation there it is
 
     # -- making
 
@@ -353,8 +354,17 @@ class SageGraph:
     # -- on disk
 
     def save(self, folder: str | Path) -> None:
-        """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then."""
-        persistence.save(folder, self.state, self.settings, self.chunker)
+        """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then.
+
+        Raises
+        ------
+        IndexChanged
+            When the graph was loaded from there, or saved there, and another has saved since: load it again. A job that
+            loads, changes and saves while others do so too holds ``graphret.storage.writing(folder)`` meanwhile.
+        """
+        place = Path(folder).resolve()
+        known = self._saved[1] if self._saved is not None and self._saved[0] == place else None
+        self._saved = place, persistence.save(folder, self.state, self.settings, self.chunker, replaces=known)
 
     @classmethod
     def load(
@@ -385,8 +395,10 @@ class SageGraph:
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        state, settings, cut = persistence.load(folder, encoder, chunker, verify)
-        return cls(state, settings, chunker=cut, metadata=metadata)
+        state, settings, cut, generation = persistence.load(folder, encoder, chunker, verify)
+        graph = cls(state, settings, chunker=cut, metadata=metadata)
+        graph._saved = Path(folder).resolve(), generation
+        return graph
 
     # -- in a store
 

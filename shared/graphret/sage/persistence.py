@@ -32,8 +32,10 @@ KIND = "sage"
 VERSION = 1
 
 
-def save(folder: str | Path, state: SageState, settings: SageSettings, chunker: Chunker | None) -> None:
-    """Write a state of a graph, and what is needed to change it later; see `SageGraph.save`."""
+def save(
+    folder: str | Path, state: SageState, settings: SageSettings, chunker: Chunker | None, replaces: str | None
+) -> str:
+    """Write a state of a graph, and what is needed to change it later; return its generation. See `SageGraph.save`."""
     if state.similarity is None:
         raise InvalidInput("a view of a graph cannot be saved")
     if state.similarity.encoder_name is not None and state.index.dense is None:
@@ -51,12 +53,12 @@ def save(folder: str | Path, state: SageState, settings: SageSettings, chunker: 
         "links": settings.links.to_dict(),
     }
     parts.meta["chunker"] = chunker_name(chunker)
-    storage.save(folder, parts, kind=KIND, version=VERSION)
+    return storage.save(folder, parts, kind=KIND, version=VERSION, replaces=replaces)
 
 
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
-) -> tuple[SageState, SageSettings, Chunker | None]:
+) -> tuple[SageState, SageSettings, Chunker | None, str]:
     """Open what `write` wrote, by memory map; see `SageGraph.load`."""
     bundle = storage.load(folder, kind=KIND, version=VERSION, verify=verify)
     graph = graph_from_bundle(bundle)
@@ -90,7 +92,8 @@ def load(
         chunker = bundle.meta["chunker"]
         if chunker == "semantic" and model is None:
             chunker = "sentence"  # without its encoder the graph can be read and not added to
-    return state, settings, named_chunker(chunker, model) if isinstance(chunker, str) else chunker
+    cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
+    return state, settings, cut, bundle.generation
 
 
 # -- in a store

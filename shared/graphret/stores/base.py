@@ -132,6 +132,7 @@ class CypherStore(GraphStore, Protocol):
         *,
         timeout: float | None = None,
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction.
 
@@ -139,7 +140,8 @@ class CypherStore(GraphStore, Protocol):
         as a `Node`, a relationship as an `Edge`, a path as the list of both, and anything else as a JSON value: a date
         as text, NaN as `None`.
 
-        At most `max_rows` are read, and the database gives up after `timeout` seconds.
+        At most `max_rows` are read, none after the first `max_bytes` (of their texts, about), and the database gives up
+        after `timeout` seconds.
 
         Raises
         ------
@@ -181,6 +183,16 @@ def require_ids(ids: Iterable[str]) -> list[str]:
         if not isinstance(node_id, str):
             raise InvalidInput(f"ids: {node_id!r} is not an id")
     return listed
+
+
+def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
+    """Go through rows until their texts have more than `max_bytes` characters; the row that has too many is the last."""
+    taken = 0
+    for row in rows:
+        yield row
+        taken += len(repr(row))
+        if taken > max_bytes:
+            return
 
 
 def require_limit(limit: int | None) -> int | None:

@@ -7,6 +7,7 @@ interpreter's lock, nor one function that makes one huge value; and some queries
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import os
 import pickle
 import subprocess
@@ -18,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
-from graphret.stores.base import Rows
+from graphret.stores.base import Rows, within
 from graphret.stores.ladybug.database import Database, Session, refused
 from graphret.stores.ladybug.tables import Catalog, json_value, quoted
 
@@ -37,6 +38,7 @@ def run(
     parameters: Mapping[str, Any] | None,
     timeout: float | None,
     max_rows: int | None,
+    max_bytes: int | None = None,
     *,
     guarded: bool,
 ) -> Rows:
@@ -55,8 +57,11 @@ def run(
             session.do("BEGIN TRANSACTION READ ONLY")
         result = session.run(cypher, dict(parameters) if parameters else None)
         columns, types = result.get_column_names(), result.get_column_data_types()
-        rows = result.get_all() if max_rows is None else result.get_n(max_rows)
-        truncated = max_rows is not None and result.has_next()
+        if max_bytes is None:
+            rows = result.get_all() if max_rows is None else result.get_n(max_rows)
+        else:
+            rows = list(within(itertools.islice(iter(result), max_rows), max_bytes))
+        truncated = result.has_next()
         result.close()
         if guarded:
             session.do("COMMIT")
@@ -133,10 +138,17 @@ class QueryProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._writes = -1
 
-    def run(self, cypher: str, parameters: Mapping[str, Any] | None, timeout: float, max_rows: int | None) -> Rows:
+    def run(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None,
+        timeout: float,
+        max_rows: int | None,
+        max_bytes: int | None,
+    ) -> Rows:
         """Run one query; see `LadybugStore.query_apart`."""
         try:
-            question = pickle.dumps((cypher, parameters, timeout, max_rows))
+            question = pickle.dumps((cypher, parameters, timeout, max_rows, max_bytes))
         except Exception as error:
             raise InvalidInput(f"parameters: they cannot be handed to another process: {error}") from error
         with self._database.file_lock:
@@ -214,10 +226,10 @@ def serve() -> None:
                 if store is None:
                     store, answer = LadybugStore(path, **options), None
                 else:
-                    cypher, parameters, timeout, max_rows = pickle.load(questions)
+                    cypher, parameters, timeout, *caps = pickle.load(questions)
                     # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
                     faulthandler.dump_traceback_later(timeout + 2 * _GRACE, exit=True)
-                    answer = store.query(cypher, parameters, timeout=timeout, max_rows=max_rows)
+                    answer = store.query(cypher, parameters, timeout=timeout, max_rows=caps[0], max_bytes=caps[1])
                 reply = pickle.dumps((True, answer))
             except EOFError:
                 raise

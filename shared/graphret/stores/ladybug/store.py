@@ -131,6 +131,7 @@ class LadybugStore(Reader, Following):
         *,
         timeout: float | None = None,
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`.
 
@@ -140,7 +141,7 @@ class LadybugStore(Reader, Following):
         require_seconds("timeout", timeout, zero=True)
         with self._database.session() as session:
             guarded = not self._database.read_only
-            return run(session, self._catalog, cypher, parameters, timeout, max_rows, guarded=guarded)
+            return run(session, self._catalog, cypher, parameters, timeout, max_rows, max_bytes, guarded=guarded)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
@@ -173,6 +174,7 @@ class LadybugStore(Reader, Following):
         *,
         timeout: float,
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
 
@@ -189,7 +191,7 @@ class LadybugStore(Reader, Following):
         """
         require_limit(max_rows)
         require_seconds("timeout", timeout)
-        return self._process.run(cypher, parameters, timeout, max_rows)
+        return self._process.run(cypher, parameters, timeout, max_rows, max_bytes)
 
     def view(self, where: WhereLike) -> LadybugView:
         """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
-from graphret.stores.base import require_seconds
+from graphret.stores.base import require_seconds, within
 
 if TYPE_CHECKING:
     import neo4j
@@ -33,16 +34,23 @@ _AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
 
 
 class Answer(list[list[Any]]):
-    """The rows of a query, the names of its columns, and the kind of query it is."""
+    """The rows of a query, the names of its columns, the kind of query it is, and whether bytes cut the rows."""
 
     columns: list[str]
     kind: str | None
+    more: bool = False
 
 
 class Run(Protocol):
-    """Runs a query and returns its rows, at most `cap`."""
+    """Runs a query and returns its rows, at most `cap` of them, and none after `max_bytes`."""
 
-    def __call__(self, text: str, parameters: Mapping[str, Any] | None = None, cap: int | None = None) -> Answer: ...
+    def __call__(
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        cap: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Answer: ...
 
 
 @dataclass(slots=True)
@@ -57,7 +65,7 @@ class Connection:
     closed: bool = False
     running: Run | None = None
 
-    def read(self, work: Callable[[Run], T], *, timeout: float | None = None) -> T:
+    def read(self, work: Callable[[Run], T], *, timeout: float | None = None, fetch_size: int | None = None) -> T:
         """Do what reads, again in a transaction where it fails for a passing reason.
 
         A query by itself takes one round trip, not three; the server isolates several no further in a transaction.
@@ -68,7 +76,7 @@ class Connection:
         if self.running is not None:
             return work(self.running)
         timeout = timeout or self.timeout
-        with self._session(neo4j.READ_ACCESS) as session:
+        with self._session(neo4j.READ_ACCESS, fetch_size) as session:
             try:
                 return work(_running(lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)))
             except (DriverError, Neo4jError) as error:
@@ -93,13 +101,14 @@ class Connection:
                 yield [record.values() for record in records]
 
     @contextmanager
-    def _session(self, access: str) -> Iterator[neo4j.Session]:
+    def _session(self, access: str, fetch_size: int | None = None) -> Iterator[neo4j.Session]:
         """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
         import neo4j
 
         if self.closed:  # the driver would connect anew, and nobody close that
             raise StoreUnavailable(f"{self.uri}: the store was closed")
         options: dict[str, Any] = {"database": self.database, "impersonated_user": self.impersonated_user}
+        options["fetch_size"] = fetch_size
         with (
             translated(self.uri),
             self.driver.session(
@@ -119,11 +128,25 @@ def _transacted(work: Callable[[Run], T], timeout: float | None) -> Callable[[ne
 
 
 def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
-    def running(text: str, parameters: Mapping[str, Any] | None = None, cap: int | None = None) -> Answer:
-        result = run(text, dict(parameters or {}))
-        answer = Answer(record.values() for record in (result if cap is None else result.fetch(cap)))
-        answer.columns = list(result.keys())
-        answer.kind = result.consume().query_type
+    def running(
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        cap: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Answer:
+        import neo4j.exceptions
+
+        try:
+            result = run(text, dict(parameters or {}))
+            rows = (record.values() for record in itertools.islice(result, cap))
+            answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
+            answer.columns = list(result.keys())
+            answer.more = cap is not None and len(answer) < cap and result.peek() is not None
+            answer.kind = result.consume().query_type
+        except neo4j.exceptions.TransientError as error:
+            if "Memory" in (error.code or ""):  # the driver would try again what asks for too much
+                raise StoreError(f"the server lacks the memory for the query: {error.message}") from error
+            raise
         return answer
 
     return running

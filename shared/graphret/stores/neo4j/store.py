@@ -36,6 +36,9 @@ T = TypeVar("T")
 #: Nodes or edges in one block of `nodes` and `edges`.
 BLOCK = 5_000
 
+#: Rows that the server sends at a time where their bytes are counted.
+_BATCH = 50
+
 
 class Neo4jStore(Following):
     """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this process.
@@ -314,6 +317,7 @@ class Neo4jStore(Following):
         *,
         timeout: float | None = None,
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         self._refuse_on_view(writing=False)
@@ -323,15 +327,15 @@ class Neo4jStore(Following):
             raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
 
         def work(graph: Graph) -> Rows:
-            answer = graph.run(cypher, parameters, None if cap is None else cap + 1)
+            answer = graph.run(cypher, parameters, None if cap is None else cap + 1, require_limit(max_bytes))
             try:
                 rows = read_rows(graph, answer[:cap])
             except RecursionError:
                 raise StoreError("what the query returns is nested too deeply to be read") from None
-            return Rows(answer.columns, rows, len(answer) > len(rows))
+            return Rows(answer.columns, rows, answer.more or len(answer) > len(rows))
 
-        with sending():
-            return self.read(work, timeout=timeout)
+        with sending():  # a batch of long rows may have many times `max_bytes`
+            return self.read(work, timeout=timeout, fetch_size=None if max_bytes is None else _BATCH)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
@@ -347,9 +351,9 @@ class Neo4jStore(Following):
 
     # running
 
-    def read(self, work: Callable[[Graph], T], *, timeout: float | None = None) -> T:
+    def read(self, work: Callable[[Graph], T], *, timeout: float | None = None, fetch_size: int | None = None) -> T:
         """Do what only reads with the graph, and again where it fails for a passing reason."""
-        return self._connection.read(lambda run: work(self._graph(run)), timeout=timeout)
+        return self._connection.read(lambda run: work(self._graph(run)), timeout=timeout, fetch_size=fetch_size)
 
     def write(self, work: Callable[[Run], T]) -> T:
         """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
@@ -448,8 +452,10 @@ class AsyncNeo4jStore:
         *,
         timeout: float | None = None,  # noqa: ASYNC109
         max_rows: int | None = None,
+        max_bytes: int | None = None,
     ) -> Rows:
-        return await asyncio.to_thread(self._store.query, cypher, parameters, timeout=timeout, max_rows=max_rows)
+        caps = {"timeout": timeout, "max_rows": max_rows, "max_bytes": max_bytes}
+        return await asyncio.to_thread(partial(self._store.query, cypher, parameters, **caps))
 
     async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
         return await asyncio.to_thread(self._store.explain, cypher, timeout=timeout)

@@ -1,0 +1,140 @@
+"""What an attack found: each of these failed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphret.corpus import Document
+from graphret.cypher import run_checked
+from graphret.errors import IndexChanged, InvalidInput
+from graphret.llm.chat import Message, ToolCall
+from graphret.sage import SageGraph
+from graphret.storage import writing
+from graphret.types import Node
+from graphret.where import Where
+
+TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
+
+
+def test_an_infinite_number_is_no_argument() -> None:
+    call = ToolCall("1", "global_search", '{"query": "x", "k": 1e400}')
+    assert call.parsed is None
+    assert "not valid JSON" in str(call.error)
+
+
+def test_a_save_that_would_lose_another_is_refused(tmp_path: Path) -> None:
+    SageGraph.build(TEXTS, encoder=None).save(tmp_path)
+    mine, other = SageGraph.load(tmp_path), SageGraph.load(tmp_path)
+    other.add([Document("Skipton has a castle.", id="skipton")])
+    other.save(tmp_path)
+    mine.add([Document("Bingley has locks.", id="bingley")])
+    with pytest.raises(IndexChanged, match="load it again"):
+        mine.save(tmp_path)
+    with writing(tmp_path):
+        again = SageGraph.load(tmp_path)
+        again.add([Document("Bingley has locks.", id="bingley")])
+        again.save(tmp_path)
+    again.save(tmp_path)  # what it saved itself is no change by another
+    assert {"skipton#0", "bingley#0"} <= set(SageGraph.load(tmp_path).nodes.ids)
+
+
+def test_alternatives_of_one_field_are_one_condition_and_others_are_bounded() -> None:
+    node = Node("a", ("x",), properties={"p": 3})
+    many = Where.parse({"$or": [{"p": i} for i in range(5_000)]})
+    assert many is not None
+    assert many.operator == "$in"
+    assert many.matches(node)
+    with pytest.raises(InvalidInput, match="201 alternatives"):
+        Where.parse({"$or": [{"p": {"$gt": i}} for i in range(201)]})
+    null = Where.parse({"$or": [{"q": None}, {"q": 1}, {"q": 2}]})
+    assert null is not None
+    assert null.matches(node)
+
+
+@pytest.mark.parametrize("levels", [60, 100_000])
+def test_conditions_that_are_nested_too_deeply_are_refused(levels: int) -> None:
+    condition: dict[str, Any] = {"p": 1}
+    for _ in range(levels):
+        condition = {"$not": condition}
+    with pytest.raises(InvalidInput, match="50 levels"):
+        Where.parse(condition)
+    joined = Where("$eq", "p", 1)
+    for _ in range(1_000):
+        joined &= Where("$eq", "p", 1)
+    assert joined.matches(Node("a", properties={"p": 1}))
+
+
+@pytest.fixture(params=["ladybug", "neo4j"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "ladybug":
+        from graphret.stores import LadybugStore
+
+        with LadybugStore(tmp_path / "g.lbug") as store:
+            yield store
+        return
+    from graphret.stores import Neo4jStore
+
+    request.getfixturevalue("neo4j_empty")
+    with Neo4jStore(request.getfixturevalue("neo4j_uri"), auth=request.getfixturevalue("neo4j_auth")) as store:
+        yield store
+
+
+def test_bytes_are_capped_as_rows_are(store: Any) -> None:
+    rows = run_checked(store, "UNWIND range(1, 500) AS i RETURN range(1, 2000) AS list", max_bytes=100_000)
+    assert rows.truncated
+    assert 0 < len(rows) < 50
+    assert not run_checked(store, "UNWIND range(1, 5) AS i RETURN range(1, 20) AS list").truncated
+
+
+def test_a_server_without_memory_is_not_asked_again(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
+    from graphret.errors import StoreError
+    from graphret.stores import Neo4jStore
+
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth, retry_time=60) as store, pytest.raises(StoreError, match="memory"):
+        store.query("UNWIND range(1, 100000000) AS i RETURN collect([i, toString(i)]) AS list", timeout=50)
+
+
+def test_rows_of_a_graph_of_others(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
+    from graphret.stores import Neo4jStore
+
+    neo4j_empty.execute_query("CREATE (:City {name: 'Leeds'})-[:NEAR]->(:City {name: 'Malham'})")
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        ((edge,),) = store.query("MATCH ()-[r]->() RETURN r LIMIT 1").rows
+        assert edge.relation == "NEAR"
+
+
+async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secret() -> None:
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    from graphret.llm import ChatError, OpenAIChat
+
+    asked: list[str] = []
+
+    class Redirects(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(307)
+            self.send_header("location", f"http://localhost:{self.server.server_port}/other")  # type: ignore[attr-defined]
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Redirects) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}/v1"
+        model = OpenAIChat("m", base, "none", headers={"x-token": "tok-3141592"}, max_retries=0)
+        for ask in (model.chat, model.achat):
+            with pytest.raises(ChatError, match="redirects to") as error:
+                reply = ask([Message.user("tok-3141592?")])
+                await reply  # type: ignore[misc]
+            assert "tok-3141592" not in str(error.value)
+        server.shutdown()
+    assert asked == ["/v1/chat/completions"] * 2
+    assert "tok-3141592" not in repr(model)
