@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -12,6 +13,22 @@ from graphret.where import Where
 
 #: What a store may lack that needs to take no edge away.
 OPTIONAL = frozenset({"delete_edges"})
+
+
+class Lock:
+    """A lock that a thread may take again, and that is pickled and copied as a new one, as what holds it may be."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
 
 
 def fulfils(value: Any, contract: type) -> bool:

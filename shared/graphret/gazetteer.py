@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
+from graphret.contracts import Lock
 from graphret.text import Token, tokenize, words
 
 
@@ -40,7 +40,7 @@ class Gazetteer:
         # Each name is in one level or among the new ones; those of them that are no longer in _names are gone.
         self._new: list[str] = []
         self._gone: set[str] = set()
-        self._building = threading.Lock()
+        self._building = Lock()
         self._next = 0
         for name in names:
             self.add(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from graphret.columns import (
     to_json,
     to_numpy,
 )
+from graphret.contracts import Lock
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, coded
 from graphret.types import Node, Trace, require_id
@@ -80,7 +80,7 @@ class NodeTable(Sequence[Node]):
         self._sorted = SortedIds(ids)
         self._masks: dict[Where, NDArray[np.bool_]] = {}
         self._restricted: dict[Where, tuple[NodeTable, NDArray[np.int64]]] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> NodeTable:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphret import Ark, Expand, ScriptedExplorer
 from graphret.corpus import Document
 from graphret.cypher import run_checked
 from graphret.errors import IndexChanged, InvalidInput
@@ -17,6 +20,35 @@ from graphret.types import Node
 from graphret.where import Where
 
 TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
+
+
+def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> None:
+    graph = SageGraph.build(TEXTS, encoder=None)
+    retrievers = (graph.retriever(), Expand(None, graph.store, graph.index), Ark(ScriptedExplorer(), *_parts(graph)))
+    for retriever in retrievers:
+        answers = [one.retrieve("Malham?", 2).ids for one in (retriever, pickle.loads(pickle.dumps(retriever)))]
+        assert answers[0] == answers[1] == copy.deepcopy(retriever).retrieve("Malham?", 2).ids
+    again = pickle.loads(pickle.dumps(graph))
+    again.add([Document("Skipton has a castle.", id="skipton")])
+    assert len(again) == len(graph) + 1
+
+
+def test_a_store_in_a_database_is_opened_anew_or_says_that_it_cannot_be(
+    tmp_path: Path, neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any
+) -> None:
+    from graphret.stores import LadybugStore, Neo4jStore
+
+    with LadybugStore(tmp_path / "g.lbug") as ladybug, pytest.raises(TypeError, match=r"g\.lbug.*each process"):
+        pickle.dumps(ladybug)
+    with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
+        store.upsert([Node("a", ("x",)), Node("b", ("y",))])
+        for one, n in ((store, 2), (store.view({"label": "x"}), 1)):
+            with pickle.loads(pickle.dumps(one)) as again:
+                assert again.count() == (n, 0)
+
+
+def _parts(graph: SageGraph) -> tuple[Any, Any]:
+    return graph.store, graph.index
 
 
 def test_an_infinite_number_is_no_argument() -> None:
@@ -130,11 +162,11 @@ async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secre
         Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}/v1"
         model = OpenAIChat("m", base, "none", headers={"x-token": "tok-3141592"}, max_retries=0)
-        for ask in (model.chat, model.achat):
-            with pytest.raises(ChatError, match="redirects to") as error:
-                reply = ask([Message.user("tok-3141592?")])
-                await reply  # type: ignore[misc]
-            assert "tok-3141592" not in str(error.value)
+        with pytest.raises(ChatError, match="redirects to") as error:
+            model.chat([Message.user("tok-3141592?")])
+        assert "tok-3141592" not in str(error.value)
+        with pytest.raises(ChatError, match="redirects to"):
+            await model.achat([Message.user("tok-3141592?")])
         server.shutdown()
     assert asked == ["/v1/chat/completions"] * 2
     assert "tok-3141592" not in repr(model)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from graphret.contracts import Lock
 from graphret.gazetteer import Gazetteer, Match
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
@@ -67,7 +67,7 @@ class NameBook:
         self._gazetteer = Gazetteer()
         # By position in the gazetteer, or by the symbols of a name without a word; most names have one bearer.
         self._bearers: dict[int | str, str | set[str]] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
         for node_id, name, aliases in called:
             for _, variant in variants(name, aliases):
                 self._add(variant, node_id)

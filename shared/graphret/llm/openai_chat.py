@@ -283,9 +283,7 @@ class OpenAIChat:
         else:
             body = getattr(error, "body", None)
             if goes_to := getattr(getattr(error, "response", None), "headers", {}).get("location"):
-                body = (
-                    f"the endpoint redirects to {_without_secrets(goes_to)}, which is not followed: give it as base_url"
-                )
+                body = f"the endpoint redirects to {_without_secrets(goes_to)}: not followed, give it as base_url"
             said = str((body.get("message") if isinstance(body, Mapping) else body) or error)
         return ChatError(self._redacted(said), model=self.name, reason=reason_of(error), status=status_of(error))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from graphret.contracts import Lock
 from graphret.errors import InvalidInput, MissingDependency, ModelError
 from graphret.search.fields import NodeText
 from graphret.search.vectors import check_vectors
@@ -61,7 +61,7 @@ class CrossEncoderReranker:
         self._model = None if by_name else model
         self._options: dict[str, Any] = {"max_length": max_length, "device": device}
         self._predicting = {"batch_size": batch_size, "show_progress_bar": False} if by_name else {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""

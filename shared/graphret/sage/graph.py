@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from graphret.contracts import Lock
 from graphret.corpus import (
     Chunker,
     Corpus,
@@ -66,7 +66,7 @@ class SageGraph:
         self.settings = settings
         self.chunker = chunker
         self.metadata = metadata
-        self._writing = threading.Lock()
+        self._writing = Lock()
         self._saved: tuple[Path, str] | None = None  # where the graph lies, and which generation there it is
 
     # -- making

@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from graphret.contracts import Lock
 from graphret.errors import InvalidInput, MissingDependency, ModelError
 from graphret.search.vectors import Floats, check_vectors, normalize, unique
 
@@ -281,7 +282,7 @@ class CachedEncoder:
         user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
         self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
         self.persist_queries = persist_queries
-        self._encoding = threading.RLock()  # so that two threads never encode the same text
+        self._encoding = Lock()  # so that two threads never encode the same text
 
     @property
     def name(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.contracts import require_direct, restriction_of
+from graphret.contracts import Lock, require_direct, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.fields import NodeSource, NodeText
@@ -135,7 +134,7 @@ class ArrayIndex(BatchIndex):
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.forget()
 
     @property

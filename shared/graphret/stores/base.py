@@ -186,7 +186,7 @@ def require_ids(ids: Iterable[str]) -> list[str]:
 
 
 def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
-    """Go through rows until their texts have more than `max_bytes` characters; the row that has too many is the last."""
+    """Go through rows as far as the first whose text, with those before, has more than `max_bytes` characters."""
     taken = 0
     for row in rows:
         yield row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphret import storage
 from graphret.columns import Records, Strings, no_records, to_column
+from graphret.contracts import Lock
 from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
@@ -52,7 +52,7 @@ class MemoryStore(Following):
 
     def __init__(self, graph: Graph | None = None) -> None:
         self.graph = graph or Graph(NodeTable.of([]), EdgeTable.empty(0))
-        self._writing = threading.Lock()
+        self._writing = Lock()
         self._schema: tuple[Graph, GraphSchema] | None = None
 
     @classmethod

@@ -308,6 +308,9 @@ class LadybugStore(Reader, Following):
             raise
         return store
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"{self.path}: an open Ladybug database cannot be pickled or copied: open it in each process")
+
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         self._process.close()

@@ -113,6 +113,7 @@ class Neo4jStore(Following):
         options: Mapping[str, Any] | None = None,
         driver: Any = None,
     ) -> None:
+        self._given = {name: value for name, value in locals().items() if name != "self"}
         if nested not in NESTED:
             raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
         for what, text in (("database", database), ("impersonated_user", impersonated_user)):
@@ -135,6 +136,12 @@ class Neo4jStore(Following):
     def from_driver(cls, driver: Any, **options: Any) -> Self:
         """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
         return cls("the database", driver=driver, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle or copy the store, with its password, as one that opens connections of its own."""
+        if self._given["driver"] is not None:
+            raise TypeError("a store on a driver that it was given cannot be pickled: make one in each process")
+        return _reopened, (type(self), self._given, self._scope if self._is_view else None)
 
     def close(self) -> None:
         """Close the connections, after which every call raises; a driver that the store was given stays open."""
@@ -373,6 +380,11 @@ class Neo4jStore(Following):
         return Graph(run, layout, self._scope)
 
 
+def _reopened(kind: type[Neo4jStore], given: Mapping[str, Any], scope: Where | None) -> Neo4jStore:
+    store = kind(**given)
+    return store if scope is None else store.view(scope)
+
+
 class AsyncNeo4jStore:
     """A `Neo4jStore` whose calls are awaited: each runs in a thread of the event loop; no index follows it.
 
@@ -454,7 +466,7 @@ class AsyncNeo4jStore:
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        caps = {"timeout": timeout, "max_rows": max_rows, "max_bytes": max_bytes}
+        caps: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows, "max_bytes": max_bytes}
         return await asyncio.to_thread(partial(self._store.query, cypher, parameters, **caps))
 
     async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
