@@ -25,6 +25,7 @@ FORMAT_VERSION = 3
 
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
 GENERATION = re.compile(r"gen-[0-9a-f]{16}")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def read_current(folder: Path) -> dict[str, Any]:
@@ -42,12 +43,25 @@ def read_current(folder: Path) -> dict[str, Any]:
         if rest or check != hashlib.sha256(line.encode()).hexdigest():
             raise ValueError("its checksum does not match")
         current: dict[str, Any] = json.loads(line)
-    except ValueError as error:
+        theirs = current["format_version"]
+        if theirs == FORMAT_VERSION:
+            _require_places(current)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptIndex(f"{path}: altered, or not written by graphret: {error}") from error
-    if (theirs := current["format_version"]) != FORMAT_VERSION:
+    if theirs != FORMAT_VERSION:
         kind = NewerVersion if theirs > FORMAT_VERSION else NotAnIndex
         raise kind(f"{folder}: its layout has version {theirs}, this graphret's {FORMAT_VERSION}; build it again")
     return current
+
+
+def _require_places(current: dict[str, Any]) -> None:
+    """Raise a `ValueError` or the like where CURRENT names files elsewhere, or is no manifest."""
+    about = current["generation"], current["kind"], current["version"], current["meta"]
+    if not GENERATION.fullmatch(about[0]) or [type(one) for one in about[1:]] != [str, int, dict]:
+        raise ValueError("it names no generation, kind or version")
+    for file, entry in current["files"].items():
+        if not _FILE.fullmatch(file) or [type(entry[key]) for key in ("name", "size", "sha256")] != [str, int, str]:
+            raise ValueError(f"{file!r} is no file of a generation")
 
 
 def swap(folder: Path, fields: dict[str, Any]) -> None:

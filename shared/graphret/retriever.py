@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -62,6 +63,10 @@ class Reranker(Protocol):
         ...
 
 
+# No word of a text, which a model or a database may refuse or take minutes for.
+_LONG_WORD = re.compile(r"\S{10001,}")
+
+
 class Retriever:
     """Finds nodes for a query, with evidence for each.
 
@@ -79,11 +84,13 @@ class Retriever:
         InvalidInput
             When the query is not a string, `k` is below 1 or the filter is malformed.
         """
-        return _with_relevance(drive(self._steps(*_checked(query, k, where)), _do))
+        asked = _checked(query, k, where)
+        return _finished(drive(self._steps(*asked), _do), query, asked[0])
 
     async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
-        return _with_relevance(await adrive(self._steps(*_checked(query, k, where)), _ado))
+        asked = _checked(query, k, where)
+        return _finished(await adrive(self._steps(*asked), _ado), query, asked[0])
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
@@ -99,11 +106,16 @@ class Retriever:
 def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
     if not isinstance(query, str):
         raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
-    return query, require_k(k), Where.parse(where)
+    return _LONG_WORD.sub("", query), require_k(k), Where.parse(where)
 
 
-def _with_relevance(retrieval: Retrieval) -> Retrieval:
-    """Return a retrieval whose hits all have their relevance, which never rises from one to the next."""
+def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
+    """Return a retrieval whose hits all have their relevance, which never rises from one to the next.
+
+    Its trace says how many words of the query as it was `given` are too long to be one.
+    """
+    if given != query:
+        retrieval.trace.note("query", words_left_out=len(_LONG_WORD.findall(given)))
     scores = [hit.score for hit in retrieval.hits]
     low, confidence = min([0.0, *scores]), retrieval.signals.confidence
     span, last = max(scores, default=0.0) - low, 1.0

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,12 @@ import pytest
 from graphret import Ark, Expand, ScriptedExplorer
 from graphret.corpus import Document
 from graphret.cypher import run_checked
-from graphret.errors import IndexChanged, InvalidInput
+from graphret.errors import CorruptIndex, IndexChanged, InvalidInput
 from graphret.llm.chat import Message, ToolCall
 from graphret.sage import SageGraph
 from graphret.storage import writing
-from graphret.types import Node
+from graphret.stores import MemoryStore, open_store
+from graphret.types import Edge, Node
 from graphret.where import Where
 
 TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
@@ -170,3 +175,35 @@ async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secre
         server.shutdown()
     assert asked == ["/v1/chat/completions"] * 2
     assert "tok-3141592" not in repr(model)
+
+
+def test_names_steer_no_terminal(tmp_path: Path) -> None:
+    bad = "[red]x[/red]\x1b[31mRED\u202eevil"
+    graph = MemoryStore.of([Node("a", (bad,), bad), Node("b", ("t",), "b")], [Edge("a", bad, "b")])
+    graph.save(tmp_path)
+    command = [sys.executable, "-m", "graphret.cli", "inspect", str(tmp_path)]
+    printed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    assert "[red]x[/red]" in printed
+    assert not {"\x1b", "\u202e"} & set(printed)
+
+
+def test_a_word_of_a_megabyte_is_left_out_and_the_trace_says_so() -> None:
+    retriever = SageGraph.build(TEXTS, encoder=None).retriever()
+    found = retriever.retrieve("Malham " + "x" * 1_000_000, 2)
+    assert found.ids == retriever.retrieve("Malham", 2).ids
+    assert [stage.details for stage in found.trace.stages if stage.name == "query"] == [{"words_left_out": 1}]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [[], {"format_version": 3}, {"generation": "../x"}, {"files": {"../../etc/passwd": {}}}, {"files": {"a.npy": 1}}],
+)
+def test_a_manifest_that_is_none_is_named(tmp_path: Path, manifest: Any) -> None:
+    MemoryStore.of([Node("a")]).save(tmp_path)
+    path = tmp_path / "CURRENT"
+    if isinstance(manifest, dict) and "format_version" not in manifest:
+        manifest = json.loads(path.read_text().splitlines()[0]) | manifest
+    line = json.dumps(manifest)
+    path.write_text(f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n")
+    with pytest.raises(CorruptIndex, match="CURRENT"):
+        open_store(tmp_path)
