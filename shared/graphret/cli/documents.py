@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -163,7 +164,7 @@ def _described(extractor: Any) -> dict[str, Any]:
         return {}
     if report.fell_back:
         remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
-    return {"metadata": report.to_dict()}
+    return {"metadata": asdict(report)}
 
 
 def _require_answers(extractor: Any) -> None:

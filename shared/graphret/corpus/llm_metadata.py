@@ -9,8 +9,9 @@ import json
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -94,8 +95,8 @@ class LLMReport:
         describes, because the model failed.
     input_tokens, output_tokens
         What it cost, failed attempts included where the endpoint counts them.
-    last_failure
-        The message of the last question that failed.
+    failures, last_failure
+        How many questions failed, by `ChatError.reason`, and the last failure's message.
     """
 
     asked: int = 0
@@ -103,6 +104,7 @@ class LLMReport:
     fell_back: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
     last_failure: str = ""
 
 
@@ -255,6 +257,7 @@ class _Call:
     def _failed(self, error: ModelError) -> None:
         report = self.owner.report
         report.last_failure = str(error)
+        report.failures[getattr(error, "reason", type(error).__name__)] += 1
         if not isinstance(error, ChatError):
             return
         report.input_tokens += error.usage.input_tokens
