@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -104,7 +103,7 @@ class LLMReport:
     fell_back: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, int] = field(default_factory=dict)
     last_failure: str = ""
 
 
@@ -257,7 +256,8 @@ class _Call:
     def _failed(self, error: ModelError) -> None:
         report = self.owner.report
         report.last_failure = str(error)
-        report.failures[getattr(error, "reason", type(error).__name__)] += 1
+        reason = getattr(error, "reason", type(error).__name__)
+        report.failures[reason] = report.failures.get(reason, 0) + 1
         if not isinstance(error, ChatError):
             return
         report.input_tokens += error.usage.input_tokens
