@@ -100,7 +100,7 @@ def test_a_query_from_stdin() -> None:
         (["RETURN 1", "--dialect", "sql"], "--dialect"),
         (["RETURN 1", "--schema", "missing.json"], "missing.json"),
         (["RETURN 1", "--schema", "BAD"], "BAD: "),
-        (["RETURN 1", "--schema", "EMPTY"], "labels"),
+        (["RETURN 1", "--schema", "EMPTY"], "schema"),
         (["RETURN 1", "--schema", "EMPTY", "--graph", "x"], "one of them is enough"),
     ],
 )

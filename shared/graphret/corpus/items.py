@@ -196,10 +196,7 @@ def check_items(items: Iterable[Item]) -> tuple[Item, ...]:
     seen: set[str] = set()
     for number, item in enumerate(checked):
         if not isinstance(item, (Document, Table, Record)):
-            raise InvalidInput(
-                f"item {number}: graphret's Document, Table or Record is expected, not {_kind(item)}; "
-                "graphret.read makes items of the documents of frameworks"
-            )
+            raise InvalidInput(f"item {number}: graphret's Document, Table or Record is expected, not {_foreign(item)}")
         if item.id in seen:
             raise InvalidInput(
                 f"two items have the id {item.id!r}: give each its own, of the same content too; of files of one path "
@@ -293,6 +290,15 @@ def _require_strings(what: str, **fields: object) -> None:
 
 def _what(kind: str, id_: object, title: object) -> str:
     return f"{kind} {id_!r}" if id_ else f"{kind} titled {title!r}" if title else kind
+
+
+def _foreign(value: object) -> str:
+    """Return what a value of a framework is, and what takes it."""
+    home = type(value).__module__.split(".")[0]
+    adapters = {"langchain_core": "langchain_graphret.SageGraph", "llama_index": "llama_index_graphret.SageGraph"}
+    if home not in adapters:
+        return _kind(value)
+    return f"{home}'s {_kind(value)}: {adapters[home]} takes it, and graphret.read makes items of it"
 
 
 def _kind(value: object) -> str:

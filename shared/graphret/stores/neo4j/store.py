@@ -137,6 +137,12 @@ class Neo4jStore(Following):
         """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
         return cls("the database", driver=driver, **options)
 
+    def __copy__(self) -> Self:
+        """Return another store on the same connections."""
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__
+        return other
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle or copy the store, with its password, as one that opens connections of its own."""
         if self._given["driver"] is not None:
