@@ -261,7 +261,7 @@ class Reply:
 class ChatOptions(TypedDict, total=False):
     """What a call of a chat model may ask for; what it leaves out, or gives as `None`, is up to the implementation.
 
-    Parameters
+    Attributes
     ----------
     tools
         What the model may call.
