@@ -46,8 +46,8 @@ class EncoderEmbedding(BaseEmbedding):
     ----------
     encoder
         ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
-    embed_batch_size
-        How many texts the encoder is given at once.
+    embed_batch_size, options
+        As any LlamaIndex embedding model has them.
 
     Raises
     ------
@@ -63,9 +63,8 @@ class EncoderEmbedding(BaseEmbedding):
         resolved = as_encoder(encoder)
         if resolved is None:
             raise InvalidInput("encoder: embeddings need one")
-        super().__init__(  # type: ignore[call-arg]
-            encoder=resolved, model_name=resolved.name, embed_batch_size=embed_batch_size, **options
-        )
+        options = {"model_name": resolved.name, "embed_batch_size": embed_batch_size, **options}
+        super().__init__(encoder=resolved, **options)  # type: ignore[call-arg]
 
     @classmethod
     def class_name(cls) -> str:
@@ -125,8 +124,7 @@ class LlamaIndexSeeds(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, retriever = Trace(), self._deep(k)
-        given = self.bundle if self.bundle is not None and self.bundle.query_str == query else QueryBundle(query)
-        bundle = own_bundle(given)
+        bundle = copy.copy(self.bundle or QueryBundle(query))  # LlamaIndex's retrievers write their embedding into it
         with trace.stage("search", retriever=self.name) as stage:
             found = yield Call(lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle))
             stage.details["found"] = len(found)
@@ -137,22 +135,22 @@ class LlamaIndexSeeds(Retriever):
         depth = getattr(self.retriever, "similarity_top_k", None)
         if not self.deepen or not isinstance(depth, int) or depth >= k:
             return self.retriever
-        deeper = copy.copy(self.retriever)
-        try:
-            deeper.similarity_top_k = k  # type: ignore[attr-defined]
-        except AttributeError:
-            return self.retriever
-        return deeper
+        deeper: Any = copy.copy(self.retriever)
+        deeper.similarity_top_k = k
+        return deeper  # type: ignore[no-any-return]
 
 
-def hits_of(found: Sequence[NodeWithScore], name: str) -> list[Hit]:
-    """Return LlamaIndex's nodes as hits, in their order, each once; where scores are missing or rise, ranks count."""
+def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
+    """Return LlamaIndex's nodes as hits, in their order, each once; where scores are missing or rise, ranks count.
+
+    Without evidence of their own they are seeds of the retriever `name`.
+    """
     known = [one.score for one in found if one.score is not None]
     scored = len(known) == len(found) and known == sorted(known, reverse=True)
     hits: dict[str, Hit] = {}
     for rank, one in enumerate(found, start=1):
         score = float(one.score) if scored and one.score is not None else 1.0 / rank
-        why = tuple(evidence_of(one)) or (Evidence("seed", rank=rank, retriever=name),)
+        why = tuple(evidence_of(one)) or ((Evidence("seed", rank=rank, retriever=name),) if name else ())
         if one.node.node_id not in hits:
             hits[one.node.node_id] = Hit(outline(mark(one.node, ())), score, why)
     return list(hits.values())
@@ -163,8 +161,3 @@ def as_seeds(seeds: Any, bundle: QueryBundle | None = None) -> Retriever | None:
     if seeds is None or isinstance(seeds, Retriever):
         return seeds
     return LlamaIndexSeeds(seeds, bundle=bundle)
-
-
-def own_bundle(bundle: QueryBundle) -> QueryBundle:
-    """Return a question for one retriever alone, since LlamaIndex's retrievers write their embedding into it."""
-    return QueryBundle(bundle.query_str, bundle.image_path, bundle.custom_embedding_strs, bundle.embedding)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
-from llama_index.core.schema import IndexNode, QueryBundle
+from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import FunctionTool
 
-from graphret.ark import Ark, ArkSession, ArkSettings, Run, Toolbox
+from graphret.ark import Ark, ArkSettings, Toolbox
 from graphret.llm import ChatModel, Tool
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText
@@ -20,7 +20,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata, _model
+from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever, top_k
 
@@ -51,10 +51,10 @@ class ArkRetriever(CoreRetriever):
         else.
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may take no other.
-    settings, hints, text, fill, on_failure, on_step, on_run
-        As `graphret.ark.Ark` has them.
-    callback_manager, object_map, objects, verbose
-        As any LlamaIndex retriever has them.
+    callback_manager
+        As any LlamaIndex retriever has it.
+    options
+        As `graphret.Ark` has them: `settings`, `hints`, `text`, `fill`, `on_failure`, `on_step`, `on_run`.
 
     Raises
     ------
@@ -82,42 +82,14 @@ class ArkRetriever(CoreRetriever):
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
-        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
-        hints: str = "",
         temperature: float | Sequence[float | None] | None = None,
-        text: NodeText | None = None,
         fallback: BaseRetriever | Retriever | None = None,
-        fill: bool = True,
-        on_failure: str = "fallback",
-        on_step: Callable[[ArkSession], None] | None = None,
-        on_run: Callable[[Run], None] | None = None,
         callback_manager: CallbackManager | None = None,
-        object_map: dict[str, Any] | None = None,
-        objects: list[IndexNode] | None = None,
-        verbose: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            top_k(k, similarity_top_k=similarity_top_k),
-            filters,
-            callback_manager=callback_manager,
-            object_map=object_map,
-            objects=objects,
-            verbose=verbose,
-        )
-        self.ark = Ark(
-            [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm),
-            store,
-            index,
-            settings=settings,
-            hints=hints,
-            temperature=temperature,
-            text=text,
-            fallback=as_seeds(fallback),
-            fill=fill,
-            on_failure=on_failure,
-            on_step=on_step,
-            on_run=on_run,
-        )
+        super().__init__(top_k(k, similarity_top_k=similarity_top_k), filters, callback_manager=callback_manager)
+        models = [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm)
+        self.ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
         return self.ark
@@ -171,7 +143,11 @@ def ark_tools(
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
-    signature = _signature(tool)
+    metadata = SchemaMetadata(tool)
+    assert metadata.fn_schema is not None
+    arguments = inspect.signature(metadata.fn_schema).parameters.values()
+    positional = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in arguments]
+    signature = inspect.Signature(positional, return_annotation=str)
 
     def run(*given: Any, **arguments: Any) -> str:
         return toolbox.run(tool.name, {**signature.bind_partial(*given).arguments, **arguments}).text
@@ -182,13 +158,7 @@ def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
     for function in (run, arun):  # what agents that write code are shown
         function.__name__, function.__doc__ = tool.name, tool.description
         vars(function)["__signature__"] = signature
-    return FunctionTool(fn=run, async_fn=arun, metadata=SchemaMetadata(tool))
-
-
-def _signature(tool: Tool) -> inspect.Signature:
-    """Return the arguments of a tool as those of a function."""
-    arguments = inspect.signature(_model(tool)).parameters.values()
-    return inspect.Signature([one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in arguments], return_annotation=str)
+    return FunctionTool(fn=run, async_fn=arun, metadata=metadata)
 
 
 def _chat_model(llm: Any) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -23,7 +23,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm import ChatError, ChatOptions, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.errors import as_chat_error
 
 _SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
@@ -38,14 +38,12 @@ class LlamaIndexChat:
 
     Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON is ignored, since LlamaIndex has no common
     way to ask for a schema: state it in the messages, as `graphret.llm.ask_json` does. Temperature and token limit are
-    passed to the model's ``chat``, so that a model that knows neither raises.
+    passed to the model's ``chat``, so that a model that knows neither raises; a timeout holds where it is awaited.
 
     Parameters
     ----------
     llm
         Any LlamaIndex LLM.
-    name
-        What traces and caches call it; the model's name by default.
 
     Raises
     ------
@@ -59,79 +57,45 @@ class LlamaIndexChat:
     'user: Who directed Heat?\\nassistant: '
     """
 
-    def __init__(self, llm: LLM, *, name: str = "") -> None:
+    def __init__(self, llm: LLM) -> None:
         if not isinstance(llm, LLM):
             raise InvalidInput(f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}")
         self.llm = llm
         model = llm.metadata.model_name
-        self.name = name or (model if model and model != "unknown" else llm.class_name())
+        self.name = model if model and model != "unknown" else llm.class_name()
         self._origin = f"llama_index:{llm.class_name()}:{self.name}"
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> Reply:
-        """Answer a conversation; `timeout` is the model's own.
-
-        Raises
-        ------
-        ChatError
-            When the model fails, or is asked to call tools and cannot.
-        """
-        method, arguments = self._request(messages, tools, temperature, max_tokens)
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        method, arguments = self._request(messages, options)
         try:
-            response = getattr(self.llm, method)(**arguments)
+            return self._reply(getattr(self.llm, method)(**arguments))
         except Exception as error:
             raise as_chat_error(error, self.name) from error
-        return self._reply(response)
 
-    async def achat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the contract's
-    ) -> Reply:
-        """`chat`, awaiting the model for at most `timeout` seconds."""
-        method, arguments = self._request(messages, tools, temperature, max_tokens)
+    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        """`chat`, awaiting the model."""
+        method, arguments = self._request(messages, options)
+        timeout = options.get("timeout")
         try:
             async with asyncio.timeout(timeout):
-                response = await getattr(self.llm, f"a{method}")(**arguments)
+                return self._reply(await getattr(self.llm, f"a{method}")(**arguments))
         except Exception as error:
             raise as_chat_error(error, self.name, timeout=timeout) from error
-        return self._reply(response)
 
-    def _request(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] | None,
-        temperature: float | None,
-        max_tokens: int | None,
-    ) -> tuple[str, dict[str, Any]]:
+    def _request(self, messages: Sequence[Message], options: ChatOptions) -> tuple[str, dict[str, Any]]:
         """Return the method of the LLM to call, and its arguments."""
-        given = {"temperature": temperature, "max_tokens": max_tokens}
-        options = {key: value for key, value in given.items() if value is not None}
+        sampling = {"temperature": options.get("temperature"), "max_tokens": options.get("max_tokens")}
+        given: dict[str, Any] = {key: value for key, value in sampling.items() if value is not None}
         history = [self._message(message) for message in messages]
+        tools = options.get("tools")
         if not tools:
-            return "chat", {"messages": history, **options}
+            return "chat", {"messages": history, **given}
         if not (isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model):
             raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
-        offered = [_SchemaTool(tool) for tool in tools]
-        return "chat_with_tools", {
-            "tools": offered,
-            "chat_history": history,
-            "allow_parallel_tool_calls": True,
-            **options,
-        }
+        offered = [FunctionTool(fn=_refuse, metadata=SchemaMetadata(tool)) for tool in tools]
+        given |= {"tools": offered, "chat_history": history, "allow_parallel_tool_calls": True}
+        return "chat_with_tools", given
 
     def _message(self, message: Message) -> ChatMessage:
         native = (message.native or {}).get(self._origin)
@@ -145,11 +109,11 @@ class LlamaIndexChat:
             calls = tuple(ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs)) for one in found)
         text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         choices = _get(response.raw, "choices")
-        reason = _get(choices[0], "finish_reason") if isinstance(choices, Sequence) and choices else None
-        if not isinstance(reason, str) or reason == "stop":
-            reason = "tool_calls" if calls else "stop"
+        cut = bool(choices) and _get(choices[0], "finish_reason") == "length"
         native = None if (kept := _native(message)) is None else {self._origin: kept}
-        return Reply(text, calls, _usage(response), reason, self.name, native)
+        return Reply(
+            text, calls, _usage(response), "length" if cut else "tool_calls" if calls else "stop", self.name, native
+        )
 
 
 def to_message(message: Message) -> ChatMessage:
@@ -188,20 +152,13 @@ def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
 
 
 def _native(message: ChatMessage) -> dict[str, Any] | None:
-    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures.
-
-    `None` also where it cannot be handed back: a call without an id would stay without an answer, and bytes do not
-    survive.
-    """
+    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures."""
     said = {key for key, value in message.additional_kwargs.items() if value} - _SAID_ELSEWHERE
     if not said and all(isinstance(block, (TextBlock, ToolCallBlock)) for block in message.blocks):
         return None
-    if any(isinstance(block, ToolCallBlock) and not block.tool_call_id for block in message.blocks):
-        return None
     try:
-        kept: dict[str, Any] = json.loads(json.dumps(message.model_dump(mode="json"), allow_nan=False))
-        return kept if ChatMessage.model_validate(kept).blocks == message.blocks else None
-    except (TypeError, ValueError, RecursionError):
+        return message.model_dump(mode="json")
+    except ValueError:  # bytes, which are no JSON
         return None
 
 
@@ -229,13 +186,6 @@ def _model(tool: Tool) -> type[BaseModel]:
         says = Field(... if name in required else None, description=given.get("description"))
         fields[name] = (kind if name in required else kind | None, says)
     return create_model(tool.name, **fields)
-
-
-class _SchemaTool(FunctionTool):
-    """A tool that is offered to a model and not run by LlamaIndex."""
-
-    def __init__(self, tool: Tool) -> None:
-        super().__init__(fn=_refuse, metadata=SchemaMetadata(tool))
 
 
 def _refuse(**arguments: Any) -> str:

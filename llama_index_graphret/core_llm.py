@@ -26,6 +26,8 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import BaseTool
 
+import graphret
+from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Reply, Role, Tool
 from llama_index_graphret.chat import calls_of, native_of, to_message
@@ -156,6 +158,48 @@ class CoreLLM(FunctionCallingLLM):
         if not calls and error_on_no_tool_call:
             raise ValueError(f"{self._model.name} called no tool")
         return [ToolSelection(tool_id=one.id, tool_name=one.name, tool_kwargs=one.parsed or {}) for one in calls]
+
+
+class ScriptedExplorer(CoreLLM):
+    """A fixed policy that explores a graph with ARK's tools, as a LlamaIndex LLM; it is no language model.
+
+    See `graphret.ark.ScriptedExplorer`. It drives `ArkRetriever`, and those LlamaIndex agents that offer `ark_tools`
+    by function calling: `FunctionAgent`, and an `AgentWorkflow` of such. It ends by naming the nodes that it takes for
+    the answer. A `ReActAgent`, a `CodeActAgent` or a query engine wants an LLM, and a call without tools says so.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from graphret import BM25Index, Edge, MemoryStore, Node
+    >>> from llama_index.core.agent.workflow import FunctionAgent
+    >>> from llama_index_graphret import ark_tools
+    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
+    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
+    >>> async def ask(question):
+    ...     agent = FunctionAgent(tools=ark_tools(store, BM25Index.build(nodes)), llm=ScriptedExplorer())
+    ...     return str(await agent.run(question))
+    >>> asyncio.run(ask("Who directed Heat?"))
+    'Found, best first: p1'
+    """
+
+    def __init__(self, *, callback_manager: CallbackManager | None = None) -> None:
+        super().__init__(_Policy(), context_window=1_000_000, callback_manager=callback_manager)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ScriptedExplorer"
+
+
+class _Policy(graphret.ScriptedExplorer):
+    """The policy; a loop that offers nothing to explore with would wait for its answer in vain."""
+
+    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
+        if not any(tool.name in (SEARCH, EXPLORE) for tool in tools or ()):
+            raise InvalidInput(
+                "tools: ScriptedExplorer is no language model: it needs ark_tools, offered by function calling as "
+                "FunctionAgent does; give a ReActAgent, a CodeActAgent or a query engine an LLM"
+            )
+        return super().chat(messages, tools=tools, **options)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[Message]:

@@ -26,14 +26,7 @@ _DIRECT = {
 }
 _BACK = {operator: name for name, operator in reversed(_DIRECT.items())}
 _JUNCTIONS = {"$and": FilterCondition.AND, "$or": FilterCondition.OR, "$not": FilterCondition.NOT}
-_TAKES = {
-    FilterOperator.IN: list,
-    FilterOperator.NIN: list,
-    FilterOperator.ANY: list,
-    FilterOperator.ALL: list,
-    FilterOperator.TEXT_MATCH: str,
-}
-_NEEDS_SOME = (FilterOperator.ANY, FilterOperator.ALL)
+_EACH = {FilterOperator.ANY: "$or", FilterOperator.ALL: "$and"}
 _NODE_FIELDS = ("id", "name", "text", "label")  # a metadata key of such a name is a property all the same
 _PROPERTIES = "properties."
 
@@ -48,8 +41,7 @@ def to_where(filters: FiltersLike) -> Where | None:
     Raises
     ------
     InvalidInput
-        For ``text_match_insensitive``, which graphret has no condition for, and for a value that its operator does not
-        take; the message names the key.
+        For ``text_match_insensitive``, which graphret has no condition for; the message names the key.
     """
     if isinstance(filters, MetadataFilter):
         return _leaf(filters)
@@ -70,8 +62,7 @@ def to_filters(where: WhereLike) -> MetadataFilters | None:
     Raises
     ------
     InvalidInput
-        Where LlamaIndex has no filter for it: ``$exists``, a node's own id, name, text or label, and values that its
-        filters do not hold (booleans, null).
+        Where LlamaIndex has no filter for it: ``$exists``, booleans, null, and a node's own id, name, text or label.
     """
     condition = Where.parse(where)
     if condition is None:
@@ -82,22 +73,14 @@ def to_filters(where: WhereLike) -> MetadataFilters | None:
 
 def _leaf(one: MetadataFilter) -> Where:
     key, operator, value = one.key, one.operator, one.value
-    kind = _TAKES.get(operator)
-    if kind is not None and (not isinstance(value, kind) or (operator in _NEEDS_SOME and not value)):
-        raise InvalidInput(f"filters: {operator.value!r} on {key!r} takes a {kind.__name__}, not {value!r}")
     if operator in _DIRECT:
         return _parsed(key, {_DIRECT[operator]: value})
-    if operator in _NEEDS_SOME and isinstance(value, list):
-        junction = "$or" if operator is FilterOperator.ANY else "$and"
-        return Where(junction, children=tuple(_parsed(key, {"$contains": item}) for item in value))
+    if operator in _EACH and isinstance(value, list):
+        return Where(_EACH[operator], children=tuple(_parsed(key, {"$contains": item}) for item in value))
     if operator is FilterOperator.IS_EMPTY:
-        return _is_empty(key)
-    raise InvalidInput(f"filters: {operator.value!r} on {key!r} has no counterpart in graphret")
-
-
-def _is_empty(key: str) -> Where:
-    parts: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
-    return Where("$or", children=tuple(_parsed(key, part) for part in parts))
+        empty: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
+        return Where("$or", children=tuple(_parsed(key, part) for part in empty))
+    raise InvalidInput(f"filters: {operator.value!r} of {value!r} on {key!r} has no counterpart in graphret")
 
 
 def _joined(junction: str, parts: list[Where]) -> Where:
@@ -111,22 +94,13 @@ def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
 
 
 def _filter(where: Where) -> MetadataFilters | MetadataFilter:
-    if where.operator == "$or" and where == _is_empty(_key(where.children[0].field or "-")):
-        return MetadataFilter(key=_key(where.children[0].field), value=None, operator=FilterOperator.IS_EMPTY)
     if where.operator in _JUNCTIONS:
         children = [_filter(child) for child in where.children]
         return MetadataFilters(filters=children, condition=_JUNCTIONS[where.operator])
-    if where.field in _NODE_FIELDS:
-        raise InvalidInput(f"where: {where.field!r} is a field of the node, and LlamaIndex filters metadata")
-    key, value = _key(where.field), list(where.value) if isinstance(where.value, tuple) else where.value
-    if where.operator not in _BACK or value is None or isinstance(value, bool):
-        raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} {value!r} on {key!r}")
-    try:
-        return MetadataFilter(key=key, value=value, operator=_BACK[where.operator])
-    except ValueError as error:
-        raise InvalidInput(f"where: a LlamaIndex filter on {key!r} cannot hold {value!r}") from error
-
-
-def _key(field: str) -> str:
-    own = field.removeprefix(_PROPERTIES)
-    return own if own in _NODE_FIELDS else field
+    own = where.field.removeprefix(_PROPERTIES)
+    key, value = own if own in _NODE_FIELDS else where.field, where.value
+    if where.field in _NODE_FIELDS or where.operator not in _BACK or value is None or isinstance(value, bool):
+        raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} {value!r} on {where.field!r}")
+    return MetadataFilter(
+        key=key, value=list(value) if isinstance(value, tuple) else value, operator=_BACK[where.operator]
+    )

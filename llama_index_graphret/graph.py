@@ -11,6 +11,7 @@ import numpy as np
 from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, Document, MetadataMode
+from llama_index.core.vector_stores import SimpleVectorStore
 
 import graphret
 from graphret.corpus import Corpus, from_chunks
@@ -21,7 +22,7 @@ from graphret.search.encoder import as_encoder
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import LlamaIndexEncoder
 from llama_index_graphret.evidence import mark
-from llama_index_graphret.nodes import from_llama_node, require_nodes
+from llama_index_graphret.nodes import from_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
 
@@ -116,13 +117,12 @@ class SageGraph(graphret.SageGraph):
         if embed_model is not None:
             encoder = LlamaIndexEncoder(embed_model)
         if any(isinstance(node, BaseNode) for node in listed):
-            given = require_nodes(listed)
-            carries = any(node.embedding is not None for node in given)
+            carries = any(node.embedding is not None for node in listed)
             if carries and isinstance(encoder, str) and encoder == "default":
                 encoder = LlamaIndexEncoder(Settings.embed_model)
             if vectors is None and (carries or embed_model is not None):
-                vectors = _vectors(given, encoder)
-            listed = from_chunks(_own(given))
+                vectors = _vectors(listed, encoder)
+            listed = from_chunks(_own(listed))
         if vectors is not None and not embed_metadata:
             settings = _by_content(settings or SageSettings())
         return super().from_nodes(listed, encoder=encoder, settings=settings, vectors=vectors, **options)
@@ -156,7 +156,7 @@ class SageGraph(graphret.SageGraph):
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
         """
-        return super().add_nodes(_own(require_nodes(nodes)), edges=edges)
+        return super().add_nodes(_own(nodes), edges=edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
         """Bring the graph up to date with an index, and say what was added, changed and deleted."""
@@ -173,7 +173,7 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
         raise InvalidInput(f"index: a VectorStoreIndex is expected, not {type(index).__name__}")
     ids = list(index.index_struct.nodes_dict.values())
     found: list[BaseNode] = index.docstore.get_nodes(ids, raise_error=False) if ids else []
-    if len(found) == len(ids) and found:
+    if found and len(found) == len(ids):
         return found
     try:
         stored = list(index.vector_store.get_nodes(node_ids=ids or None))
@@ -187,19 +187,10 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
 
 def embeddings_of(index: VectorStoreIndex, nodes: Sequence[BaseNode]) -> Mapping[str, list[float]]:
     """Return the embeddings that a vector index's store gives out, by node id."""
-    found = {node.node_id: list(node.embedding) for node in nodes if node.embedding is not None}
-    get = getattr(index.vector_store, "get", None)
-    for node in nodes if callable(get) else ():
-        if node.node_id not in found:
-            try:
-                vector: Any = get(node.node_id)  # type: ignore[misc]
-            except KeyError:
-                continue
-            except Exception:  # a store whose `get` is another one
-                break
-            if isinstance(vector, Sequence) and vector and isinstance(vector[0], float | int):
-                found[node.node_id] = list(vector)
-    return found
+    known = {node.node_id: node.embedding for node in nodes if node.embedding is not None}
+    if isinstance(index.vector_store, SimpleVectorStore):  # which keeps them apart from the nodes
+        known = {**index.vector_store.data.embedding_dict, **known}
+    return known
 
 
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
@@ -217,11 +208,6 @@ def _vectors(nodes: Sequence[BaseNode], encoder: Any) -> Any:
             raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
         texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]
         rows.update(zip(missing, model.encode_documents(texts).tolist(), strict=True))
-    for i, node in enumerate(nodes):
-        if len(rows[i]) != len(rows[0]):
-            raise InvalidInput(
-                f"node {node.node_id!r}: its embedding has {len(rows[i])} numbers, the first one's {len(rows[0])}"
-            )
     return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
 
 

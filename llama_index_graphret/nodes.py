@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,8 @@ from graphret.types import Node, require_id
 KEPT = "graphret"
 #: The property under which a graphret node keeps the LlamaIndex node that it was, but for its id, text and embedding.
 ORIGIN = "llama_index"
+#: The property in which nodes of a property graph keep their embedding.
+EMBEDDING = "embedding"
 #: LlamaIndex's classes of nodes, by the name that they have in JSON.
 CLASSES: dict[str, type[BaseNode]] = {
     kind.class_name(): kind for kind in (TextNode, IndexNode, ImageNode, MediaNode, Document, ImageDocument)
@@ -45,12 +47,11 @@ _MADE = frozenset({"source_id", EXTRACTED, "section_text", "introduction", "colu
 _MADE_PREFIXES = ("chunk_", "table_")
 _SAID_IN_TEXT = ("title", "section")  # of a table
 _CONTENT = "_node_content"  # where LlamaIndex's property graphs keep the rest of a chunk
-_EMBEDDING = "embedding"  # where they keep embeddings
-_ITEMS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "table": (Table, ("title", "section", "section_text", "introduction", "header", "rows", "column_descriptions")),
-    "record": (Record, ("labels", "name")),
-    "document": (Text, ("title",)),
-}
+_ITEMS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
+    (Table, ("title", "section", "section_text", "introduction", "header", "rows", "column_descriptions")),
+    (Record, ("labels", "name")),
+    (Text, ("title",)),
+)
 
 
 def to_llama_node(node: Node) -> BaseNode:
@@ -85,14 +86,10 @@ def from_llama_node(node: BaseNode) -> Node:
     node_id = require_id(node.node_id, "LlamaIndex node")
     properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
-    kept = _kept(properties.get(KEPT))
-    if kept is not None:
+    if (kept := _kept(node, "labels")) is not None:
         own = {key: value for key, value in properties.items() if key != KEPT} | kept["properties"]
         made = Node(node_id, tuple(kept["labels"]), kept["name"], kept.get("text", text), own)
-        same = _text_node(made)
-        if same == node and list(same.metadata) == list(node.metadata):
-            return made
-        return replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
+        return made if _text_node(made) == node else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
     made = Node(node_id, ("Document",), given_name(properties), text, {**properties, ORIGIN: _origin(node, text)})
     start = getattr(node, "start_char_idx", None)
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
@@ -112,16 +109,16 @@ def to_llama_document(item: Item) -> Document:
 
     `SageNodeParser` cuts it as graphret itself would: a table by rows, a document by sentences.
     """
-    name, fields = next((name, fields) for name, (kind, fields) in _ITEMS.items() if isinstance(item, kind))
+    fields = next(fields for kind, fields in _ITEMS if isinstance(item, kind))
     metadata = dict(item.properties if isinstance(item, Record) else item.metadata)
     if title := getattr(item, "title", ""):
         metadata = {"title": title, **metadata}
+    kept = {"item": type(item).__name__, **{field: getattr(item, field) for field in fields}}
     excluded = [KEPT, *(_SAID_IN_TEXT if isinstance(item, Table) else ())]
-    metadata[KEPT] = _json({"item": name, **{field: getattr(item, field) for field in fields}})
     return Document(
         id_=item.id,
         text=linearize(item) if isinstance(item, Table) else item.text,
-        metadata=metadata,
+        metadata={**metadata, KEPT: _json(kept)},
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
     )
@@ -129,44 +126,29 @@ def to_llama_document(item: Item) -> Document:
 
 def item_of(document: BaseNode) -> Item | None:
     """Return the item that `to_llama_document` was given, without its metadata; `None` for any other document."""
-    try:
-        values = json.loads(document.metadata[KEPT])
-        kind, _ = _ITEMS[values.pop("item")]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    values = _kept(document, "item")
+    if values is None:
         return None
+    name = values.pop("item")
+    kind = next(kind for kind, _ in _ITEMS if kind.__name__ == name)
     if kind is not Table:
         values["text"] = document.get_content(metadata_mode=MetadataMode.NONE)
     item: Item = kind(id=document.node_id, **values)
     return item
 
 
-def require_nodes(nodes: Iterable[Any], what: str = "nodes") -> list[BaseNode]:
-    """Return a list of LlamaIndex nodes; an `InvalidInput` names the first that is none."""
-    listed = list(nodes)
-    for number, node in enumerate(listed):
-        if not isinstance(node, BaseNode):
-            raise InvalidInput(f"{what}: number {number} is a {type(node).__name__}, not a LlamaIndex node")
-    return listed
-
-
 def _chunk(node: Node) -> BaseNode | None:
     """Return the node that LlamaIndex kept in a property graph, `None` where it kept none."""
     if not isinstance(node.properties.get(_CONTENT), str):
         return None
-    try:
-        found = metadata_dict_to_node(dict(node.properties))
-    except (ValueError, TypeError, KeyError):
-        return None
-    if found.node_id != node.id:
-        return None
+    found = metadata_dict_to_node(dict(node.properties))
     found.set_content(node.text)
     return found
 
 
 def _text_node(node: Node) -> TextNode:
     given = dict(node.properties)
-    vector = given.get(_EMBEDDING)
-    vector = given.pop(_EMBEDDING) if isinstance(vector, list) and vector and isinstance(vector[0], float) else None
+    vector = given.pop(EMBEDDING) if isinstance(given.get(EMBEDDING), list) else None
     made = _MADE.union(given.get(EXTRACTED, ()))
     shown = {
         key: value
@@ -198,22 +180,18 @@ def _text_node(node: Node) -> TextNode:
 def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     """Return what makes a node again, but for its id, its embedding and this text."""
     left_out = {"id_", "embedding", "obj"} | ({"text"} if getattr(node, "text", None) == text else set())
-    try:
-        data: dict[str, Any] = node.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
-    except ValueError as error:
-        raise InvalidInput(f"node {node.node_id!r}: it cannot be written as JSON: {error}") from error
+    data: dict[str, Any] = node.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
     data["class_name"] = next(name for base in type(node).__mro__ for name, known in CLASSES.items() if base is known)
     return data
 
 
-def _kept(value: Any) -> dict[str, Any] | None:
+def _kept(node: BaseNode, key: str) -> dict[str, Any] | None:
+    """Return what graphret keeps in a node's metadata, if it has this key; the entry may be somebody else's."""
     try:
-        kept = json.loads(value)
-        if isinstance(kept["name"], str) and isinstance(kept["properties"], dict) and isinstance(kept["labels"], list):
-            return dict(kept)
+        kept = json.loads(node.metadata[KEPT])
     except (TypeError, ValueError, KeyError):
-        pass
-    return None
+        return None
+    return kept if isinstance(kept, dict) and key in kept else None
 
 
 def _json(value: Any) -> str:

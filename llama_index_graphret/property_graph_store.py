@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,20 +23,20 @@ from llama_index.core.graph_stores.types import (
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
+from graphret.cypher import run_checked
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
 from graphret.search import DenseIndex
 from graphret.stores import CypherStore, GraphStore, MemoryStore
-from graphret.stores.base import delete_edges
-from graphret.types import Edge, Node, require_id
+from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
-from llama_index_graphret.nodes import to_llama_node
+from llama_index_graphret.nodes import EMBEDDING, to_llama_node
 
 #: The relation from a chunk to what was extracted from it, as LlamaIndex's stores over databases name it.
 MENTIONS = "MENTIONS"
 
-_INTERNAL = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id")
+_INTERNAL = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id", EMBEDDING)
 _log = logging.getLogger(__name__)
 
 
@@ -62,13 +62,10 @@ class GraphRelation(Relation):
     weight: float = Field(default=1.0, description="The weight of the edge.")
 
 
-def to_labelled(node: Node, *, embedding: str = "") -> LabelledNode:
-    """Return a graphret node as LlamaIndex has it: an entity, a chunk, or a `GraphNode` where these lose something.
-
-    `embedding` is the property that holds the embedding, if there is one.
-    """
+def to_labelled(node: Node) -> LabelledNode:
+    """Return a graphret node as LlamaIndex has it: an entity, a chunk, or a `GraphNode` where these lose something."""
     properties = dict(node.properties)
-    own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(embedding, None), "properties": properties}
+    own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(EMBEDDING, None), "properties": properties}
     if len(node.labels) <= 1 and node.text and not node.name:
         return ChunkNode(id_=node.id, text=node.text, **own)
     if len(node.labels) <= 1 and not node.text and node.id == EntityNode(name=node.name).id and "id" not in properties:
@@ -76,31 +73,23 @@ def to_labelled(node: Node, *, embedding: str = "") -> LabelledNode:
     return GraphNode(id_=node.id, name=node.name, text=node.text, labels=node.labels, **own)
 
 
-def from_labelled(node: LabelledNode, *, embedding: str = "") -> Node:
-    """Return a node of a property graph as graphret's; an `EntityNode` goes by its property ``id`` where it has one.
-
-    Raises
-    ------
-    InvalidInput
-        When the id is empty.
-    """
+def from_labelled(node: LabelledNode) -> Node:
+    """Return a node of a property graph as graphret's; an `EntityNode` goes by its property ``id`` where it has one."""
     properties, node_id, name = dict(node.properties), node.id, getattr(node, "name", "")
     if isinstance(node, EntityNode) and not isinstance(node, GraphNode) and isinstance(properties.get("id"), str):
         node_id = properties.pop("id")
-    if embedding and node.embedding is not None:
-        properties[embedding] = [float(x) for x in node.embedding]
+    if node.embedding is not None:
+        properties[EMBEDDING] = [float(x) for x in node.embedding]
     labels = node.labels if isinstance(node, GraphNode) and node.labels else (node.label,) if node.label else ()
-    what = f"{type(node).__name__} {str(node)[:40]!r}"
-    return Node(require_id(node_id, what), labels, name, getattr(node, "text", ""), properties)
+    return Node(node_id, labels, name, getattr(node, "text", ""), properties)
 
 
 def _threaded(name: str) -> Any:
     """Return a method that runs the one of this name in a thread; LlamaIndex's own block the event loop."""
 
-    def awaited(self: Any, *given: Any, **named: Any) -> Coroutine[Any, Any, Any]:
-        return asyncio.to_thread(getattr(self, name), *given, **named)
+    async def awaited(self: Any, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(getattr(self, name), *given, **named)
 
-    awaited.__name__, awaited.__doc__ = f"a{name}", f"Do what `{name}` does without blocking the event loop."
     return awaited
 
 
@@ -111,18 +100,13 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes whole. A chunk
     is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's
     retrievers do not see these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds
-    nothing, where LlamaIndex's own store in memory would return everything.
+    nothing, where LlamaIndex's own store in memory would return everything. Embeddings are kept in the property
+    ``embedding``; ``vector_query`` reads them into this process when they are first asked for.
 
     Parameters
     ----------
     store
         Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
-    embedding
-        The property in which a node's embedding is kept; without one embeddings are dropped. ``vector_query`` reads
-        them into this process when they are first asked for.
-    checked
-        Whether the guard (`graphret.cypher.run_checked`) must find nothing wrong with a structured query; either way it
-        runs in a read transaction. Without it never let a model write Cypher.
     timeout, max_rows
         Of a structured query: seconds, and how many rows are read.
 
@@ -132,23 +116,14 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         When `store` is no graphret store, or one whose calls are awaited.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        *,
-        embedding: str = "embedding",
-        checked: bool = True,
-        timeout: float = 30.0,
-        max_rows: int = 1000,
-    ) -> None:
+    supports_vector_queries = True
+
+    def __init__(self, store: GraphStore, *, timeout: float = 30.0, max_rows: int = 1000) -> None:
         if not isinstance(store, GraphStore) or inspect.iscoroutinefunction(store.get):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         self.store = store
-        self.embedding = embedding
-        self.checked = checked
         self.limits: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows}
         self.supports_structured_queries = isinstance(store, CypherStore)
-        self.supports_vector_queries = bool(embedding)
         self._vectors: DenseIndex | None = None
         self._schema: GraphSchema | None = None
 
@@ -161,13 +136,10 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
         """Return the nodes that have all of `properties` and one of `ids`; all nodes where neither is given."""
+        condition = to_where(properties or None)
         if ids is None:
-            found = [node for block in self.store.nodes(where=properties or None) for node in block]
-        else:
-            condition = to_where(properties or None)
-            known = (node for node in self.store.get(list(dict.fromkeys(ids))) if node is not None)
-            found = [node for node in known if condition is None or condition.matches(node)]
-        return [to_labelled(node, embedding=self.embedding) for node in found]
+            return [to_labelled(node) for block in self.store.nodes(where=condition) for node in block]
+        return [to_labelled(node) for node in self._found(ids) if condition is None or condition.matches(node)]
 
     def get_triplets(
         self,
@@ -189,7 +161,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             edges = self.store.neighbors(sorted(anchors[0]), relations=relation_names)
         else:
             edges = [edge for block in self.store.edges(relations=relation_names) for edge in block]
-        found = self._triplets(e for e in edges if all(e.source in ends or e.target in ends for ends in anchors))
+        found = self._triplets([e for e in edges if all(e.source in ends or e.target in ends for ends in anchors)])
         asked = (properties or {}).items()
         return [triplet for triplet in found if any(asked <= one.properties.items() for one in triplet)]
 
@@ -208,34 +180,29 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         ignored = {MENTIONS, *(ignore_rels or ())}
         relations = [name for name in self.get_schema().relation_names if name not in ignored]
         frontier = list(dict.fromkeys(from_labelled(node).id for node in graph_nodes))
-        seen, found = set(frontier), list[Edge]()
+        seen, found = set(frontier), dict[tuple[Any, ...], Edge]()
         for _ in range(depth):
             if not frontier or len(found) >= limit:
                 break
             rank = {node_id: place for place, node_id in enumerate(frontier)}
-            edges = [
-                edge for edge in self.store.neighbors(frontier, relations=relations, limit=limit) if edge not in found
-            ]
+            edges = self.store.neighbors(frontier, relations=relations, limit=limit)
             edges.sort(key=lambda e: (min(rank.get(end, len(rank)) for end in (e.source, e.target)), -e.weight))
-            found += edges
+            for edge in edges:
+                found.setdefault(edge.identity, edge)
             ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
             frontier = [end for end in ends if end not in seen]
             seen.update(frontier)
-        return self._triplets(found[: max(limit, 0)])
+        return self._triplets(list(found.values())[: max(limit, 0)])
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
         """Return the nodes that say something as LlamaIndex's text nodes."""
-        found = (node for node in self.store.get(list(dict.fromkeys(node_ids))) if node is not None and node.text)
-        return [to_llama_node(_without(node, self.embedding)) for node in found]
+        return [to_llama_node(_bare(node)) for node in self._found(node_ids) if node.text]
 
     # -- writing
 
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
         """Add nodes, or replace those of the same id; of several with one id in `nodes` the last counts."""
-        fresh: dict[str, Node] = {}
-        for one in nodes:
-            node = from_labelled(one, embedding=self.embedding)
-            fresh[node.id] = node
+        fresh = {node.id: node for node in map(from_labelled, nodes)}
         said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()]
         self.store.upsert(fresh.values(), self._mentions(said, fresh))
         self._changed()
@@ -271,7 +238,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         if properties:
             gone.update(node.id for block in self.store.nodes(where=properties) for node in block)
         if relation_names:
-            delete_edges(self.store, [edge for block in self.store.edges(relations=relation_names) for edge in block])
+            self.store.delete_edges([edge for block in self.store.edges(relations=relation_names) for edge in block])
         if gone:
             self.store.delete(sorted(gone))
         self._changed()
@@ -281,8 +248,8 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
 
-        LlamaIndex does not say whether a person or a model wrote a query, so that every query passes the guard unless
-        the store was told otherwise.
+        LlamaIndex does not say whether a person or a model wrote a query, so that every query passes the guard; your
+        own that the guard refuses run by ``client.query``.
 
         Raises
         ------
@@ -293,15 +260,10 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        if self.checked:
-            from graphret.cypher import run_checked
-
-            rows = run_checked(self.store, query, param_map or {}, **self.limits)
-        else:
-            rows = self.store.query(query, param_map or {}, **self.limits)
+        rows = run_checked(self.store, query, param_map or {}, **self.limits)
         if rows.truncated:
             _log.warning("structured_query: only the first %s rows were read", len(rows))
-        return [{name: self._plain(value) for name, value in row.items()} for row in rows.to_dicts()]
+        return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
         """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted.
@@ -309,14 +271,14 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         Raises
         ------
         InvalidInput
-            When the store keeps no embeddings, or the query brings none.
+            When the query brings no embedding.
         """
         if query.query_embedding is None:
             raise InvalidInput("query: vector_query needs the question's embedding")
         index, where = self._embeddings().with_query("", query.query_embedding), to_where(query.filters)
         found = index.search("", query.similarity_top_k, where=where)
         pairs = zip(self.store.get(found.ids), found.scores.tolist(), strict=True)
-        kept = [(to_labelled(node, embedding=self.embedding), score) for node, score in pairs if node is not None]
+        kept = [(to_labelled(node), score) for node, score in pairs if node is not None]
         return [node for node, _ in kept], [score for _, score in kept]
 
     def get_schema(self, refresh: bool = False) -> GraphSchema:
@@ -327,9 +289,9 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     def get_schema_str(self, refresh: bool = False) -> str:
         """Return the schema for a prompt, without the properties that LlamaIndex keeps of chunks and embeddings."""
-        schema, hidden = self.get_schema(refresh=refresh), {*_INTERNAL, self.embedding}
+        schema = self.get_schema(refresh=refresh)
         shown = {
-            label: {name: known for name, known in properties.items() if name not in hidden}
+            label: {name: known for name, known in properties.items() if name not in _INTERNAL}
             for label, properties in schema.properties.items()
         }
         return replace(schema, properties=shown).text()
@@ -368,65 +330,45 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     def _embeddings(self) -> DenseIndex:
         """Return an index over the embeddings that nodes keep."""
-        if self._vectors is not None:
-            return self._vectors
-        if not self.embedding:
-            raise InvalidInput("embedding: the store keeps none")
-        found = {
-            node.id: node for block in self.store.nodes(where={self.embedding: {"$exists": True}}) for node in block
-        }
-        vectors = {node_id: node.properties[self.embedding] for node_id, node in found.items()}
-        width = len(next(iter(vectors.values()), ()))
-        if odd := next((node_id for node_id, vector in vectors.items() if len(vector) != width), None):
-            raise InvalidInput(f"node {odd!r}: its embedding has {len(vectors[odd])} numbers, others {width}")
-        table = NodeTable.of(_without(node, self.embedding) for node in found.values())
-        rows = np.asarray([vectors[node_id] for node_id in table.ids], dtype=np.float32).reshape(len(table), width)
-        self._vectors = DenseIndex.build(table, None, vectors=rows)
+        if self._vectors is None:
+            blocks = self.store.nodes(where={EMBEDDING: {"$exists": True}})
+            found = {node.id: node for block in blocks for node in block}
+            table = NodeTable.of(map(_bare, found.values()))
+            rows = [found[node_id].properties[EMBEDDING] for node_id in table.ids]
+            self._vectors = DenseIndex.build(table, None, vectors=np.asarray(rows, np.float32).reshape(len(rows), -1))
         return self._vectors
 
-    def _named(self, names: Collection[str]) -> list[Node]:
+    def _found(self, ids: Iterable[str]) -> list[Node]:
+        """Return those of the nodes that are there."""
+        return [node for node in self.store.get(list(dict.fromkeys(ids))) if node is not None]
+
+    def _named(self, names: Iterable[str]) -> list[Node]:
         """Return the nodes of names; one that has none goes by its id."""
         wanted = list(dict.fromkeys(names))
-        by_id = [node for node in self.store.get(wanted) if node is not None and not node.name]
+        by_id = [node for node in self._found(wanted) if not node.name]
         return [*(node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block), *by_id]
 
     def _resolved(self, ends: Collection[str]) -> tuple[dict[str, str], list[Node]]:
         """Return for the ends of relations the ids of nodes, and the nodes that are to be made for those not there."""
-        wanted = sorted(ends)
-        known = {end: end for end, node in zip(wanted, self.store.get(wanted), strict=True) if node is not None}
-        absent = [end for end in wanted if end not in known]
-        named: dict[str, list[str]] = {}
+        known = {node.id: node.id for node in self._found(sorted(ends))}
+        absent = sorted(set(ends) - known.keys())
         for node in self._named(absent) if absent else ():
-            named.setdefault(node.name, []).append(node.id)
-        for end in absent:
-            bearers = named.get(end, [end])
-            if len(bearers) > 1:
-                raise InvalidInput(f"relation end {end!r}: the name of {len(bearers)} nodes, give the id of one")
-            known[end] = bearers[0]
-        return known, [from_labelled(EntityNode(name=end)) for end in absent if end not in named]
+            if node.name in known:
+                raise InvalidInput(f"relation end {node.name!r}: the name of several nodes, give the id of one")
+            known[node.name] = node.id
+        fresh = [Node(end, ("entity",), end) for end in absent if end not in known]
+        return known | {node.id: node.id for node in fresh}, fresh
 
     def _mentions(self, said: Iterable[tuple[Any, str]], fresh: Collection[str] = ()) -> list[Edge]:
         """Return the edges from chunks that are there to what they say."""
         pairs = {(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end}
-        absent = sorted({chunk for chunk, _ in pairs} - set(fresh))
-        there = {*fresh, *(node.id for node in self.store.get(absent) if node is not None)}
+        there = {*fresh, *(node.id for node in self._found({chunk for chunk, _ in pairs}.difference(fresh)))}
         return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there]
 
-    def _triplets(self, edges: Iterable[Edge]) -> list[Triplet]:
-        listed = list(edges)
-        ends = list(dict.fromkeys(end for edge in listed for end in (edge.source, edge.target)))
-        found = (node for node in self.store.get(ends) if node is not None)
-        made = {node.id: to_labelled(node, embedding=self.embedding) for node in found}
-        return [(made[e.source], _relation(e), made[e.target]) for e in listed if e.source in made and e.target in made]
-
-    def _plain(self, value: Any) -> Any:
-        """Return a value of a Cypher query as JSON values, without the embeddings of nodes."""
-        if isinstance(value, Node):
-            own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
-            return {**_without(value, self.embedding).properties, **{key: item for key, item in own.items() if item}}
-        if isinstance(value, (list, tuple)):
-            return [self._plain(item) for item in value]
-        return value.to_dict() if isinstance(value, Edge) else value
+    def _triplets(self, edges: Sequence[Edge]) -> list[Triplet]:
+        found = self._found(end for edge in edges for end in (edge.source, edge.target))
+        made = {node.id: to_labelled(node) for node in found}
+        return [(made[e.source], _relation(e), made[e.target]) for e in edges if e.source in made and e.target in made]
 
 
 def _relation(edge: Edge) -> Relation:
@@ -436,8 +378,16 @@ def _relation(edge: Edge) -> Relation:
     )
 
 
-def _without(node: Node, name: str) -> Node:
-    """Return a node without one of its properties."""
-    if name not in node.properties:
-        return node
-    return replace(node, properties={key: value for key, value in node.properties.items() if key != name})
+def _plain(value: Any) -> Any:
+    """Return a value of a Cypher query as JSON values, without the embeddings of nodes."""
+    if isinstance(value, Node):
+        own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
+        return {**_bare(value).properties, **{key: item for key, item in own.items() if item}}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.to_dict() if isinstance(value, Edge) else value
+
+
+def _bare(node: Node) -> Node:
+    """Return a node without its embedding."""
+    return replace(node, properties={key: value for key, value in node.properties.items() if key != EMBEDDING})

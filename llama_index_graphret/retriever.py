@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import InvalidInput
 from graphret.expansion import Expand, Ranking
 from graphret.retriever import Ask, Compute, Retriever, Steps, answered, require_on_failure
 from graphret.search import DenseIndex
@@ -41,7 +41,7 @@ class CoreRetriever(BaseRetriever):
 
     def __init__(self, similarity_top_k: int, filters: FiltersLike, **options: Any) -> None:
         super().__init__(**options)
-        self.similarity_top_k = require_k(similarity_top_k)
+        self.similarity_top_k = similarity_top_k
         self.where = to_where(filters)
         self._recent: deque[Retrieval] = deque(maxlen=_RETRIEVALS_KEPT)
 
@@ -116,22 +116,19 @@ class SageRetriever(CoreRetriever):
         **options: Any,
     ) -> None:
         super().__init__(top_k(k, similarity_top_k=similarity_top_k), filters, **options)
-        if not isinstance(graph, (SageGraph, Retriever)):
-            raise InvalidInput(f"graph: a SageGraph or a graphret Retriever is expected, not {type(graph).__name__}")
         if isinstance(graph, Retriever) and (ranking is not None or seeds is not None):
             raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
         as_seeds(seeds)  # refuses what is no retriever
         self.graph = graph
         self.seeds = seeds
-        self.ranking = ranking_of(graph, ranking or "coverage") if isinstance(graph, SageGraph) else None
+        self.ranking = None if isinstance(graph, Retriever) else ranking_of(graph, ranking or "coverage")
         self.on_failure = require_on_failure(on_failure)
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
         if isinstance(self.graph, Retriever):
             return self.graph
         assert self.ranking is not None
-        seeds = as_seeds(self.seeds, bundle)
-        return Question(self.graph, bundle, self.ranking, seeds, self.on_failure)
+        return Question(self.graph, bundle, self.ranking, as_seeds(self.seeds, bundle), self.on_failure)
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
@@ -140,14 +137,9 @@ def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -
 
 
 class Question(Retriever):
-    """One question as LlamaIndex puts it, to a graph: perhaps with an embedding, or with texts to be embedded instead.
+    """One question as LlamaIndex puts it to a graph: perhaps with an embedding, or with texts to be embedded instead.
 
-    Parameters
-    ----------
-    graph, bundle, ranking, seeds, on_failure
-        As `SageRetriever` has them.
-    instead
-        Who answers where the expansion fails; `None` raises.
+    The parameters are those of `SageRetriever`; `instead` answers where the expansion fails, `None` raises.
     """
 
     name = "sage"
@@ -178,10 +170,8 @@ class Question(Retriever):
             retriever = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
         result = yield Ask(retriever, query, k, where)
         if isinstance(result, Exception):
-            if self.instead is None:
-                raise result
-            answered(result, self, self.on_failure, trace)
-            result = yield Ask(self.instead, query, k, where)
+            answered(result, self, self.on_failure if self.instead else "raise", trace)
+            result = yield Ask(self.instead or retriever, query, k, where)
         retrieval: Retrieval = result
         retrieval.trace.stages[:0] = trace.stages
         return retrieval
@@ -198,21 +188,11 @@ class Question(Retriever):
             raise InvalidInput("query: the graph has no encoder, so the question's embedding must be given")
         if not texts:
             return None
-
-        def mean() -> Any:
-            try:
-                return np.mean(encoder.encode_queries(texts), axis=0)
-            except Exception as error:
-                return error
-
         with trace.stage("embed", encoder=encoder.name, texts=len(texts)):
-            vector = yield Compute(mean)
-        if not isinstance(vector, Exception):
-            return vector
-        if self.on_failure == "raise":
-            raise RetrievalFailed(f"{encoder.name} failed: {vector}") from vector
-        trace.note("fallback", failed=encoder.name, error=f"{type(vector).__name__}: {vector}")
-        return None
+            try:
+                return (yield Compute(lambda: np.mean(encoder.encode_queries(texts), axis=0)))
+            except Exception as error:
+                return answered(error, self, self.on_failure, trace)
 
 
 def top_k(k: int | None, **named: int | None) -> int:

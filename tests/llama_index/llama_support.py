@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index_instrumentation import get_dispatcher
 from tests_support import HashingEncoder
 
@@ -37,6 +39,19 @@ def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:
     assert sum(isinstance(item, Table) for item in chosen) == 5
     assert len(chosen) == 35
     return Corpus(chosen), asked
+
+
+def parts(*texts: str) -> list[BaseNode]:
+    """Chunks ``n0``, ``n1``, … of which each knows the next."""
+    nodes: list[BaseNode] = [TextNode(text=text, id_=f"n{i}", metadata={"page": i}) for i, text in enumerate(texts)]
+    for one, other in itertools.pairwise(nodes):
+        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=other.node_id)
+    return nodes
+
+
+def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
+    """The ids of what was found, in order."""
+    return [one.node.node_id for one in nodes]
 
 
 class HashEmbedding(BaseEmbedding):

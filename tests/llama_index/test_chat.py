@@ -176,7 +176,6 @@ async def test_agents_of_thinking_models_come_to_their_ends() -> None:
     "blocks",
     [
         [ToolCallBlock(tool_call_id="c", tool_name="x", tool_kwargs={})],
-        [ThinkingBlock(content="hm"), ToolCallBlock(tool_call_id=None, tool_name="x", tool_kwargs={})],
         [ThinkingBlock(additional_information={"signature": b"\xff"})],
     ],
 )

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 from llama_index.core import Settings
 from llama_index.core.base.response.schema import AsyncStreamingResponse
-from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -142,19 +141,3 @@ def test_postprocessors_tell_what_they_did(world: World, question: str, awaited:
     assert ids(end.nodes) == ids(response.source_nodes)
     kind = "_apostprocess_nodes" if awaited else "_postprocess_nodes"
     assert {f"SageExpansion.{kind}", f"GraphReranker.{kind}"} <= recording.span_names
-
-
-def test_legacy_callbacks_hear_of_retrieval_and_reranking(world: World, question: str) -> None:
-    handler = LlamaDebugHandler(print_trace_on_end=False)
-    manager = CallbackManager([handler])
-    retriever = SageRetriever(world.graph, callback_manager=manager)
-
-    class Same:
-        def predict(self, pairs: list[tuple[str, str]]) -> list[float]:
-            return [0.0] * len(pairs)
-
-    RetrieverQueryEngine.from_args(
-        retriever, node_postprocessors=[GraphReranker(Same())], callback_manager=manager
-    ).query(question)
-    assert handler.get_event_pairs(CBEventType.RETRIEVE)
-    assert handler.get_event_pairs(CBEventType.RERANKING)

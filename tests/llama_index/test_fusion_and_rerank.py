@@ -166,7 +166,13 @@ def test_evidence_and_trace_are_kept(world: World) -> None:
     before = {one.node.node_id: evidence_of(one) for one in found}
     ranked = GraphReranker(Model(), top_n=6).postprocess_nodes(found, query_str=question)
     assert {one.node.node_id: evidence_of(one)[:-1] for one in ranked} == before
-    assert retrieval_of(ranked) is retrieval_of(found)
+    before_it, after = retrieval_of(found), retrieval_of(ranked)
+    assert before_it is not None
+    assert after is not None
+    assert [stage.name for stage in after.trace.stages] == [
+        *(f"given/{stage.name}" for stage in before_it.trace.stages),
+        "rerank",
+    ]
 
 
 @both_ways

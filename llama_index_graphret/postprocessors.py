@@ -1,0 +1,256 @@
+"""Node postprocessors: `SageExpansion` expands what another retriever found, `GraphReranker` orders it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index_instrumentation import get_dispatcher
+from pydantic import SkipValidation
+
+from graphret import Rerank, SageGraph
+from graphret.errors import InvalidInput
+from graphret.expansion import Ranking
+from graphret.rerank import CrossEncoderReranker
+from graphret.retriever import Reranker, Retriever, require_on_failure
+from graphret.types import Hit, Retrieval, Signals, Trace
+from graphret.where import Where
+from llama_index_graphret.adapters import hits_of
+from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
+from llama_index_graphret.filters import FiltersLike, to_where
+from llama_index_graphret.nodes import to_llama_node
+from llama_index_graphret.retriever import Question, ranking_of, top_k
+
+dispatcher = get_dispatcher(__name__)
+
+
+class ExpansionStartEvent(ReRankStartEvent):
+    """`SageExpansion` begins; handlers of reranking events see it too. The model's name is that of the ranking."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ExpansionStartEvent"
+
+
+class ExpansionEndEvent(ReRankEndEvent):
+    """`SageExpansion` is done; handlers of reranking events see it too."""
+
+    trace: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ExpansionEndEvent"
+
+
+class CorePostprocessor(BaseNodePostprocessor):
+    """A graphret retriever over the nodes that were handed in, as a postprocessor: written once for sync and async."""
+
+    top_n: int = Field(default=10, description="How many nodes are returned, in total.")
+    on_failure: str = Field(default="fallback", description="'fallback' or 'raise'.")
+    where: SkipValidation[Where | None] = Field(default=None, exclude=True, description="What may be returned.")
+    _started: ClassVar[type[ReRankStartEvent]] = ReRankStartEvent
+
+    @dispatcher.span
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        handed, asked = self._begun(nodes, query_bundle)
+        found = self._retriever(handed, asked).retrieve(asked.query_str, self.top_n, self.where) if nodes else None
+        return self._ended(handed, found)
+
+    @dispatcher.span
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        handed, asked = self._begun(nodes, query_bundle)
+        retriever = self._retriever(handed, asked)
+        found = await retriever.aretrieve(asked.query_str, self.top_n, self.where) if nodes else None
+        return self._ended(handed, found)
+
+    def _begun(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> tuple[Handed, QueryBundle]:
+        if nodes and bundle is None:
+            raise InvalidInput(f"query: {self.class_name()} needs the question, as query_bundle or query_str")
+        dispatcher.event(self._started(query=bundle, nodes=nodes, top_n=self.top_n, model_name=self._model_name()))
+        return Handed(nodes), bundle or QueryBundle("")
+
+    def _ended(self, handed: Handed, found: Retrieval | None) -> list[NodeWithScore]:
+        nodes = [] if found is None else self._merged(handed, found)
+        dispatcher.event(self._end_event(nodes, found.trace if found else Trace()))
+        return nodes
+
+    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
+        return [handed.on(hit, found) for hit in found]
+
+    def _end_event(self, nodes: list[NodeWithScore], trace: Trace) -> ReRankEndEvent:
+        return ReRankEndEvent(nodes=nodes)
+
+    def _model_name(self) -> str:
+        raise NotImplementedError
+
+    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
+        raise NotImplementedError
+
+
+class SageExpansion(CorePostprocessor):
+    """Expand the nodes of an existing query engine over a graph (SAGE, section 2.2 B).
+
+    What the engine's retriever found are the seeds; they and what the graph connects them to are ranked together.
+    Nodes that were handed in come out as they were, with the same hash and texts, new ones as the graph holds them; the
+    score of all is their relevance, 0 … 1. A node that the graph does not hold keeps its place.
+
+    Parameters
+    ----------
+    graph
+        A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes.
+    top_n, k
+        How many nodes are returned, in total: exactly so many where that many qualify; 10 by default.
+    ranking
+        ``"coverage"``, ``"propagate"``, ``"paper"`` or a `graphret.expansion.Ranking`. With ``"paper"`` the nodes that
+        were handed in come first, as many as its share of seeds allows.
+    filters
+        What may be returned. The graph knows nothing of the filters of the engine's retriever: give the same ones here,
+        or a ``graph.view(...)``.
+    on_failure
+        ``"fallback"``: if the embedding model fails, words alone count, and if the expansion fails, the nodes come out
+        as they went in; the trace says so. ``"raise"`` raises `RetrievalFailed`.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed, or nodes come without a question.
+    """
+
+    graph: SkipValidation[Any] = Field(exclude=True, repr=False, description="The graph.")
+    _ranking: Ranking = PrivateAttr()
+    _started: ClassVar[type[ReRankStartEvent]] = ExpansionStartEvent
+
+    def __init__(
+        self,
+        graph: SageGraph,
+        *,
+        top_n: int | None = None,
+        k: int | None = None,
+        ranking: Ranking | str = "coverage",
+        filters: FiltersLike = None,
+        on_failure: str = "fallback",
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        chosen = ranking_of(graph, ranking)
+        super().__init__(  # type: ignore[call-arg]
+            graph=graph,
+            top_n=top_k(k, top_n=top_n),
+            where=to_where(filters),
+            on_failure=require_on_failure(on_failure),
+            callback_manager=callback_manager or CallbackManager([]),
+        )
+        self._ranking = chosen
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "SageExpansion"
+
+    def _model_name(self) -> str:
+        return self._ranking.name
+
+    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
+        return Question(self.graph, bundle, self._ranking, handed, self.on_failure, instead=handed)
+
+    def _end_event(self, nodes: list[NodeWithScore], trace: Trace) -> ReRankEndEvent:
+        return ExpansionEndEvent(nodes=nodes, trace=trace.to_dict())
+
+    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
+        merged, there = [handed.on(hit, found) for hit in found], {hit.id for hit in found}
+        for place, hit in enumerate(handed.hits):
+            if hit.id in there or hit.id in self.graph.nodes or (self.where and not self.where.matches(hit.node)):
+                continue
+            if merged:
+                near = merged[min(max(place - 1, 0), len(merged) - 1)]
+                hit = replace(hit, score=near.raw_score or 0.0, relevance=near.score)
+            merged.insert(place, handed.on(hit, found))
+        return list(merged[: self.top_n])
+
+
+class GraphReranker(CorePostprocessor):
+    """Order nodes by a model that reads question and node together; evidence is kept and gains the rank before.
+
+    The model reads a node as graphret has it: its name, then its text. Nodes come out with the same hash
+    and texts; those that went in are not changed.
+
+    Parameters
+    ----------
+    model
+        A sentence-transformers cross-encoder by name or folder (loaded when first used), an object with
+        ``predict(pairs)``, or a graphret `Reranker`.
+    top_n, k
+        How many nodes are returned; 10 by default.
+    on_failure
+        ``"fallback"``: if the model fails, the nodes keep their order, and the trace says so. ``"raise"`` raises
+        `RetrievalFailed`.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed, or nodes come without a question.
+    """
+
+    reranker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What scores the nodes.")
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        top_n: int | None = None,
+        k: int | None = None,
+        on_failure: str = "fallback",
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]
+            reranker=model if isinstance(model, Reranker) else CrossEncoderReranker(model),
+            top_n=top_k(k, top_n=top_n),
+            on_failure=require_on_failure(on_failure),
+            callback_manager=callback_manager or CallbackManager([]),
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "GraphReranker"
+
+    def _model_name(self) -> str:
+        return str(self.reranker.name)
+
+    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
+        return Rerank(handed, self.reranker, depth=len(handed.hits), on_failure=self.on_failure)
+
+    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
+        return [handed.on(replace(hit, relevance=None), found) for hit in found]
+
+
+class Handed(Retriever):
+    """Nodes that were handed in, as the answer to any question."""
+
+    name = "given"
+
+    def __init__(self, nodes: Sequence[NodeWithScore]) -> None:
+        self.nodes = {one.node.node_id: one for one in reversed(nodes)}
+        self.hits = hits_of(nodes)
+        earlier = retrieval_of(nodes)
+        self.trace = earlier.trace if earlier else Trace()
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        hits = [hit for hit in self.hits if where is None or where.matches(hit.node)]
+        signals = Signals(candidates=len(self.hits), walked_edges=False)
+        return Retrieval(query, k, hits, signals, Trace(list(self.trace.stages)))
+
+    def on(self, hit: Hit, found: Retrieval) -> SageNodeWithScore:
+        """Return a hit as the node that was handed in, or as the graph has it, with the evidence from before."""
+        given = self.nodes.get(hit.id)
+        if given is None:
+            return SageNodeWithScore.of(hit, to_llama_node(hit.node), found)
+        earlier = (one for one in evidence_of(given) if one not in hit.evidence)
+        return SageNodeWithScore.of(replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found)
