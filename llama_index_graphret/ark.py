@@ -59,7 +59,7 @@ class ArkRetriever(CoreRetriever):
     Raises
     ------
     InvalidInput
-        When an argument is malformed, or one of store and index is a view and the other is none of the same condition.
+        When one of store and index is a view and the other is none of the same condition.
 
     Examples
     --------
@@ -118,11 +118,6 @@ def ark_tools(
         Which properties make up a node's text.
     where
         What the tools may read at all; nothing else can be reached or counted.
-
-    Raises
-    ------
-    InvalidInput
-        When an argument is malformed.
 
     Examples
     --------

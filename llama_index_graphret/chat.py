@@ -40,16 +40,6 @@ class LlamaIndexChat:
     way to ask for a schema: state it in the messages, as `graphret.llm.ask_json` does. Temperature and token limit are
     passed to the model's ``chat``, so that a model that knows neither raises; a timeout holds where it is awaited.
 
-    Parameters
-    ----------
-    llm
-        Any LlamaIndex LLM.
-
-    Raises
-    ------
-    InvalidInput
-        When `llm` is no LlamaIndex LLM.
-
     Examples
     --------
     >>> from llama_index.core.llms import MockLLM
@@ -110,10 +100,9 @@ class LlamaIndexChat:
         text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         choices = _get(response.raw, "choices")
         cut = bool(choices) and _get(choices[0], "finish_reason") == "length"
+        reason = "length" if cut else "tool_calls" if calls else "stop"
         native = None if (kept := _native(message)) is None else {self._origin: kept}
-        return Reply(
-            text, calls, _usage(response), "length" if cut else "tool_calls" if calls else "stop", self.name, native
-        )
+        return Reply(text, calls, _usage(response), reason, self.name, native)
 
 
 def to_message(message: Message) -> ChatMessage:
@@ -141,14 +130,9 @@ def native_of(message: ChatMessage) -> Mapping[str, Any] | None:
 def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
     """Return the tool calls in a message, with their arguments as the model wrote them."""
     blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
-    return tuple(
-        ToolCall(
-            block.tool_call_id or f"call_{i}",
-            block.tool_name,
-            block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs),
-        )
-        for i, block in enumerate(blocks)
-    )
+    said = [one.tool_kwargs if isinstance(one.tool_kwargs, str) else json.dumps(one.tool_kwargs) for one in blocks]
+    numbered = enumerate(zip(blocks, said, strict=True))
+    return tuple(ToolCall(one.tool_call_id or f"call_{i}", one.tool_name, given) for i, (one, given) in numbered)
 
 
 def _native(message: ChatMessage) -> dict[str, Any] | None:

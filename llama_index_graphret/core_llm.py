@@ -14,7 +14,6 @@ from llama_index.core.base.llms.types import (
     CompletionResponseAsyncGen,
     CompletionResponseGen,
     LLMMetadata,
-    MessageRole,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -34,16 +33,7 @@ from llama_index_graphret.chat import calls_of, native_of, to_message
 
 _READ = (TextBlock, ToolCallBlock, ThinkingBlock)  # what other models thought is not handed on
 _SAMPLING = ("temperature", "max_tokens", "timeout")
-_ROLES: dict[MessageRole, Role] = {
-    MessageRole.SYSTEM: "system",
-    MessageRole.DEVELOPER: "system",
-    MessageRole.USER: "user",
-    MessageRole.ASSISTANT: "assistant",
-    MessageRole.CHATBOT: "assistant",
-    MessageRole.MODEL: "assistant",
-    MessageRole.TOOL: "tool",
-    MessageRole.FUNCTION: "tool",
-}
+_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "tool": "tool"}  # else assistant
 
 
 class CoreLLM(FunctionCallingLLM):
@@ -56,11 +46,6 @@ class CoreLLM(FunctionCallingLLM):
     ----------
     model, context_window
         The model, and how many tokens it reads, for what LlamaIndex fits into its prompts.
-
-    Raises
-    ------
-    InvalidInput
-        When `model` is no `ChatModel`; on a call, when a message is one that it cannot be given.
 
     Examples
     --------
@@ -87,7 +72,6 @@ class CoreLLM(FunctionCallingLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """The model's name and context window, and that it calls tools."""
         name, window = self._model.name, self.context_window
         return LLMMetadata(model_name=name, context_window=window, is_chat_model=True, is_function_calling_model=True)
 
@@ -137,17 +121,12 @@ class CoreLLM(FunctionCallingLLM):
         return {"messages": [*(chat_history or []), *asked], "tools": list(tools), **kwargs}
 
     def _validate_chat_with_tools_response(
-        self,
-        response: ChatResponse,
-        tools: Sequence[BaseTool],
-        allow_parallel_tool_calls: bool = False,
-        **kwargs: Any,
+        self, response: ChatResponse, tools: Sequence[BaseTool], allow_parallel_tool_calls: bool = False, **kwargs: Any
     ) -> ChatResponse:
-        """Leave one call where more are not allowed."""
-        blocks = response.message.blocks
-        calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
         if not allow_parallel_tool_calls:
-            response.message.blocks = [block for block in blocks if block not in calls[1:]]
+            blocks = response.message.blocks
+            later = [block for block in blocks if isinstance(block, ToolCallBlock)][1:]
+            response.message.blocks = [block for block in blocks if block not in later]
         return response
 
     def get_tool_calls_from_response(
@@ -207,7 +186,7 @@ def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
     out: list[Message] = []
     names: dict[str, str] = {}
     for message in messages:
-        role = _ROLES[message.role]
+        role = _ROLES.get(message.role.value, "assistant")
         if other := [one.block_type for one in message.blocks if not isinstance(one, _READ)]:
             raise InvalidInput(f"messages: graphret's chat models read text, not {other[0]}")
         text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import QueryBundle
 
-from graphret.errors import InvalidInput
 from graphret.retriever import Fuse, Retriever
 from llama_index_graphret.adapters import LlamaIndexSeeds
 from llama_index_graphret.retriever import CoreRetriever, SageRetriever, top_k
@@ -40,11 +38,6 @@ class RRFFusionRetriever(CoreRetriever):
         as does a retrieval in which every retriever fails.
     options
         As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
-
-    Raises
-    ------
-    InvalidInput
-        When there are no retrievers, or as many weights or names as there are not.
     """
 
     _relevance = False
@@ -62,24 +55,13 @@ class RRFFusionRetriever(CoreRetriever):
         **options: Any,
     ) -> None:
         super().__init__(top_k(k, similarity_top_k=similarity_top_k), None, **options)
-        if not rrf_k >= 0:
-            raise InvalidInput(f"rrf_k: a number of at least 0 is expected, not {rrf_k!r}")
-        self.retrievers = [
+        asked = [
             SageRetriever(one, k=self.similarity_top_k) if isinstance(one, Retriever) else one for one in retrievers
         ]
-        self.names = list(names) if names is not None else _numbered([type(one).__name__ for one in self.retrievers])
-        if len(self.names) != len(self.retrievers):
-            raise InvalidInput(f"names: {len(self.retrievers)} are expected, not {len(self.names)}")
+        self._named = list(zip(asked, names or [type(one).__name__ for one in asked], strict=True))
         self._options: dict[str, Any] = {"weights": weights, "rrf_k": rrf_k, "on_failure": on_failure}
         self._retriever(QueryBundle(""))  # refuses what is malformed
 
     def _retriever(self, bundle: QueryBundle) -> Retriever:
-        named = zip(self.retrievers, self.names, strict=True)
-        listed = [LlamaIndexSeeds(one, name=name, deepen=False, bundle=bundle) for one, name in named]
+        listed = [LlamaIndexSeeds(one, name=name, deepen=False, bundle=bundle) for one, name in self._named]
         return Fuse(listed, depth=_DEPTH, **self._options)
-
-
-def _numbered(names: list[str]) -> list[str]:
-    """Return names that differ."""
-    times = Counter(names)
-    return [f"{name} {names[: i + 1].count(name)}" if times[name] > 1 else name for i, name in enumerate(names)]

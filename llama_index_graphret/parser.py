@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field
@@ -17,8 +16,7 @@ from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_
 from graphret.corpus import Document as Text
 from graphret.corpus.documents import Loaded, to_items
 from graphret.corpus.names import given_name
-from graphret.corpus.nodes import MAX_SEGMENT_ROWS, MIN_SEGMENT_ROWS
-from graphret.errors import InvalidInput
+from graphret.corpus.nodes import MAX_SEGMENT_ROWS
 from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import item_of, to_llama_node
 
@@ -43,14 +41,13 @@ class SageNodeParser(NodeParser):
         graphret `Table` always do.
     rows_per_segment
         Rows of a table segment, 5 to 10.
-    include_metadata, include_prev_next_rel, id_func
-        As in any node parser; an ``id_func(i, document)`` of your own replaces graphret's ids.
+    include_metadata, include_prev_next_rel
+        As in any node parser.
 
     Raises
     ------
     InvalidInput
-        When an argument is malformed, or a row of a table has more cells than its header; the message names document
-        and line.
+        When a row of a table has more cells than its header; the message names document and line.
     """
 
     tables: bool = Field(default=True, description="Whether pipe tables become table segments.")
@@ -66,11 +63,8 @@ class SageNodeParser(NodeParser):
         rows_per_segment: int = MAX_SEGMENT_ROWS,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
-        id_func: Callable[[int, BaseNode], str] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
-            raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
         model = as_encoder(encoder)
         super().__init__(  # type: ignore[call-arg]
             chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
@@ -78,7 +72,6 @@ class SageNodeParser(NodeParser):
             rows_per_segment=rows_per_segment,
             include_metadata=include_metadata,
             include_prev_next_rel=include_prev_next_rel,
-            id_func=id_func or _own_id,
             callback_manager=callback_manager or CallbackManager([]),
         )
 
@@ -91,14 +84,10 @@ class SageNodeParser(NodeParser):
         documents = {item.id: document for item, document in home}
         sources = {document.node_id: document.as_related_node_info() for document in nodes}
         items = [item for item, _ in home]
-        numbers: Counter[str] = Counter()
         parsed: list[BaseNode] = []
         for node in to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None):
             document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
-            if self.id_func is not _own_id:
-                out.id_ = self.id_func(numbers[document.node_id], document)
-            numbers[document.node_id] += 1
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]
             _dress_like(out, document)
             parsed.append(out)
@@ -117,11 +106,6 @@ class SageNodeParser(NodeParser):
         if not self.tables:
             return [Text(text, name, given_name(document.metadata))]
         return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
-
-
-def _own_id(i: int, doc: BaseNode) -> str:
-    """Stand for graphret's own ids."""
-    return f"{doc.node_id}#{i}"
 
 
 def _dress_like(node: BaseNode, document: BaseNode) -> None:

@@ -119,11 +119,6 @@ class SageExpansion(CorePostprocessor):
     on_failure
         ``"fallback"``: if the embedding model fails, words alone count, and if the expansion fails, the nodes come out
         as they went in; the trace says so. ``"raise"`` raises `RetrievalFailed`.
-
-    Raises
-    ------
-    InvalidInput
-        When an argument is malformed, or nodes come without a question.
     """
 
     graph: SkipValidation[Any] = Field(exclude=True, repr=False, description="The graph.")
@@ -192,11 +187,6 @@ class GraphReranker(CorePostprocessor):
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace says so. ``"raise"`` raises
         `RetrievalFailed`.
-
-    Raises
-    ------
-    InvalidInput
-        When an argument is malformed, or nodes come without a question.
     """
 
     reranker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What scores the nodes.")

@@ -96,11 +96,6 @@ class SageRetriever(CoreRetriever):
         fails, words alone count; the trace says so. ``"raise"`` raises `RetrievalFailed`.
     options
         As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
-
-    Raises
-    ------
-    InvalidInput
-        When an argument is malformed, or `ranking` or `seeds` is given for what is no graph.
     """
 
     def __init__(

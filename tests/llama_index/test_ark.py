@@ -7,36 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.graph_stores import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import ChunkNode, EntityNode, Relation
-from llama_index.core.indices.property_graph import PropertyGraphIndex
-from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
-from llama_support import FixedRetriever, HashEmbedding, Recording, World
+from llama_support import ids
 
-from graphret import BM25Index, Expand, IndexRetriever, MemoryStore
-from graphret.ark import Ark, ArkSession, ArkSettings, Run
+from graphret import BM25Index, MemoryStore
+from graphret.ark import Ark, ArkSettings
 from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.errors import InvalidInput
 from graphret.llm import Message, Reply
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     ArkRetriever,
-    LlamaIndexSeeds,
-    SageRetrievalEvent,
     ScriptedExplorer,
-    as_llama_index_retriever,
     evidence_of,
-    from_llama_node,
-    from_property_graph_store,
     retrieval_of,
-    to_llama_node,
 )
 
 QUESTION = "Which films did Tom Hanks star in?"
@@ -52,10 +39,6 @@ EDGES = [Edge(f"m{i}", "starred_actors", "p1") for i in range(3)]
 STORE = MemoryStore.of(NODES, EDGES)
 INDEX = BM25Index.build(NODES)
 STARRED = ["m0", "m1", "m2"]
-
-
-def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
-    return [one.node.node_id for one in nodes]
 
 
 def found_by(retriever: ArkRetriever, awaited: bool, question: str = QUESTION) -> list[NodeWithScore]:
@@ -94,43 +77,6 @@ def test_a_view_hides_nodes() -> None:
     assert "m0" not in str(retrieval.trace.to_dict())
 
 
-def test_evidence_is_no_part_of_the_node() -> None:
-    given = [TextNode(id_=f"t{i}", text=f"Tom Hanks stars in film {i}.", metadata={"page": i}) for i in range(3)]
-    nodes = [from_llama_node(node) for node in given]
-    store = MemoryStore.of(nodes, [Edge("t0", "next", "t1")])
-    found = ArkRetriever(ScriptedExplorer(), store, BM25Index.build(nodes), similarity_top_k=3).retrieve("Tom Hanks")
-    assert {one.node.node_id: one.node.hash for one in found} == {node.node_id: node.hash for node in given}
-    for one in found:
-        assert evidence_of(one)
-        assert one.node.metadata == given[int(one.node.node_id[1:])].metadata
-
-
-def test_a_retrieval_is_remembered_with_every_step() -> None:
-    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=ArkSettings(n_agents=2))
-    found = retriever.retrieve(QUESTION)
-    retrieval = retriever.retrieval_of(QUESTION)
-    assert retrieval is retrieval_of(found)
-    assert retrieval is not None
-    names = [stage.name for stage in retrieval.trace.stages]
-    assert {"explore", "explore/agent 1/step 1", "explore/agent 2/step 1", "explore/agent 2", "vote"} <= set(names)
-
-
-def test_steps_and_runs_are_told() -> None:
-    steps: list[tuple[int, str | None]] = []
-    runs: list[Run] = []
-
-    def on_step(session: ArkSession) -> None:
-        steps.append((session.agent, session.stop))
-
-    settings = ArkSettings(n_agents=2, early_stop=False)
-    ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=settings, on_step=on_step, on_run=runs.append).retrieve(
-        QUESTION
-    )
-    assert {(0, "finished"), (1, "finished")} <= set(steps)
-    [run] = runs
-    assert [session.selection for session in run.sessions] == [STARRED, STARRED]
-
-
 # -- models
 
 
@@ -156,12 +102,6 @@ class Awaited(Policy):
         return Policy().chat(messages, tools=options["tools"])
 
 
-async def test_a_core_model_is_awaited() -> None:
-    model = Awaited()
-    assert ids(await ArkRetriever(model, STORE, INDEX, similarity_top_k=3).aretrieve(QUESTION)) == STARRED
-    assert model.asked >= 9
-
-
 async def test_cancelling_stops_every_agent() -> None:
     model = Awaited(wait=True)
     task = asyncio.create_task(ArkRetriever(model, STORE, INDEX).aretrieve(QUESTION))
@@ -184,23 +124,6 @@ async def test_each_agent_may_have_its_own_model() -> None:
     assert "the model is away" in note.details["error"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"llm": "gpt-4o"},
-        {"llm": [ScriptedExplorer()]},
-        {"similarity_top_k": 0},
-        {"filters": {"$near": 3}},
-        {"fallback": object()},
-        {"on_failure": "ignore"},
-        {"temperature": [0.1]},
-    ],
-)
-def test_malformed_arguments_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        ArkRetriever(**{"llm": ScriptedExplorer(), "store": STORE, "index": INDEX, **options})
-
-
 # -- in LlamaIndex's engines
 
 
@@ -214,81 +137,7 @@ def test_a_query_engine_reads_what_was_found(awaited: bool) -> None:
     assert "votes" not in str(response)
 
 
-def test_it_is_fused_with_others_as_if_its_nodes_were_raw() -> None:
-    ark = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3)
-    flat = as_llama_index_retriever(IndexRetriever(INDEX), similarity_top_k=6)
-    fusion = QueryFusionRetriever(
-        [ark, flat], num_queries=1, mode="reciprocal_rerank", similarity_top_k=6, llm=Settings.llm
-    )
-    found = fusion.retrieve(QUESTION)
-    assert len(found) == len(set(ids(found))) == 6
-    raw = FixedRetriever([NodeWithScore(node=to_llama_node(one), score=1.0) for one in NODES[1:4]])
-    fusion = QueryFusionRetriever(
-        [raw, flat], num_queries=1, mode="reciprocal_rerank", similarity_top_k=6, llm=Settings.llm
-    )
-    assert {one.node.node_id: one.score for one in fusion.retrieve(QUESTION)} == {
-        one.node.node_id: one.score for one in found
-    }
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_events_and_spans_are_those_of_graphret_s_retrievers(awaited: bool) -> None:
-    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3)
-    with Recording() as recording:
-        found_by(retriever, awaited)
-    [event] = recording.events.of(SageRetrievalEvent)
-    assert event.query == QUESTION
-    assert list(event.evidence) == STARRED
-    assert event.evidence["m0"][0]["kind"] == "votes"
-    assert event.trace["stages"][0]["name"] == "explore"
-    assert len(recording.events.of(RetrievalStartEvent, RetrievalEndEvent)) == 2
-    assert f"ArkRetriever.{'_aretrieve' if awaited else '_retrieve'}" in recording.span_names
-
-
-def test_its_nodes_are_seeds_for_others() -> None:
-    seeds = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=2)
-    found = Expand(LlamaIndexSeeds(seeds), STORE, INDEX).retrieve(QUESTION, 4)
-    assert set(STARRED[:2]) <= set(found.ids)
-
-
 # -- graphs of LlamaIndex
-
-
-def property_graph() -> SimplePropertyGraphStore:
-    graph = SimplePropertyGraphStore()
-    graph.upsert_nodes(
-        [
-            EntityNode(name="Tom Hanks", label="person"),
-            *(EntityNode(name=name, label="movie", properties={"year": year}) for name, year in FILMS.items()),
-            ChunkNode(text="Tom Hanks stars in Big, as a boy in a man's body.", id_="c1"),
-        ]
-    )
-    starred = [Relation(label="STARS", source_id=name, target_id="Tom Hanks") for name in list(FILMS)[:3]]
-    graph.upsert_relations([*starred, Relation(label="MENTIONS", source_id="c1", target_id="Big")])
-    return graph
-
-
-def test_a_property_graph_of_llama_index_is_explored() -> None:
-    index = PropertyGraphIndex.from_existing(
-        property_graph_store=property_graph(), llm=MockLLM(), embed_model=HashEmbedding(), embed_kg_nodes=False
-    )
-    store = from_property_graph_store(index.property_graph_store)
-    text = BM25Index.build([node for block in store.nodes() for node in block])
-    found = ArkRetriever(ScriptedExplorer(), store, text, similarity_top_k=7).retrieve(QUESTION)
-    assert set(ids(found)[:3]) == {"Big", "Cast Away", "Splash"}
-    assert len(found) == 7
-    chunk = next(one for one in found if one.node.node_id == "c1")
-    assert chunk.node.get_content() == "Tom Hanks stars in Big, as a boy in a man's body."
-
-
-def test_documents_as_a_graph_are_explored(world: World) -> None:
-    """The graph that SAGE makes of a vector index's nodes, under agents."""
-    graph = world.graph
-    question = world.questions[0].question
-    found = ArkRetriever(ScriptedExplorer(), graph.store, graph.index, similarity_top_k=5).retrieve(question)
-    originals = {node.node_id: node for node in world.nodes}
-    assert len(found) == 5
-    assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
 
 
 def test_the_temperature_is_the_model_s_own_unless_given() -> None:

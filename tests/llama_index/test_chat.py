@@ -172,17 +172,6 @@ async def test_agents_of_thinking_models_come_to_their_ends() -> None:
                 assert summary.details["stopped"] == {"finished": 1}
 
 
-@pytest.mark.parametrize(
-    "blocks",
-    [
-        [ToolCallBlock(tool_call_id="c", tool_name="x", tool_kwargs={})],
-        [ThinkingBlock(additional_information={"signature": b"\xff"})],
-    ],
-)
-def test_what_says_no_more_or_cannot_be_handed_back_is_not_kept(blocks: Any) -> None:
-    assert scripted(ChatMessage(role="assistant", blocks=blocks))[0].chat([Message.user("?")]).native is None
-
-
 # -- graphret's chat models as LLMs
 
 

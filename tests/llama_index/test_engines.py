@@ -13,7 +13,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import MetadataMode, NodeWithScore
-from llama_support import FixedRetriever, Recording, World
+from llama_support import FixedRetriever, Recording, World, ids
 
 from llama_index_graphret import (
     ExpansionEndEvent,
@@ -24,10 +24,6 @@ from llama_index_graphret import (
     SageRetriever,
     evidence_of,
 )
-
-
-def ids(nodes: list[NodeWithScore]) -> list[str]:
-    return [one.node.node_id for one in nodes]
 
 
 @pytest.fixture

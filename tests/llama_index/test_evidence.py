@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import CitationQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import FixedRetriever, World
 from workflows.context import JsonSerializer
@@ -143,16 +141,6 @@ def test_a_cutoff_drops_what_is_beside_the_point_and_keeps_what_answers(graph: S
     raw = [hit.score for hit in retriever.retrieval_of(ASKED).hits]
     assert [one.raw_score for one in found] == raw
     assert max(raw) > 1
-
-
-def test_simple_fusion_prefers_the_graph_that_knows_the_answer(graph: SageGraph) -> None:
-    others = SageGraph.build([Document("Enzymes repair DNA.", id="dna"), Document("On 1990.", id="y")], encoder=None)
-    for order in ([graph, others], [others, graph]):
-        fusion = QueryFusionRetriever(
-            [SageRetriever(one, k=2) for one in order], num_queries=1, mode=FUSION_MODES.SIMPLE, similarity_top_k=4
-        )
-        assert {one.node.node_id for one in fusion.retrieve(ASKED)[:2]} == {"venues#0", "poljud#0"}
-        assert fusion.retrieve(ELSEWHERE)[0].node.node_id == "dna#0"
 
 
 # -- arguments

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
-from llama_support import HashEmbedding, World
+from llama_support import HashEmbedding, World, ids
 
 from graphret import Paper
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import RetrievalFailed
 from graphret.expansion.frontier import Frontier, Ranked
 from llama_index_graphret import SageExpansion, SageGraph, evidence_of, retrieval_of
-
-
-def ids(nodes: list[NodeWithScore]) -> list[str]:
-    return [one.node.node_id for one in nodes]
 
 
 @pytest.fixture
@@ -59,16 +54,6 @@ def test_filters_hold_for_what_is_returned(world: World, question: str, handed: 
     found = SageExpansion(world.graph, filters=filters).postprocess_nodes(handed, query_str=question)
     assert len(found) == 10
     assert title not in {one.node.metadata.get("title") for one in found}
-
-
-def test_nothing_handed_in_is_nothing_handed_on(world: World, question: str) -> None:
-    assert SageExpansion(world.graph).postprocess_nodes([], query_str=question) == []
-    assert SageExpansion(world.graph).postprocess_nodes([]) == []
-
-
-def test_a_question_is_needed(world: World, handed: list[NodeWithScore]) -> None:
-    with pytest.raises(InvalidInput, match="question"):
-        SageExpansion(world.graph).postprocess_nodes(handed)
 
 
 def test_async_awaits_the_model_and_answers_the_same(world: World, question: str, handed: list[NodeWithScore]) -> None:
@@ -117,11 +102,3 @@ def test_a_failing_expansion_hands_on_what_came_and_notes_it(
     assert "no ranking today" in retrieval.trace.fallbacks[0].details["error"]
     with pytest.raises(RetrievalFailed, match="no ranking today"):
         run(SageExpansion(world.graph, ranking=Broken(), on_failure="raise"))
-
-
-@pytest.mark.parametrize("options", [{"top_n": 0}, {"ranking": "best"}, {"on_failure": "x"}, {"filters": {"$x": 1}}])
-def test_malformed_arguments_are_refused(world: World, options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        SageExpansion(world.graph, **options)
-    with pytest.raises(InvalidInput, match="graph"):
-        SageExpansion(world.index)  # type: ignore[arg-type]

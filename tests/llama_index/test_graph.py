@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from llama_support import HashEmbedding, World
@@ -49,16 +49,6 @@ def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
     other = HashEmbedding()
     SageGraph.from_index(index, embed_model=other).as_retriever().retrieve("a stadium")
     assert other._queries == ["a stadium"]
-
-
-def test_an_index_from_disk_gives_the_same_graph(world: World, tmp_path: Any) -> None:
-    world.index.storage_context.persist(str(tmp_path))
-    storage = StorageContext.from_defaults(persist_dir=str(tmp_path))
-    index = load_index_from_storage(storage, embed_model=HashEmbedding())
-    assert isinstance(index, VectorStoreIndex)
-    graph = SageGraph.from_index(index)
-    assert list(graph.nodes) == list(world.graph.nodes)
-    assert edges_of(graph) == edges_of(world.graph)
 
 
 class TextStore(BasePydanticVectorStore):
@@ -107,19 +97,6 @@ def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
     assert embedding._texts == [second.get_content(metadata_mode=MetadataMode.EMBED)]
     assert graph.index.dense is not None
     assert graph.index.dense.vectors.shape == (2, 48)
-
-
-def test_parts_of_one_document_are_linked_in_their_order() -> None:
-    graph = SageGraph.from_nodes(parts("one", "two", "three"), encoder=None)
-    following = [(e.source, e.target) for e in graph.edges.edges(graph.nodes.ids) if e.relation == "NEXT"]
-    assert following == [("n0", "n1"), ("n1", "n2")]
-
-
-def test_malformed_nodes_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="empty"):
-        SageGraph.from_nodes([])
-    with pytest.raises(InvalidInput, match=r"'n0'.*twice"):
-        SageGraph.from_nodes([*parts("a"), *parts("a")], encoder=None)
 
 
 def test_a_saved_graph_opens_with_the_same_model(world: World, tmp_path: Any) -> None:

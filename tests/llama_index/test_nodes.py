@@ -151,8 +151,3 @@ def test_an_item_survives_as_a_llama_index_document(item: Any) -> None:
 
 def _bare(item: Any) -> dict[str, Any]:
     return {"properties": {}} if isinstance(item, Record) else {"metadata": {}}
-
-
-def test_a_foreign_document_is_no_item() -> None:
-    assert item_of(LlamaDocument(text="x", metadata={"graphret": "not JSON"})) is None
-    assert item_of(LlamaDocument(text="x")) is None

@@ -88,29 +88,6 @@ async def test_semantic_chunks_are_the_core_s(awaited: bool) -> None:
     assert SageNodeParser(encoder=HashEmbedding()).get_nodes_from_documents([document])[0].node_id == "d#0"
 
 
-def test_tables_may_be_left_in_the_text_and_metadata_out() -> None:
-    nodes = SageNodeParser(tables=False, include_metadata=False, include_prev_next_rel=False).get_nodes_from_documents(
-        [LlamaDocument(text=PAGE, id_="page", metadata={"lang": "en"})]
-    )
-    assert "| Team 3 | Park 3 |" in "\n".join(node.get_content() for node in nodes)
-    assert all(set(node.metadata) == {"graphret"} for node in nodes)
-    assert all(relation(node, "NEXT") is None for node in nodes)
-
-
-def test_metadata_that_are_no_json_go_through_the_parser() -> None:
-    marker = object()
-    [node] = SageNodeParser().get_nodes_from_documents([LlamaDocument(text="x", metadata={"object": marker})])
-    assert node.metadata["object"] is marker
-
-
-@pytest.mark.parametrize(
-    ("options", "match"), [({"rows_per_segment": 4}, "rows_per_segment"), ({"encoder": 3}, "encoder")]
-)
-def test_malformed_arguments_are_refused(options: dict[str, Any], match: str) -> None:
-    with pytest.raises(InvalidInput, match=match):
-        SageNodeParser(**options)
-
-
 def test_a_ragged_table_is_refused_with_document_and_line() -> None:
     text = "| a | b |\n| --- | --- |\n| 1 | 2 | 3 |\n"
     with pytest.raises(InvalidInput, match=r"document 'bad', line 3"):
@@ -134,17 +111,6 @@ def test_graphret_items_come_out_as_graphret_would_cut_them() -> None:
         assert (found.labels, found.name, found.text) == (node.labels, node.name, node.text)
         properties = {key: value for key, value in found.properties.items() if key != "llama_index"}
         assert properties == dict(node.properties)
-
-
-def test_a_graph_of_documents_has_the_edges_of_a_graph_of_items() -> None:
-    parsed = SageGraph.from_documents([to_llama_document(item) for item in ITEMS], encoder=HashingEncoder())
-    built = CoreGraph.build(ITEMS, encoder=HashingEncoder(), chunker="sentence")
-    one, other = (
-        sorted((e.source, e.relation, e.target, e.properties.get("source_row")) for e in g.edges.edges(g.nodes.ids))
-        for g in (parsed, built)
-    )
-    assert one == other
-    assert any(row is not None for *_, row in one)
 
 
 def test_an_ingestion_pipeline_uses_it() -> None:

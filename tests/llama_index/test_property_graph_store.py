@@ -34,7 +34,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_support import HashEmbedding
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused
 from graphret.expansion import Expand
 from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore
@@ -46,8 +46,6 @@ from llama_index_graphret import (
     GraphretPropertyGraphStore,
     as_llama_index_retriever,
     evidence_of,
-    from_llama_node,
-    to_llama_node,
 )
 
 KONGS = [
@@ -113,13 +111,6 @@ def test_two_films_of_one_name_stay_two_when_ids_are_given() -> None:
     assert pg.store.count() == (4, 2)
 
 
-@pytest.mark.parametrize("node", [*KONGS, *NODES, Node("b", ("Film",), "", "", {})], ids=lambda node: node.id)
-def test_entities_are_text_nodes_that_say_their_name(node: Node) -> None:
-    made = to_llama_node(node)
-    assert made.get_content() == (node.text or node.name)
-    assert from_llama_node(made) == node
-
-
 # -- reading
 
 
@@ -169,16 +160,6 @@ def test_deleting_by_name_id_and_property(pg: GraphretPropertyGraphStore) -> Non
     assert triples(pg.get_triplets(ids=["notes"])) == [("notes", "ABOUT", "engine")]
     pg.delete(ids=["notes", "nobody"], properties={"born": 1791})
     assert ids(pg.get()) == ["engine"]
-
-
-def test_a_store_without_cypher_and_a_view_say_so(pg: GraphretPropertyGraphStore) -> None:
-    assert not pg.supports_structured_queries
-    with pytest.raises(QueryRefused, match="MemoryStore"):
-        pg.structured_query("MATCH (n) RETURN n")
-    part = GraphretPropertyGraphStore(pg.store.view({"label": "Person"}))
-    assert triples(part.get_rel_map(part.get(), depth=3)) == [("ada", "KNEW", "babbage")]
-    with pytest.raises(StoreError):
-        part.upsert_nodes([EntityNode(name="x")])
 
 
 def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import pickle
-from typing import Any
 
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
-from llama_support import FixedRetriever, HashEmbedding, World
+from llama_support import FixedRetriever, HashEmbedding, World, ids
 
-from graphret import Paper
 from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput, RetrievalFailed
 from llama_index_graphret import (
-    LlamaIndexSeeds,
     SageGraph,
     SageRetriever,
     evidence_of,
     retrieval_of,
 )
-
-
-def ids(nodes: list[NodeWithScore]) -> list[str]:
-    return [one.node.node_id for one in nodes]
 
 
 def test_nodes_come_out_as_the_index_has_them(world: World) -> None:
@@ -41,22 +32,6 @@ def test_nodes_come_out_as_the_index_has_them(world: World) -> None:
 
 
 # -- evidence
-
-
-def test_evidence_outlives_copies_pickles_and_whoever_wraps_the_node_anew(world: World) -> None:
-    one = SageRetriever(world.graph).retrieve(world.questions[0].question)[0]
-    evidence = evidence_of(one)
-    for other in (
-        one.model_copy(),
-        one.model_copy(deep=True),
-        copy.copy(one),
-        copy.deepcopy(one),
-        pickle.loads(pickle.dumps(one)),
-        NodeWithScore(node=one.node, score=0.5),
-        NodeWithScore(node=one.node.model_copy(), score=0.5),
-        NodeWithScore(node=copy.deepcopy(one.node), score=0.5),
-    ):
-        assert evidence_of(other) == evidence
 
 
 def test_a_retrieval_is_remembered_with_its_trace(world: World) -> None:
@@ -87,23 +62,6 @@ def test_filters_limit_what_is_returned(world: World) -> None:
 
 
 # -- seeds
-
-
-def test_a_vector_index_s_retriever_finds_the_seeds(world: World) -> None:
-    question = world.questions[0].question
-    seeds = world.index.as_retriever(similarity_top_k=3)
-    retriever = SageRetriever(world.graph, similarity_top_k=5, seeds=seeds, ranking=Paper(seed_share=0.6))
-    found = retriever.retrieve(question)
-    assert ids(found)[:3] == ids(seeds.retrieve(question))
-    assert {evidence_of(one)[0].kind for one in found[3:]} <= {"neighbor", "fill"}
-
-
-def test_a_seed_retriever_is_asked_for_as_many_as_are_needed_and_left_as_it_was(world: World) -> None:
-    seeds = world.index.as_retriever(similarity_top_k=2)
-    deep = LlamaIndexSeeds(seeds).retrieve("anything", 9)
-    assert len(deep.hits) == 9
-    assert seeds.similarity_top_k == 2
-    assert len(LlamaIndexSeeds(seeds, deepen=False).retrieve("anything", 9).hits) == 2
 
 
 # -- failures
@@ -143,22 +101,6 @@ def test_a_failing_embedding_model_leaves_the_words_and_is_noted(world: World) -
         SageRetriever(graph, on_failure="raise").retrieve(question)
     model.fail = False
     assert retrieval_of(SageRetriever(graph).retrieve(question)).trace.fallbacks == []  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"similarity_top_k": 0},
-        {"similarity_top_k": "5"},
-        {"ranking": "best"},
-        {"on_failure": "ignore"},
-        {"seeds": object()},
-        {"filters": {"$near": 3}},
-    ],
-)
-def test_malformed_arguments_are_refused(world: World, options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        SageRetriever(world.graph, **options)
 
 
 # -- embeddings of questions
@@ -223,15 +165,6 @@ def test_async_awaits_model_and_seeds_and_answers_the_same(world: World) -> None
     assert len(seeds.awaited) == 1
     assert seeds.blocking == []
     assert ids(found) == ids(SageRetriever(graph, seeds=FixedRetriever(seeds.nodes)).retrieve(question))
-
-
-def test_the_seed_retriever_gets_the_question_s_embedding(world: World) -> None:
-    seeds = FixedRetriever(world.index.as_retriever().retrieve("stadium"))
-    embedding = world.embedding._vector("stadium")
-    retriever = SageRetriever(world.graph, seeds=seeds)
-    retriever.retrieve(QueryBundle("stadium", embedding=embedding))
-    asyncio.run(retriever.aretrieve(QueryBundle("stadium", embedding=embedding)))
-    assert [one.embedding for one in (*seeds.blocking, *seeds.awaited)] == [embedding, embedding]
 
 
 def test_cancelling_a_question_cancels_the_seed_retriever(world: World) -> None:
