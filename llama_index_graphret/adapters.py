@@ -48,13 +48,6 @@ class EncoderEmbedding(BaseEmbedding):
         ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
     embed_batch_size, options
         As any LlamaIndex embedding model has them.
-
-    Raises
-    ------
-    InvalidInput
-        When the encoder is `None` or none.
-    MissingDependency
-        When the default encoder is asked for and is not installed.
     """
 
     encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
@@ -105,11 +98,6 @@ class LlamaIndexSeeds(Retriever):
         What evidence and traces call it; its class by default.
     bundle
         The question as LlamaIndex put it, whose embedding the retriever then gets too.
-
-    Raises
-    ------
-    InvalidInput
-        When `retriever` is no LlamaIndex retriever.
     """
 
     def __init__(

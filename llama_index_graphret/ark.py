@@ -118,18 +118,6 @@ def ark_tools(
         Which properties make up a node's text.
     where
         What the tools may read at all; nothing else can be reached or counted.
-
-    Examples
-    --------
-    >>> from graphret import BM25Index, Edge, MemoryStore, Node
-    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
-    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
-    >>> search, explore = ark_tools(store, BM25Index.build(nodes))
-    >>> print(search(query="heat").content)
-    {"found": 1, "query": "heat"}
-    {"id": "m1", "name": "Heat", "type": "movie"}
-
-    With an LLM of yours: ``FunctionAgent(tools=ark_tools(store, index), llm=llm)``.
     """
     toolbox = Toolbox(store, index, settings, text=text)
     if where is not None:

@@ -145,20 +145,6 @@ class ScriptedExplorer(CoreLLM):
     See `graphret.ark.ScriptedExplorer`. It drives `ArkRetriever`, and those LlamaIndex agents that offer `ark_tools`
     by function calling: `FunctionAgent`, and an `AgentWorkflow` of such. It ends by naming the nodes that it takes for
     the answer. A `ReActAgent`, a `CodeActAgent` or a query engine wants an LLM, and a call without tools says so.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> from graphret import BM25Index, Edge, MemoryStore, Node
-    >>> from llama_index.core.agent.workflow import FunctionAgent
-    >>> from llama_index_graphret import ark_tools
-    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
-    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
-    >>> async def ask(question):
-    ...     agent = FunctionAgent(tools=ark_tools(store, BM25Index.build(nodes)), llm=ScriptedExplorer())
-    ...     return str(await agent.run(question))
-    >>> asyncio.run(ask("Who directed Heat?"))
-    'Found, best first: p1'
     """
 
     def __init__(self, *, callback_manager: CallbackManager | None = None) -> None:

@@ -82,10 +82,6 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
         What a retriever, a postprocessor or the ``source_nodes`` of a response gave.
     within
         Where to look for a node that carries no evidence, by its id.
-
-    Examples
-    --------
-    >>> evidence_of(query_engine.query("Who directed Heat?").source_nodes[0])  # doctest: +SKIP
     """
     inner = node.node if isinstance(node, NodeWithScore) else node
     source = inner.relationships.get(NodeRelationship.SOURCE)
@@ -96,12 +92,7 @@ def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = No
 
 
 def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:
-    """Return the retrieval that nodes came from, with its trace; `None` where no node remembers one.
-
-    Examples
-    --------
-    >>> retrieval_of(query_engine.query("Who directed Heat?").source_nodes).trace.html()  # doctest: +SKIP
-    """
+    """Return the retrieval that nodes came from, with its trace; `None` where no node remembers one."""
     return next((n.retrieval for n in nodes if isinstance(n, SageNodeWithScore) and n.retrieval is not None), None)
 
 

@@ -36,12 +36,7 @@ def to_where(filters: FiltersLike) -> Where | None:
 
     The meaning is that of LlamaIndex's own in-memory store, filters inside filters included; a condition `NOT` holds
     where none of its filters does. A key is always one of the metadata, ``"name"`` and ``"text"`` included. graphret
-    conditions are returned as they are.
-
-    Raises
-    ------
-    InvalidInput
-        For ``text_match_insensitive``, which graphret has no condition for; the message names the key.
+    conditions are returned as they are. ``text_match_insensitive`` is refused, since graphret has no condition for it.
     """
     if isinstance(filters, MetadataFilter):
         return _leaf(filters)

@@ -107,11 +107,6 @@ class SageGraph(graphret.SageGraph):
             carry are used, and questions must bring theirs.
         settings, vectors, options
             As `graphret.SageGraph.from_nodes` takes them.
-
-        Raises
-        ------
-        InvalidInput
-            When there are no nodes, or one is malformed.
         """
         listed: Sequence[Any] = list(nodes)
         if embed_model is not None:

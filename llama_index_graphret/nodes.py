@@ -77,11 +77,6 @@ def from_llama_node(node: BaseNode) -> Node:
     The metadata become properties, so that filters find them; the source document's id becomes ``source_id``. The name
     is the title in the metadata; `graphret.corpus.from_chunks` finds out what else the source knows. The embedding,
     bytes and the object inside an `IndexNode` are left out.
-
-    Raises
-    ------
-    InvalidInput
-        When the metadata hold what is not JSON; the message names the node and the key.
     """
     node_id = require_id(node.node_id, "LlamaIndex node")
     properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)

@@ -13,9 +13,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 from pydantic import SkipValidation
 
 from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_nodes
-from graphret.corpus import Document as Text
 from graphret.corpus.documents import Loaded, to_items
-from graphret.corpus.names import given_name
 from graphret.corpus.nodes import MAX_SEGMENT_ROWS
 from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import item_of, to_llama_node
@@ -36,9 +34,6 @@ class SageNodeParser(NodeParser):
         are least alike. Without one, sentences are packed into chunks.
     chunker
         A graphret `Chunker` to use instead.
-    tables
-        Whether pipe tables in the text (Markdown) become table segments. Documents made by `to_llama_document` of a
-        graphret `Table` always do.
     rows_per_segment
         Rows of a table segment, 5 to 10.
     include_metadata, include_prev_next_rel
@@ -50,7 +45,6 @@ class SageNodeParser(NodeParser):
         When a row of a table has more cells than its header; the message names document and line.
     """
 
-    tables: bool = Field(default=True, description="Whether pipe tables become table segments.")
     rows_per_segment: int = Field(default=MAX_SEGMENT_ROWS, description="Rows of a table segment.")
     chunker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What cuts documents.")
 
@@ -59,7 +53,6 @@ class SageNodeParser(NodeParser):
         *,
         encoder: Any = None,
         chunker: Chunker | None = None,
-        tables: bool = True,
         rows_per_segment: int = MAX_SEGMENT_ROWS,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
@@ -68,7 +61,6 @@ class SageNodeParser(NodeParser):
         model = as_encoder(encoder)
         super().__init__(  # type: ignore[call-arg]
             chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
-            tables=tables,
             rows_per_segment=rows_per_segment,
             include_metadata=include_metadata,
             include_prev_next_rel=include_prev_next_rel,
@@ -103,8 +95,6 @@ class SageNodeParser(NodeParser):
         if item is not None:
             return [item]
         text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-        if not self.tables:
-            return [Text(text, name, given_name(document.metadata))]
         return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
 
 

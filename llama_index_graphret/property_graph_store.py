@@ -52,7 +52,6 @@ class GraphNode(EntityNode):
 
     @property
     def id(self) -> str:
-        """The id of the node."""
         return self.id_
 
 
@@ -84,15 +83,6 @@ def from_labelled(node: LabelledNode) -> Node:
     return Node(node_id, labels, name, getattr(node, "text", ""), properties)
 
 
-def _threaded(name: str) -> Any:
-    """Return a method that runs the one of this name in a thread; LlamaIndex's own block the event loop."""
-
-    async def awaited(self: Any, *given: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(getattr(self, name), *given, **named)
-
-    return awaited
-
-
 class GraphretPropertyGraphStore(PropertyGraphStore):
     """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
 
@@ -109,11 +99,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
     timeout, max_rows
         Of a structured query: seconds, and how many rows are read.
-
-    Raises
-    ------
-    InvalidInput
-        When `store` is no graphret store, or one whose calls are awaited.
     """
 
     supports_vector_queries = True
@@ -150,8 +135,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     ) -> list[Triplet]:
         """Return the triplets that satisfy everything given, none where nothing is.
 
-        One of the ends has one of the names or ids; one of the ends, or the relation, has all of the properties. Where
-        properties alone are given, every edge is read.
+        One of the ends has one of the names or ids; one of the ends, or the relation, has all of the properties.
         """
         if entity_names is None and ids is None and not properties and relation_names is None:
             return []
@@ -208,13 +192,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         self._changed()
 
     def upsert_relations(self, relations: list[Relation]) -> None:
-        """Add relations, or replace those between the same nodes; an end that is not there becomes an entity.
-
-        Raises
-        ------
-        InvalidInput
-            When an end is not an id, and several nodes bear it as their name.
-        """
+        """Add relations, or replace those between the same nodes; an end that is not there becomes an entity."""
         ends, fresh = self._resolved({end for r in relations for end in (r.source_id, r.target_id)})
         edges, said = list[Edge](), list[tuple[Any, str]]()
         for one in relations:
@@ -255,8 +233,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         ------
         QueryRefused
             When the store answers no Cypher, or the guard or the database refuses this query.
-        QueryTimeout
-            When it took longer than `timeout`.
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
@@ -266,13 +242,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
-        """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted.
-
-        Raises
-        ------
-        InvalidInput
-            When the query brings no embedding.
-        """
+        """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted."""
         if query.query_embedding is None:
             raise InvalidInput("query: vector_query needs the question's embedding")
         index, where = self._embeddings().with_query("", query.query_embedding), to_where(query.filters)
@@ -295,19 +265,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             for label, properties in schema.properties.items()
         }
         return replace(schema, properties=shown).text()
-
-    aget = _threaded("get")
-    aget_triplets = _threaded("get_triplets")
-    aget_rel_map = _threaded("get_rel_map")
-    aget_llama_nodes = _threaded("get_llama_nodes")
-    aget_schema = _threaded("get_schema")
-    aget_schema_str = _threaded("get_schema_str")
-    aupsert_nodes = _threaded("upsert_nodes")
-    aupsert_relations = _threaded("upsert_relations")
-    adelete = _threaded("delete")
-    adelete_llama_nodes = _threaded("delete_llama_nodes")
-    astructured_query = _threaded("structured_query")
-    avector_query = _threaded("vector_query")
 
     # -- on disk
 
@@ -391,3 +348,15 @@ def _plain(value: Any) -> Any:
 def _bare(node: Node) -> Node:
     """Return a node without its embedding."""
     return replace(node, properties={key: value for key, value in node.properties.items() if key != EMBEDDING})
+
+
+def _threaded(name: str) -> Any:
+    async def awaited(self: Any, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(getattr(self, name), *given, **named)
+
+    return awaited
+
+
+_READS = ("get", "get_triplets", "get_rel_map", "get_llama_nodes", "get_schema", "structured_query", "vector_query")
+for _name in (*_READS, "upsert_nodes", "upsert_relations", "delete", "delete_llama_nodes"):
+    setattr(GraphretPropertyGraphStore, f"a{_name}", _threaded(_name))  # LlamaIndex's own block the event loop

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore
-from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from llama_support import ids
 
 from graphret import BM25Index, MemoryStore
@@ -23,7 +21,6 @@ from llama_index_graphret import (
     ArkRetriever,
     ScriptedExplorer,
     evidence_of,
-    retrieval_of,
 )
 
 QUESTION = "Which films did Tom Hanks star in?"
@@ -56,25 +53,6 @@ def test_what_agents_select_comes_first_and_k_is_the_total(k: int, awaited: bool
     assert [one.score for one in found] == [hit.relevance for hit in core.hits]
     assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in core.hits]
     assert evidence_of(found[0])[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
-
-
-def test_filters_limit_what_is_returned_and_not_what_is_explored() -> None:
-    filters = MetadataFilters(filters=[MetadataFilter(key="year", value=1990, operator=FilterOperator.LT)])
-    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3, filters=filters)
-    found = retriever.retrieve(QUESTION)
-    assert ids(found) == ["m0", "m2", "m3"]
-    assert [e.kind for e in evidence_of(found[2])][-1] == "fill"
-
-
-def test_a_view_hides_nodes() -> None:
-    where = {"name": {"$ne": "Big"}}
-    found = ArkRetriever(ScriptedExplorer(), STORE.view(where), INDEX.view(where), similarity_top_k=6).retrieve(
-        QUESTION
-    )
-    assert len(found) == 5
-    retrieval = retrieval_of(found)
-    assert retrieval is not None
-    assert "m0" not in str(retrieval.trace.to_dict())
 
 
 # -- models
@@ -113,28 +91,7 @@ async def test_cancelling_stops_every_agent() -> None:
     assert (model.asked, model.cancelled) == (3, 3)
 
 
-async def test_each_agent_may_have_its_own_model() -> None:
-    models = [ScriptedExplorer(), Awaited(), Awaited(fail=True)]
-    found = await ArkRetriever(models, STORE, INDEX, similarity_top_k=3).aretrieve(QUESTION)
-    assert ids(found) == STARRED
-    retrieval = retrieval_of(found)
-    assert retrieval is not None
-    [note] = retrieval.trace.fallbacks
-    assert note.details["failed"] == "agent 3"
-    assert "the model is away" in note.details["error"]
-
-
 # -- in LlamaIndex's engines
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_query_engine_reads_what_was_found(awaited: bool) -> None:
-    engine = RetrieverQueryEngine.from_args(ArkRetriever(ScriptedExplorer(), STORE, INDEX, similarity_top_k=3))
-    response = asyncio.run(engine.aquery(QUESTION)) if awaited else engine.query(QUESTION)
-    assert ids(response.source_nodes) == STARRED
-    assert all(evidence_of(one) for one in response.source_nodes)
-    assert "A film of 1988." in str(response)
-    assert "votes" not in str(response)
 
 
 # -- graphs of LlamaIndex

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from chat_clients import chat_model, llama_index_openai
 from llama_index.core.agent.workflow import (
     AgentStream,
-    AgentWorkflow,
     CodeActAgent,
     FunctionAgent,
     ReActAgent,
@@ -28,9 +26,9 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
 
 from graphret import BM25Index, MemoryStore
-from graphret.ark import ArkSettings, Toolbox
+from graphret.ark import Toolbox
 from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.errors import InvalidInput, StoreUnavailable
+from graphret.errors import InvalidInput
 from graphret.llm import Message, Tool
 from graphret.testing.openai_server import OpenAIServer, text, tool_call, tool_calls
 from graphret.types import Edge, Node
@@ -146,14 +144,6 @@ def test_what_makes_no_sense_is_answered_with_an_instruction(arguments: dict[str
     assert json.loads(output.content)["error"]
 
 
-def test_settings_and_views_hold() -> None:
-    search, explore = tools(settings=ArkSettings(search_k=1), where={"name": {"$ne": "Big"}})
-    assert json.loads(search(query="film").content.split("\n")[0])["found"] == 1
-    assert "m0" not in explore(node="p1").content
-    assert json.loads(explore(node="p1").content.split("\n")[0])["of"] == 2
-    assert "There is no node" in explore(node="m0").content
-
-
 # -- agents
 
 
@@ -190,12 +180,6 @@ async def test_the_policy_says_at_once_that_it_reads_no_tools_in_a_prompt(agent:
         await agent(tools=tools(), llm=ScriptedExplorer(), **options).run(QUESTION)
 
 
-async def test_several_agents_share_a_workflow() -> None:
-    agents = [FunctionAgent(name="graph", description="Reads the graph.", tools=tools(), llm=ScriptedExplorer())]
-    said = str(await AgentWorkflow(agents=agents, root_agent="graph").run(user_msg=QUESTION))
-    assert all(film in said for film in ("m0", "m1", "m2"))
-
-
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool) -> None:
     """LlamaIndex's package runs a call whose arguments it could not read with what it made of them, or with none."""
@@ -215,25 +199,6 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool
     assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
     assert all("Field required" in one for one in told[2:6])
     assert '"m0"' in told[6]
-
-
-async def test_a_graph_that_fails_is_told_to_the_agent_s_model() -> None:
-    class Away(MemoryStore):
-        def get(self, ids: Sequence[str]) -> list[Node | None]:
-            raise StoreUnavailable("the database is away")
-
-    store = MemoryStore.of(NODES, EDGES)
-    store.__class__ = Away
-    agent = FunctionAgent(tools=ark_tools(store, INDEX), llm=ScriptedExplorer())
-    handler = agent.run(QUESTION)
-    errors = [
-        event.tool_output
-        async for event in handler.stream_events()
-        if isinstance(event, ToolCallResult) and event.tool_output.is_error
-    ]
-    assert errors
-    assert all("the database is away" in one.content for one in errors)
-    await handler
 
 
 # -- graphret's chat models as LLMs

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -45,24 +44,6 @@ def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str)
         assert one.node.get_content(metadata_mode=MetadataMode.LLM) in str(response)
     assert "MENTIONS" not in str(response)
     assert '"extracted"' not in str(response)
-
-
-async def test_a_query_engine_may_stream_when_awaited(sage: SageRetriever, question: str) -> None:
-    response = await RetrieverQueryEngine.from_args(sage, streaming=True).aquery(question)
-    assert isinstance(response, AsyncStreamingResponse)
-    text = "".join([token async for token in response.async_response_gen()])
-    assert question in text
-    assert all(evidence_of(one) for one in response.source_nodes)
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_an_existing_query_engine_gains_evidence_by_one_argument(world: World, question: str, awaited: bool) -> None:
-    expansion = SageExpansion(world.graph, top_n=8)
-    engine = world.index.as_query_engine(similarity_top_k=3, node_postprocessors=[expansion])
-    response = asyncio.run(engine.aquery(question)) if awaited else engine.query(question)
-    assert len(response.source_nodes) == 8
-    assert set(ids(world.index.as_retriever(similarity_top_k=3).retrieve(question))) <= set(ids(response.source_nodes))
-    assert any(e.kind == "neighbor" for one in response.source_nodes for e in evidence_of(one))
 
 
 # -- fusion by LlamaIndex: a node with evidence is not taken for another node

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import FixedRetriever, World
@@ -125,22 +124,6 @@ class Always:
 
 
 # -- scores
-
-
-def test_a_cutoff_drops_what_is_beside_the_point_and_keeps_what_answers(graph: SageGraph) -> None:
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.3)
-    retriever = SageRetriever(graph, k=4)
-    found = retriever.retrieve(ASKED)
-    scores = [one.score for one in found]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    kept = [one.node.node_id for one in cutoff.postprocess_nodes(found)]
-    assert {"venues#0", "poljud#0"} <= set(kept)
-    assert "eggs#0" not in kept
-    assert cutoff.postprocess_nodes(retriever.retrieve(ELSEWHERE)) == []
-    raw = [hit.score for hit in retriever.retrieval_of(ASKED).hits]
-    assert [one.raw_score for one in found] == raw
-    assert max(raw) > 1
 
 
 # -- arguments

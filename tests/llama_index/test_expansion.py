@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from llama_support import HashEmbedding, World, ids
 
 from graphret import Paper
@@ -46,14 +45,6 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
     assert (found[0].node.hash, found[0].node.get_content()) == (first.node.hash, "new-1")
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
-
-
-def test_filters_hold_for_what_is_returned(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    title = handed[0].node.metadata["title"]
-    filters = MetadataFilters(filters=[MetadataFilter(key="title", value=title, operator=FilterOperator.NE)])
-    found = SageExpansion(world.graph, filters=filters).postprocess_nodes(handed, query_str=question)
-    assert len(found) == 10
-    assert title not in {one.node.metadata.get("title") for one in found}
 
 
 def test_async_awaits_the_model_and_answers_the_same(world: World, question: str, handed: list[NodeWithScore]) -> None:

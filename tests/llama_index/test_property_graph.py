@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import PropertyGraphIndex
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, PropertyGraphStore, Relation
-from llama_index.core.indices.property_graph import ImplicitPathExtractor
-from llama_support import parts
 
-from graphret import BM25Index, Expand
 from graphret.errors import InvalidInput, StoreError
 from graphret.stores import MemoryStore
 from graphret.testing.reading import all_edges, all_nodes
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,
-    as_llama_index_retriever,
-    evidence_of,
     from_property_graph_store,
 )
 
@@ -105,20 +99,3 @@ def test_what_is_no_property_graph_is_refused(wrong: Any) -> None:
         from_property_graph_store(wrong)
     with pytest.raises(InvalidInput, match="nested"):
         from_property_graph_store(SimplePropertyGraphStore(), nested="json")
-
-
-def test_a_property_graph_index_is_pointed_at_in_three_lines() -> None:
-    texts = ["Ada wrote notes on the engine.", "Charles Babbage designed it.", "He died in Marylebone in 1871."]
-    nodes = parts(*texts)
-    hashes = {node.node_id: node.hash for node in nodes}
-    index = PropertyGraphIndex(
-        nodes=nodes, kg_extractors=[ImplicitPathExtractor()], embed_kg_nodes=False, use_async=False
-    )
-
-    store = from_property_graph_store(index.property_graph_store)
-    search = BM25Index.of_store(store)
-    retriever = as_llama_index_retriever(Expand(None, store, search), similarity_top_k=3)
-
-    found = retriever.retrieve("Where did the one who designed it die?")
-    assert {one.node_id: one.node.hash for one in found} == hashes
-    assert {e.relation for one in found for e in evidence_of(one) if e.kind == "neighbor"} == {"NEXT"}

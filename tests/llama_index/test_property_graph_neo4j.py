@@ -98,16 +98,6 @@ def test_what_others_wrote_beside_it_is_read_too(theirs: Neo4jPropertyGraphStore
     assert {node.id for node in all_nodes(alone)} == {node.id for node in NODES_THERE}
 
 
-def test_a_database_that_they_did_not_write_is_read_as_it_is(bare: Neo4jPropertyGraphStore) -> None:
-    bare.structured_query("CREATE (:Film {slug: 'ada', title: 'Conceiving Ada'})-[:BY]->(:Person {slug: 'lhl'})")
-    by_element = from_property_graph_store(bare)
-    assert by_element.count() == (2, 1)
-    assert {node.name for node in all_nodes(by_element)} == {"Conceiving Ada", ""}
-    by_slug = from_property_graph_store(bare, id_property="slug")
-    assert all_edges(by_slug) == [Edge("ada", "BY", "lhl")]
-    assert all_nodes(by_slug)[0].name == "Conceiving Ada"
-
-
 def index_over(store: Any, *texts: str) -> tuple[PropertyGraphIndex, dict[str, str]]:
     """An index of texts of which each is followed by the next, and their hashes."""
     nodes = parts(*texts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_support import FixedRetriever, HashEmbedding, World, ids
 
 from graphret import SageGraph as CoreGraph
@@ -14,7 +13,6 @@ from graphret.errors import InvalidInput, RetrievalFailed
 from llama_index_graphret import (
     SageGraph,
     SageRetriever,
-    evidence_of,
     retrieval_of,
 )
 
@@ -34,31 +32,7 @@ def test_nodes_come_out_as_the_index_has_them(world: World) -> None:
 # -- evidence
 
 
-def test_a_retrieval_is_remembered_with_its_trace(world: World) -> None:
-    retriever = SageRetriever(world.graph)
-    question = world.questions[0].question
-    found = retriever.retrieve(question)
-    retrieval = retriever.retrieval_of(QueryBundle(question))
-    assert retrieval is not None
-    assert retrieval is retrieval_of(found)
-    assert {"seeds", "expand"} <= {stage.name for stage in retrieval.trace.stages}
-    bare = NodeWithScore(node=TextNode(id_=found[0].node.node_id, text="another copy"), score=1.0)
-    assert evidence_of(bare) == []
-    assert evidence_of(bare, within=retrieval) == evidence_of(found[0])
-    assert retriever.retrieval_of("never asked") is None
-
-
 # -- filters
-
-
-def test_filters_limit_what_is_returned(world: World) -> None:
-    title = world.graph.nodes[0].properties["title"]
-    filters = MetadataFilters(filters=[MetadataFilter(key="title", value=title, operator=FilterOperator.NE)])
-    question = world.questions[0].question
-    found = SageRetriever(world.graph, similarity_top_k=30, filters=filters).retrieve(question)
-    assert len(found) == 30
-    assert title not in {one.node.metadata.get("title") for one in found}
-    assert ids(found) == world.graph.retriever().retrieve(question, 30, {"title": {"$ne": title}}).ids
 
 
 # -- seeds
