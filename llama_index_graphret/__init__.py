@@ -14,7 +14,7 @@ from llama_index_graphret.ark import ArkRetriever, ark_tools
 from llama_index_graphret.chat import LlamaIndexChat
 from llama_index_graphret.core_llm import CoreLLM, ScriptedExplorer
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent, evidence_of, retrieval_of
-from llama_index_graphret.filters import to_filters, to_where
+from llama_index_graphret.filters import to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
 from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
@@ -51,7 +51,6 @@ __all__ = [
     "from_llama_node",
     "from_property_graph_store",
     "retrieval_of",
-    "to_filters",
     "to_llama_document",
     "to_llama_node",
     "to_where",

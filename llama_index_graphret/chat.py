@@ -99,8 +99,8 @@ class LlamaIndexChat:
             calls = tuple(ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs)) for one in found)
         text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         choices = _get(response.raw, "choices")
-        cut = bool(choices) and _get(choices[0], "finish_reason") == "length"
-        reason = "length" if cut else "tool_calls" if calls else "stop"
+        ended = _get(choices[0], "finish_reason") if choices else None
+        reason = ended if ended in ("length", "content_filter") else "tool_calls" if calls else "stop"
         native = None if (kept := _native(message)) is None else {self._origin: kept}
         return Reply(text, calls, _usage(response), reason, self.name, native)
 
@@ -149,7 +149,7 @@ def _native(message: ChatMessage) -> dict[str, Any] | None:
 class SchemaMetadata(ToolMetadata):
     """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model.
 
-    Such a model is made of it for the agents that ask for one, and checks the kinds of arguments alone.
+    Such a model is made of it for the agents that ask for one.
     """
 
     def __init__(self, tool: Tool) -> None:

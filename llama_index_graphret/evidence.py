@@ -68,27 +68,17 @@ class SageRetrievalEvent(BaseEvent):
         return "SageRetrievalEvent"
 
 
-def evidence_of(node: NodeWithScore | BaseNode, *, within: Retrieval | None = None) -> list[Evidence]:
+def evidence_of(node: NodeWithScore | BaseNode) -> list[Evidence]:
     """Return why a node was returned; empty where graphret did not return it.
 
     Evidence outlives fusion, reranking, copies, JSON and citations. Only where another retriever's copy of the node
-    took the place of graphret's is it gone: then give the retrieval as well, which the retriever's own `retrieval_of`
-    has. `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by reciprocal ranks the last
-    one's, in its other modes the first one's.
-
-    Parameters
-    ----------
-    node
-        What a retriever, a postprocessor or the ``source_nodes`` of a response gave.
-    within
-        Where to look for a node that carries no evidence, by its id.
+    took the place of graphret's is it gone; the retriever's own `retrieval_of` has it. `QueryFusionRetriever` keeps one
+    copy of a node that several retrievers found, by reciprocal ranks the last one's, in its other modes the first's.
     """
     inner = node.node if isinstance(node, NodeWithScore) else node
     source = inner.relationships.get(NodeRelationship.SOURCE)
     said = source.metadata.get(_KEY) if isinstance(source, RelatedNodeInfo) else None
-    if said:
-        return [Evidence(**one) for one in said]
-    return [evidence for hit in within.hits if hit.id == inner.node_id for evidence in hit.evidence] if within else []
+    return [Evidence(**one) for one in said or ()]
 
 
 def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:

@@ -1,4 +1,4 @@
-"""LlamaIndex's metadata filters as graphret's conditions, and back."""
+"""LlamaIndex's metadata filters as graphret's conditions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ _DIRECT = {
     FilterOperator.CONTAINS: "$contains",
     FilterOperator.TEXT_MATCH: "$contains",
 }
-_BACK = {operator: name for name, operator in reversed(_DIRECT.items())}
-_JUNCTIONS = {"$and": FilterCondition.AND, "$or": FilterCondition.OR, "$not": FilterCondition.NOT}
 _EACH = {FilterOperator.ANY: "$or", FilterOperator.ALL: "$and"}
 _NODE_FIELDS = ("id", "name", "text", "label")  # a metadata key of such a name is a property all the same
-_PROPERTIES = "properties."
 
 
 def to_where(filters: FiltersLike) -> Where | None:
@@ -51,21 +48,6 @@ def to_where(filters: FiltersLike) -> Where | None:
     return _joined("$and" if condition is FilterCondition.AND else "$or", parts)
 
 
-def to_filters(where: WhereLike) -> MetadataFilters | None:
-    """Return a condition as LlamaIndex filters, for a vector store that is to obey the same one; `None` for none.
-
-    Raises
-    ------
-    InvalidInput
-        Where LlamaIndex has no filter for it: ``$exists``, booleans, null, and a node's own id, name, text or label.
-    """
-    condition = Where.parse(where)
-    if condition is None:
-        return None
-    found = _filter(condition)
-    return found if isinstance(found, MetadataFilters) else MetadataFilters(filters=[found])
-
-
 def _leaf(one: MetadataFilter) -> Where:
     key, operator, value = one.key, one.operator, one.value
     if operator in _DIRECT:
@@ -83,19 +65,6 @@ def _joined(junction: str, parts: list[Where]) -> Where:
 
 
 def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
-    where = Where.parse({_PROPERTIES + key if key in _NODE_FIELDS else key: condition})
+    where = Where.parse({f"properties.{key}" if key in _NODE_FIELDS else key: condition})
     assert where is not None
     return where
-
-
-def _filter(where: Where) -> MetadataFilters | MetadataFilter:
-    if where.operator in _JUNCTIONS:
-        children = [_filter(child) for child in where.children]
-        return MetadataFilters(filters=children, condition=_JUNCTIONS[where.operator])
-    own = where.field.removeprefix(_PROPERTIES)
-    key, value = own if own in _NODE_FIELDS else where.field, where.value
-    if where.field in _NODE_FIELDS or where.operator not in _BACK or value is None or isinstance(value, bool):
-        raise InvalidInput(f"where: LlamaIndex has no filter for {where.operator} {value!r} on {where.field!r}")
-    return MetadataFilter(
-        key=key, value=list(value) if isinstance(value, tuple) else value, operator=_BACK[where.operator]
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -69,11 +69,13 @@ class SageGraph(graphret.SageGraph):
         InvalidInput
             When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
         """
-        nodes = nodes_of(index)
-        known = embeddings_of(index, nodes) if embeddings else {}
-        nodes = [node.model_copy(update={"embedding": known.get(node.node_id)}) for node in nodes]
+        nodes, store = nodes_of(index), index.vector_store
         if not embeddings:
-            return cls.from_nodes(nodes, encoder=None, **options)
+            bare = [node.model_copy(update={"embedding": None}) for node in nodes]
+            return cls.from_nodes(bare, encoder=None, **options)
+        if isinstance(store, SimpleVectorStore):  # which keeps embeddings apart from the nodes
+            apart = store.data.embedding_dict
+            nodes = [node.model_copy(update={"embedding": apart.get(node.node_id, node.embedding)}) for node in nodes]
         model = embed_model or index._embed_model
         return cls.from_nodes(nodes, embed_model=model, embed_metadata=embed_metadata, **options)
 
@@ -123,12 +125,9 @@ class SageGraph(graphret.SageGraph):
         return super().from_nodes(listed, encoder=encoder, settings=settings, vectors=vectors, **options)
 
     @classmethod
-    def from_documents(
-        cls, documents: Sequence[Document], *, node_parser: Any = None, show_progress: bool = False, **options: Any
-    ) -> Self:
+    def from_documents(cls, documents: Sequence[Document], *, node_parser: Any = None, **options: Any) -> Self:
         """Build a graph of LlamaIndex documents, cut by `SageNodeParser` or another node parser."""
-        parser = node_parser or SageNodeParser()
-        return cls.from_nodes(parser.get_nodes_from_documents(documents, show_progress=show_progress), **options)
+        return cls.from_nodes((node_parser or SageNodeParser()).get_nodes_from_documents(documents), **options)
 
     @classmethod
     def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> Self:
@@ -180,14 +179,6 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
     return list({node.node_id: node for node in [*found, *stored]}.values())
 
 
-def embeddings_of(index: VectorStoreIndex, nodes: Sequence[BaseNode]) -> Mapping[str, list[float]]:
-    """Return the embeddings that a vector index's store gives out, by node id."""
-    known = {node.node_id: node.embedding for node in nodes if node.embedding is not None}
-    if isinstance(index.vector_store, SimpleVectorStore):  # which keeps them apart from the nodes
-        known = {**index.vector_store.data.embedding_dict, **known}
-    return known
-
-
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
     """Return nodes as graphret's, without the evidence of an earlier retrieval."""
     return [from_llama_node(mark(node, ())) for node in nodes]
@@ -195,15 +186,16 @@ def _own(nodes: Iterable[BaseNode]) -> list[Node]:
 
 def _vectors(nodes: Sequence[BaseNode], encoder: Any) -> Any:
     """Return one embedding a node, embedding as LlamaIndex would what carries none."""
-    rows = {i: node.embedding for i, node in enumerate(nodes) if node.embedding is not None}
-    missing = [i for i in range(len(nodes)) if i not in rows]
+    rows = [node.embedding for node in nodes]
+    missing = [i for i, row in enumerate(rows) if row is None]
     if missing:
         model = as_encoder(encoder)
         if model is None:
             raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
         texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]
-        rows.update(zip(missing, model.encode_documents(texts).tolist(), strict=True))
-    return np.asarray([rows[i] for i in range(len(nodes))], dtype=np.float32)
+        for i, vector in zip(missing, model.encode_documents(texts), strict=True):
+            rows[i] = vector.tolist()
+    return np.asarray(rows, dtype=np.float32)
 
 
 def _by_content(settings: SageSettings) -> SageSettings:

@@ -117,8 +117,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """The graphret store."""
         return self.store
 
-    # -- reading
-
     def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
         """Return the nodes that have all of `properties` and one of `ids`; all nodes where neither is given."""
         condition = to_where(properties or None)
@@ -182,8 +180,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """Return the nodes that say something as LlamaIndex's text nodes."""
         return [to_llama_node(_bare(node)) for node in self._found(node_ids) if node.text]
 
-    # -- writing
-
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
         """Add nodes, or replace those of the same id; of several with one id in `nodes` the last counts."""
         fresh = {node.id: node for node in map(from_labelled, nodes)}
@@ -220,8 +216,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         if gone:
             self.store.delete(sorted(gone))
         self._changed()
-
-    # -- queries
 
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
@@ -266,8 +260,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         }
         return replace(schema, properties=shown).text()
 
-    # -- on disk
-
     def persist(self, persist_path: str, fs: Any = None) -> None:
         """Write a `MemoryStore` to the folder `persist_path` of this machine; other stores keep their graph."""
         if fs is not None and "file" not in fs.protocol:
@@ -276,11 +268,9 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             self.store.save(persist_path)
 
     @classmethod
-    def from_persist_path(cls, persist_path: str, fs: Any = None, **options: Any) -> GraphretPropertyGraphStore:
-        """Open what `persist` wrote; `options` are those of the class."""
-        return cls(MemoryStore.load(persist_path), **options)
-
-    # -- inside
+    def from_persist_path(cls, persist_path: str) -> GraphretPropertyGraphStore:
+        """Open what `persist` wrote."""
+        return cls(MemoryStore.load(persist_path))
 
     def _changed(self) -> None:
         self._schema = self._vectors = None

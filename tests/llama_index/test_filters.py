@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from graphret.errors import InvalidInput
 from graphret.types import Node
-from llama_index_graphret import from_llama_node, to_filters, to_where
+from llama_index_graphret import from_llama_node, to_where
 
 ORDER = [FilterOperator.GT, FilterOperator.GTE, FilterOperator.LT, FilterOperator.LTE]
 LISTS = [FilterOperator.IN, FilterOperator.NIN]
@@ -78,27 +78,6 @@ def test_an_operator_without_counterpart_is_refused_by_name() -> None:
         to_where(MetadataFilters(filters=[one]))
 
 
-@given(st.lists(leaves(), min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
-def test_a_condition_that_goes_there_and_back_means_the_same(
-    filters: list[MetadataFilter], condition: FilterCondition, given_properties: dict[str, Any]
-) -> None:
-    filters = [one for one in filters if one.operator is not FilterOperator.IS_EMPTY]
-    where = to_where(MetadataFilters(filters=filters, condition=condition))
-    if where is None:
-        return
-    back = to_where(to_filters(where))
-    node = Node("x", properties=given_properties)
-    assert back is not None
-    assert back.matches(node) is where.matches(node)
-
-
-def test_what_llama_index_cannot_say_is_refused_by_name() -> None:
-    assert to_filters(None) is None
-    for where in ({"flag": True}, {"gone": None}, {"there": {"$exists": True}}):
-        with pytest.raises(InvalidInput, match=next(iter(where))):
-            to_filters(where)
-
-
 @pytest.mark.parametrize("key", ["id", "name", "text", "label", "title"])
 def test_a_key_is_one_of_the_metadata_whatever_it_is_called(key: str) -> None:
     node = from_llama_node(TextNode(id_="a", text="b", metadata={"title": "c", "name": "d"} | {key: "mine"}))
@@ -106,6 +85,5 @@ def test_a_key_is_one_of_the_metadata_whatever_it_is_called(key: str) -> None:
     where = to_where(filters)
     assert where is not None
     assert where.matches(node)
-    assert to_filters(where) == filters
     bare = from_llama_node(TextNode(id_="mine", text="mine"))
     assert not where.matches(bare)
