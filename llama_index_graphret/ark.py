@@ -60,17 +60,6 @@ class ArkRetriever(CoreRetriever):
     ------
     InvalidInput
         When one of store and index is a view and the other is none of the same condition.
-
-    Examples
-    --------
-    >>> from graphret import BM25Index, Edge, MemoryStore, Node
-    >>> from llama_index_graphret import ScriptedExplorer, evidence_of
-    >>> nodes = [Node("m1", ("movie",), "Heat"), Node("p1", ("person",), "Michael Mann")]
-    >>> store = MemoryStore.of(nodes, [Edge("m1", "directed_by", "p1")])
-    >>> retriever = ArkRetriever(ScriptedExplorer(), store, BM25Index.build(nodes), k=1)
-    >>> [found] = retriever.retrieve("Who directed Heat?")
-    >>> print(found.node.get_content(), "by", evidence_of(found)[-1])
-    Michael Mann by Heat -directed_by→ Michael Mann
     """
 
     def __init__(

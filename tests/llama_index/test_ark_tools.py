@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,13 +16,8 @@ from llama_index.core.agent.workflow import (
     ReActAgent,
     ToolCallResult,
 )
-from llama_index.core.base.llms.types import (
-    CompletionResponse,
-    LLMMetadata,
-)
-from llama_index.core.bridge.pydantic import Field
-from llama_index.core.llms import CustomLLM
-from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.llms import ChatMessage
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
 
@@ -58,59 +54,39 @@ def test_they_are_described_as_the_core_describes_them() -> None:
     assert [tool.metadata.name for tool in tools()] == NAMES
 
 
-class Reacts(CustomLLM):
-    """Calls no tools: it writes what to do, after what it is told that it can."""
+def writes(*replies: str) -> tuple[MockFunctionCallingLLM, list[str]]:
+    """A model that writes what to do, after what it is told that it can; and what it was told."""
+    prompts, left = list[str](), iter(replies)
 
-    prompts: list[str] = Field(default_factory=list)
+    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        prompts.append("\n".join(str(message.content) for message in messages))
+        return ChatMessage(role="assistant", content=next(left))
 
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(is_chat_model=False)
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        self.prompts.append(prompt)
-        if len(self.prompts) == 1:
-            wanted = {"node": "p1", "relation_types": ["starred_actors"], "k": 1}
-            return CompletionResponse(
-                text=f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {json.dumps(wanted)}"
-            )
-        return CompletionResponse(text="Thought: I can answer.\nAnswer: Big")
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
-        raise NotImplementedError
+    return MockFunctionCallingLLM(response_generator=answer), prompts
 
 
 async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
-    llm = Reacts()
+    wanted = json.dumps({"node": "p1", "relation_types": ["starred_actors"], "k": 1})
+    act = f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {wanted}"
+    llm, prompts = writes(act, "Thought: I can answer.\nAnswer: Big")
     answer = await ReActAgent(tools=tools(), llm=llm, streaming=False).run(QUESTION)
     assert str(answer) == "Big"
-    assert '"relation_types"' in llm.prompts[0]
-    assert "Show only neighbours by these relations" in llm.prompts[0]
+    assert '"relation_types"' in prompts[0]
+    assert "Show only neighbours by these relations" in prompts[0]
     assert "Big" in answer.tool_calls[0].tool_output.content
 
 
-class Codes(Reacts):
-    """Writes Python that calls what it is told of."""
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        self.prompts.append(prompt)
-        wanted = "explore_neighborhood('p1', k=1, node_types=None)"
-        return CompletionResponse(text=f"<execute>{wanted}</execute>" if len(self.prompts) == 1 else "Big")
-
-
 async def test_a_code_agent_reads_their_signatures_and_calls_them() -> None:
-    llm, said = Codes(), []
+    llm, prompts = writes("<execute>explore_neighborhood('p1', k=1, node_types=None)</execute>", "Big")
+    said: list[str] = []
 
     async def execute(code: str) -> Any:
         said.append(eval(code, {tool.real_fn.__name__: tool.real_fn for tool in tools()}))
         return said[-1]
 
     await CodeActAgent(tools=tools(), llm=llm, code_execute_fn=execute, streaming=False).run(QUESTION)
-    assert "def explore_neighborhood(node: str, query: str | None = None, node_types: list" in llm.prompts[0]
-    assert "Show the neighbours of one node" in llm.prompts[0]
+    assert "def explore_neighborhood(node: str, query: str | None = None, node_types: list" in prompts[0]
+    assert "Show the neighbours of one node" in prompts[0]
     assert said == [Toolbox(STORE, INDEX).run("explore_neighborhood", {"node": "p1", "k": 1}).text]
     with pytest.raises(TypeError, match="too many positional"):
         tools()[0].real_fn("Big", 1, "Splash")

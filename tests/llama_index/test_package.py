@@ -18,7 +18,7 @@ def test_every_public_name_is_there() -> None:
         assert getattr(llama_index_graphret, name).__doc__
 
 
-@pytest.mark.parametrize("module", ["ark", "chat", "core_llm"])
+@pytest.mark.parametrize("module", ["chat", "core_llm"])
 def test_the_examples_of_docstrings_run(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(f"llama_index_graphret.{module}"))
     assert tried

@@ -23,8 +23,8 @@ from llama_index.core.indices.property_graph import (
     PGRetriever,
     VectorContextRetriever,
 )
-from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
-from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.llms import ChatMessage
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.schema import BaseNode, Document, TextNode, TransformComponent
 from llama_index.core.vector_stores.types import (
     FilterOperator,
@@ -228,22 +228,10 @@ class ScriptedExtractor(TransformComponent):
         return nodes
 
 
-class Scripted(CustomLLM):
-    """Answers every prompt alike."""
-
-    answer: str = ""
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata()
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return CompletionResponse(text=self.answer)
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
+def scripted(answer: str) -> MockFunctionCallingLLM:
+    """A model that answers every prompt alike."""
+    said = ChatMessage(role="assistant", content=answer)
+    return MockFunctionCallingLLM(response_generator=lambda messages, **_: said, is_chat_model=True)
 
 
 @pytest.fixture
@@ -253,7 +241,7 @@ def index() -> PropertyGraphIndex:
         property_graph_store=GraphretPropertyGraphStore(MemoryStore()),
         kg_extractors=[ScriptedExtractor(), ImplicitPathExtractor()],
         embed_model=HashEmbedding(),
-        llm=Scripted(answer="analytical engine^nothing"),
+        llm=scripted("analytical engine^nothing"),
         use_async=False,
     )
 
@@ -332,7 +320,7 @@ def test_a_graphret_retriever_among_the_sub_retrievers(index: PropertyGraphIndex
     store = store_of(index)
     text = BM25Index.build([node for block in store.nodes() for node in block])
     ours = as_llama_index_retriever(Expand(None, store, text), similarity_top_k=4)
-    theirs = LLMSynonymRetriever(index.property_graph_store, llm=Scripted(answer="london"), include_text=False)
+    theirs = LLMSynonymRetriever(index.property_graph_store, llm=scripted("london"), include_text=False)
     found = index.as_retriever(sub_retrievers=[ours, theirs], use_async=use_async).retrieve("Who designed the engine?")
     alone = ours.retrieve("Who designed the engine?")
     assert [(one.node_id, one.score) for one in found[: len(alone)]] == [(one.node_id, one.score) for one in alone]
