@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from pydantic import SkipValidation
@@ -56,7 +55,6 @@ class SageNodeParser(NodeParser):
         rows_per_segment: int = MAX_SEGMENT_ROWS,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
-        callback_manager: CallbackManager | None = None,
     ) -> None:
         model = as_encoder(encoder)
         super().__init__(  # type: ignore[call-arg]
@@ -64,7 +62,6 @@ class SageNodeParser(NodeParser):
             rows_per_segment=rows_per_segment,
             include_metadata=include_metadata,
             include_prev_next_rel=include_prev_next_rel,
-            callback_manager=callback_manager or CallbackManager([]),
         )
 
     @classmethod

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -134,7 +133,6 @@ class SageExpansion(CorePostprocessor):
         ranking: Ranking | str = "coverage",
         filters: FiltersLike = None,
         on_failure: str = "fallback",
-        callback_manager: CallbackManager | None = None,
     ) -> None:
         chosen = ranking_of(graph, ranking)
         super().__init__(  # type: ignore[call-arg]
@@ -142,7 +140,6 @@ class SageExpansion(CorePostprocessor):
             top_n=top_k(k, top_n=top_n),
             where=to_where(filters),
             on_failure=require_on_failure(on_failure),
-            callback_manager=callback_manager or CallbackManager([]),
         )
         self._ranking = chosen
 
@@ -198,13 +195,11 @@ class GraphReranker(CorePostprocessor):
         top_n: int | None = None,
         k: int | None = None,
         on_failure: str = "fallback",
-        callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(  # type: ignore[call-arg]
             reranker=model if isinstance(model, Reranker) else CrossEncoderReranker(model),
             top_n=top_k(k, top_n=top_n),
             on_failure=require_on_failure(on_failure),
-            callback_manager=callback_manager or CallbackManager([]),
         )
 
     @classmethod
