@@ -8,16 +8,22 @@ import json
 import pickle
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+from chat_clients import CLIENTS, chat_model
 
 from graphret import Ark, Expand, ScriptedExplorer
+from graphret.ark.observation import Observation
+from graphret.ark.session import ArkSession
 from graphret.corpus import Document
 from graphret.cypher import run_checked
 from graphret.errors import CorruptIndex, IndexChanged, InvalidInput
-from graphret.llm.chat import Message, ToolCall
+from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.sage import SageGraph
 from graphret.storage import writing
 from graphret.stores import MemoryStore, open_store
@@ -145,7 +151,6 @@ def test_rows_of_a_graph_of_others(neo4j_empty: Any, neo4j_uri: str, neo4j_auth:
 
 async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secret() -> None:
     from http.server import BaseHTTPRequestHandler, HTTPServer
-    from threading import Thread
 
     from graphret.llm import ChatError, OpenAIChat
 
@@ -207,3 +212,86 @@ def test_a_manifest_that_is_none_is_named(tmp_path: Path, manifest: Any) -> None
     path.write_text(f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n")
     with pytest.raises(CorruptIndex, match="CURRENT"):
         open_store(tmp_path)
+
+
+class Endless:
+    """An endpoint whose reply does not end: much at once, or a little at a time."""
+
+    def __init__(self, piece: bytes, pause: float) -> None:
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        class Sends(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                with suppress(OSError):
+                    while True:
+                        self.wfile.write(piece)
+                        time.sleep(pause)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Sends)
+        self.server.daemon_threads = True
+        Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def model(self) -> Any:
+        from graphret.llm import OpenAIChat
+
+        return OpenAIChat("m", f"http://127.0.0.1:{self.server.server_port}/v1", "none", max_retries=0, max_seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("piece", "pause", "why"),
+    [(b" " * 2**20, 0.0, "more than 16,777,216 bytes"), (b" ", 0.05, "did not end within 0.5 s")],
+)
+async def test_a_reply_without_an_end_is_cut(piece: bytes, pause: float, why: str) -> None:
+    from graphret.llm import ChatError
+
+    endless = Endless(piece, pause)
+    with pytest.raises(ChatError, match=why):
+        endless.model.chat([Message.user("hi")])
+    with pytest.raises(ChatError, match=why):
+        await endless.model.achat([Message.user("hi")])
+    endless.server.shutdown()
+
+
+def test_a_reply_of_many_or_long_calls_costs_no_more_than_its_bounds() -> None:
+    session = ArkSession("Malham?", "Explore.")
+    calls = [ToolCall(str(i), "global_search", json.dumps({"query": f"x {i}"})) for i in range(10_000)]
+    to_run = session.receive(Reply("x" * 10**7, tuple(calls)))
+    assert len(to_run) == session.settings.max_calls
+    session.observe([(call, Observation("{}"), 0.0) for call in to_run])
+    assert len(session.messages) < 100
+    session.receive(Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),)))
+    assert "100,000 characters" in str(session.observe())
+    assert sum(len(message.content) + len(json.dumps(message.to_dict())) for message in session.messages) < 10**6
+
+
+@pytest.mark.parametrize("choices", ["[null]", "[{}]"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_choices_that_are_none_are_a_typed_error(client: str, choices: str) -> None:
+    from graphret.errors import ModelError
+    from graphret.testing.openai_server import OpenAIServer, body
+
+    streams = client == "langchain_streaming"
+    kind, mime = ("chat.completion.chunk", "text/event-stream") if streams else ("chat.completion", "application/json")
+    reply = f'{{"id": "c", "object": "{kind}", "created": 0, "model": "m", "choices": {choices}}}'
+    sent = body(f"data: {reply}\n\ndata: [DONE]\n\n" if streams else reply, mime)
+    with OpenAIServer(default=sent) as server, pytest.raises(ModelError):
+        chat_model(client, server.base_url, retries=0).chat([Message.user("hi")])
+
+
+def test_a_query_that_needs_more_memory_than_it_may_have_is_refused(tmp_path: Path) -> None:
+    from graphret.errors import GraphretError
+    from graphret.stores import LadybugStore
+
+    with LadybugStore(tmp_path / "g.lbug", buffer_pool_size=2**26) as store:
+        store.upsert([Node("a")])
+        with pytest.raises(GraphretError, match="buffer pool"):
+            store.query_apart("UNWIND range(1, 30000000) AS i RETURN count(DISTINCT i)", timeout=60)
+        assert store.count() == (1, 0)

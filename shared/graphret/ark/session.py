@@ -15,7 +15,7 @@ from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.errors import InvalidInput, ModelError
-from graphret.llm.chat import Message, Reply, ToolCall, Usage
+from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
@@ -143,11 +143,11 @@ class ArkSession:
         if self.stop is not None or self.unanswered:
             why = f"it has stopped ({self.stop})" if self.stop else "its last reply's calls are not answered yet"
             raise InvalidInput(f"agent {self.agent}: {why}")
-        text = encodable(reply.text)
+        text = encodable(reply.text[:MOST_CHARS])
         step = self._step(reply.usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
-        calls = _sendable(reply.tool_calls, len(self.steps))
+        calls = _sendable(reply.tool_calls[: 2 * self.settings.max_calls], len(self.steps))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
@@ -383,7 +383,7 @@ def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
         own = call.id if call.id and all(call.id != one.id for one in out) else f"call_{step}_{number}"
         name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
         written = call.arguments if call.parsed is None else json.dumps(call.parsed, ensure_ascii=False)
-        kept = encodable(written)  # an escape that was cut off is half a character
+        kept = encodable(written[: MOST_CHARS + 1])  # an escape that was cut off is half a character
         arguments = call.arguments if kept == written and call.parsed is not None else kept
         same = (own, name, arguments) == (call.id, call.name, call.arguments)
         out.append(call if same else ToolCall(own, name, arguments))

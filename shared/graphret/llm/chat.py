@@ -18,6 +18,8 @@ from graphret.errors import InvalidInput, ModelError
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = frozenset(get_args(Role))
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+#: Most characters of a call's arguments, and of what an agent keeps of a reply's text.
+MOST_CHARS = 100_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class ToolCall:
 
         if self.arguments.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
             return {}, None
+        if len(self.arguments) > MOST_CHARS:
+            return None, f"the arguments of {self.name} have more than {MOST_CHARS:,} characters"
         try:
             value = from_json(self.arguments, allow_inf_nan=False)
             json.dumps(value, allow_nan=False)  # 1e400 is read as infinite

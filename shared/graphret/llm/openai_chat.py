@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 _REASONING = "reasoning"
+_MOST_BYTES = 16 * 2**20  # of a reply
 
 
 class OpenAIChat:
@@ -57,6 +58,9 @@ class OpenAIChat:
         messages or in ``repr``.
     timeout
         Seconds that each attempt may wait for the endpoint to connect, or to send something.
+    max_seconds
+        Seconds that the body of a reply may take from its first byte to its last. One that takes longer, or has more
+        than 16 MiB, is a `ChatError`.
     max_retries
         How often an attempt is repeated.
     temperature
@@ -89,6 +93,7 @@ class OpenAIChat:
         api_key: str | None = None,
         *,
         timeout: float = 60.0,
+        max_seconds: float = 600.0,
         max_retries: int = 3,
         temperature: float | None = 0.0,
         max_tokens: int | None = None,
@@ -105,6 +110,7 @@ class OpenAIChat:
         self.name = model
         self.base_url = base_url
         self.timeout = timeout
+        self.max_seconds = max_seconds
         self.max_retries = max_retries
         self.temperature = temperature
         self.max_tokens = max_tokens
@@ -128,14 +134,20 @@ class OpenAIChat:
             "base_url": self.base_url,
             "timeout": self.timeout,
             "max_retries": self.max_retries,
-            "default_headers": self.headers,
+            "default_headers": {"Accept-Encoding": "identity", **self.headers},  # what is counted is what is read
         }
+
+    def _transport(self, asynchronous: int) -> dict[str, Any]:
+        from graphret.llm.bounds import bounding
+
+        hook = bounding(self.name, _MOST_BYTES, self.max_seconds)[asynchronous]
+        return {"follow_redirects": False, "event_hooks": {"response": [hook]}}
 
     @cached_property
     def _client(self) -> OpenAI:
         from openai import DefaultHttpxClient, OpenAI  # here, because it takes more than a second
 
-        return OpenAI(**self._options(), http_client=DefaultHttpxClient(follow_redirects=False))
+        return OpenAI(**self._options(), http_client=DefaultHttpxClient(**self._transport(0)))
 
     async def _client_of_loop(self) -> AsyncOpenAI:
         """Return the client of the running event loop, which closes it when it ends."""
@@ -146,7 +158,7 @@ class OpenAIChat:
             for ended in [one for one in list(self._clients) if one.is_closed()]:
                 self._clients.pop(ended, None)
             # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient(follow_redirects=False))
+            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient(**self._transport(1)))
             self._clients[loop] = client, _closing(client)
             await anext(self._clients[loop][1])
         return self._clients[loop][0]
@@ -268,6 +280,8 @@ class OpenAIChat:
 
         if isinstance(error, ChatError):
             return error
+        if isinstance(error.__cause__, ChatError):
+            return error.__cause__
         if isinstance(error, UnicodeEncodeError):
             return ChatError(
                 f"the messages are not Unicode text: {error.reason}", model=self.name, reason="bad_request"

@@ -29,6 +29,7 @@ DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 _PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
 #: Seconds beyond its time-out that the database has to stop a query by itself, and seconds for a process to start.
 _GRACE, _START = 1.0, 60.0
+_MEMORY = 1 << 30  # bytes for the pages of one query, where the store names no other
 
 
 def run(
@@ -134,7 +135,8 @@ class QueryProcess:
     """
 
     def __init__(self, database: Database, options: Mapping[str, Any]) -> None:
-        self._database, self._options = database, {**options, "read_only": True}
+        memory = {"buffer_pool_size": options.get("buffer_pool_size") or _MEMORY}
+        self._database, self._options = database, {**options, **memory, "read_only": True}
         self._child: subprocess.Popen[bytes] | None = None
         self._writes = -1
 

@@ -1,0 +1,58 @@
+"""Bounds on what an endpoint may send as one reply: bytes, and seconds until the last of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import httpx
+
+from graphret.llm.chat import ChatError
+
+
+class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The body of a response, until it is too much."""
+
+    def __init__(self, stream: Any, model: str, most_bytes: int, most_seconds: float) -> None:
+        self._stream, self._model = stream, model
+        self._most_bytes, self._most_seconds = most_bytes, most_seconds
+        self._until, self._read = time.monotonic() + most_seconds, 0
+
+    def _count(self, chunk: bytes) -> bytes:
+        self._read += len(chunk)
+        if self._read > self._most_bytes:
+            raise self._refused(f"the reply has more than {self._most_bytes:,} bytes")
+        if time.monotonic() > self._until:
+            raise self._refused(f"the reply did not end within {self._most_seconds:g} s")
+        return chunk
+
+    def _refused(self, why: str) -> ChatError:
+        return ChatError(why, model=self._model, reason="invalid_reply")
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self._count, self._stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield self._count(chunk)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def bounding(
+    model: str, most_bytes: int, most_seconds: float
+) -> tuple[Callable[[httpx.Response], None], Callable[[httpx.Response], Awaitable[None]]]:
+    """Return the response hooks of a synchronous and an asynchronous client of httpx that bound each body."""
+
+    def bound(response: httpx.Response) -> None:
+        response.stream = _Bounded(response.stream, model, most_bytes, most_seconds)
+
+    async def abound(response: httpx.Response) -> None:
+        bound(response)
+
+    return bound, abound
