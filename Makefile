@@ -64,10 +64,17 @@ neo4j: $(STAMP) ## Start a Neo4j with its data in .neo4j, and print its URI
 neo4j-stop: $(STAMP) ## Stop it
 	@$(BIN)/python -m graphret.testing.neo4j_server stop .neo4j
 
-lint: $(STAMP) ## Check style and types
+lint: $(STAMP) ## Check style, types, and what is known against the versions in constraints.txt
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@echo pip-audit; said=$$($(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off -r constraints.txt 2>&1); \
+	case "$$said" in \
+	  *"Found "[0-9]*" known vulnerabilit"*) echo "$$said"; exit 1 ;; \
+	  *"could not be audited"*) echo "not audited, as no advisories were found for $$(echo "$$said" | grep -c 'could not be audited') versions" ;; \
+	  *"No known vulnerabilities"*) echo "nothing known against $$(grep -c == constraints.txt) versions" ;; \
+	  *) echo "not audited: the advisories cannot be reached" ;; \
+	esac
 
 format: $(STAMP) ## Put the code in the one style
 	$(BIN)/ruff check --fix-only .

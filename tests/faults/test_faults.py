@@ -13,13 +13,14 @@ from graphret.corpus import Document
 from graphret.errors import CorruptIndex, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph
 
-SCRIPT = Path(__file__).with_name("kill_writers.py")
-
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="the script forks")
 def test_a_writer_killed_at_any_moment_leaves_the_previous_or_the_new_index(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path / "graph"), "50"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "graphret.testing.kills", str(tmp_path / "graph"), "50"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     outcome = json.loads(run.stdout)
@@ -32,6 +33,13 @@ def test_a_writer_killed_at_any_moment_leaves_the_previous_or_the_new_index(tmp_
 def folder(tmp_path: Path) -> Path:
     SageGraph.build(BALLPARKS, encoder=None).save(tmp_path / "graph")
     return tmp_path / "graph"
+
+
+def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
+    command = [sys.executable, "-m", "graphret.testing.attacks"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count(" 0 got through") == 4
 
 
 def test_every_damaged_file_is_named(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Kill a writer of an index at random moments, again and again, and see what opens afterwards.
 
-``python tests/faults/kill_writers.py FOLDER TRIALS`` builds, adds to and removes from an index in child
+``python -m graphret.testing.kills FOLDER TRIALS`` builds, adds to and removes from an index in child
 processes, kills each with SIGKILL at a random moment, and prints one JSON object: how often the previous index was
 found, how often the new one, and how often neither, which must be never.
 """
