@@ -1,4 +1,4 @@
-"""An agent's session: what it answers itself, when it stops; and that JSON keeps it."""
+"""An agent's session: what it answers itself, what it remembers, when it stops; and that JSON keeps it."""
 
 from __future__ import annotations
 
@@ -81,6 +81,17 @@ def test_arguments_that_are_no_json_are_answered_and_not_run() -> None:
     assert session.steps[0].calls[0].failed
 
 
+def test_a_repeated_call_is_answered_from_memory_and_says_so() -> None:
+    session = started(max_steps=3)
+    turn(session, call("global_search", query="x", k=None))
+    assert turn(session, call("global_search", query="x")) == []
+    assert session.messages[-1].content.startswith('{"answered": "from memory, as in step 1"}\n{"found": 2}')
+    assert session.steps[1].calls[0].remembered
+    forgetful = started(remember=False)
+    turn(forgetful, call("global_search", query="x"))
+    assert len(turn(forgetful, call("global_search", query="x"))) == 1
+
+
 @pytest.mark.parametrize("budget", [200, 500])
 def test_what_a_session_adds_stays_within_the_budget_of_a_call(budget: int) -> None:
     nodes = [Node(f"node {i:03d} {'long ' * 18}", ("t",), f"node {i:03d}", "word " * 200) for i in range(60)]
@@ -90,10 +101,20 @@ def test_what_a_session_adds_stays_within_the_budget_of_a_call(budget: int) -> N
         session = ArkSession("who?", "explore", settings=settings)
         search = call("global_search", query="word", k=k)
         turn(session, search, observation=toolbox.run("global_search", {"query": "word", "k": k}))
+        turn(session, search)
         turn(session, call("select", nodes=[f"nodes {i:03d} {'long ' * 18}" for i in range(k)]))
         answers = [message.content for message in session.messages if message.role == "tool"]
-        assert ["steps_left" in answers[1], "No tool has shown" in answers[1]] == [True, True]
+        assert ["from memory" in answers[1], "steps_left" in answers[1], "No tool has shown" in answers[2]] == [
+            True
+        ] * 3
         assert max(map(estimate_tokens, answers)) <= budget
+
+
+def test_a_call_that_stands_twice_in_one_reply_is_run_once_and_answered_twice() -> None:
+    session = started()
+    to_run = turn(session, call("global_search", "1", query="x"), call("global_search", "2", query="x"))
+    assert [one.id for one in to_run] == ["1"]
+    assert session.messages[-1].content.endswith(FOUND.text)
 
 
 def test_a_failed_call_is_tried_again() -> None:
@@ -107,7 +128,7 @@ def test_of_too_many_calls_the_last_are_answered_with_an_instruction() -> None:
     to_run = turn(session, *(call("global_search", str(i), query=str(i)) for i in range(50)))
     assert [one.id for one in to_run] == ["0", "1", "2"]
     answers = [message for message in session.messages if message.role == "tool"]
-    assert len(answers) == 35
+    assert len(answers) == 50
     says = "of one reply only the first 3 calls are run. If you still need it, make it again in a later reply"
     assert all(says in message.content for message in answers[3:])
     again = turn(session, *(call("global_search", str(i), query=str(i)) for i in range(3, 6)))
@@ -150,6 +171,13 @@ def test_an_agent_that_never_finishes_ends_at_its_last_step_and_was_told() -> No
     assert len(session.steps) == 5
     told = [message.content.rsplit("\n", 1)[-1] for message in session.messages if message.role == "tool"]
     assert told[1:4] == ['{"steps_left": 3}', '{"steps_left": 2}', '{"steps_left": 1}']
+
+
+def test_a_remembered_answer_leaves_out_the_steps_that_were_left_then() -> None:
+    session = started(max_steps=3)
+    turn(session, call("global_search", query="x"))
+    turn(session, call("global_search", query="x"))
+    assert session.messages[-1].content.count("steps_left") == 1
 
 
 def test_turns_come_in_order() -> None:

@@ -40,6 +40,7 @@ CALLS = st.builds(
     shown=COUNT,
     total=COUNT,
     failed=st.booleans(),
+    remembered=st.booleans(),
     nodes=st.lists(TEXT, max_size=3),
     edges=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=2),
 )

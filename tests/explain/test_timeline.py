@@ -112,6 +112,7 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
             'explore_neighborhood("a")',
             "3 of 9 shown",
         ),
+        (("explore_neighborhood", {"node": 3}), {"remembered": True}, "explore_neighborhood(3)", "from memory"),
         (("finish", {}), {}, "finish()", ""),
         (("odd", "{no\nJSON"), {"failed": True}, "odd {no JSON", "refused, and the model told why"),
         (("odd", "x" * 99), {"failed": True}, f"odd {'x' * 59}…", "refused, and the model told why"),
@@ -141,6 +142,7 @@ def test_the_terminal_shows_lanes_steps_and_votes() -> None:
     assert 'explore_neighborhood("dawn") → 2 shown: ' in shown
     assert "Ann <b>Ames</b>" in shown
     assert 'explore_neighborhood("nobody <u>") → refused, and the model told why' in shown
+    assert "from memory" in shown
     assert "2 of 3" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown

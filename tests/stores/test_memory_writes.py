@@ -149,6 +149,19 @@ def test_malformed_columns_are_named_by_row(change: dict[str, Any], named: str) 
         MemoryStore.from_arrays(columns.pop("ids"), **columns)
 
 
+def test_more_relations_than_fit_are_refused() -> None:
+    n = 2**15
+    names = [f"R{i}" for i in range(n)]
+    ends = [0] * n
+    with pytest.raises(InvalidInput, match="32,768 names"):
+        MemoryStore.from_arrays(["a"], source=ends, target=ends, relation=range(n), relations=names)
+    store = MemoryStore.from_arrays(["a"], source=ends, target=ends, relation=[0, *range(n - 1)], relations=names)
+    assert store.count() == (1, n - 1)
+    with pytest.raises(InvalidInput, match="32,768 names"):
+        store.upsert(edges=[Edge("a", "one more", "a")])
+    assert store.count() == (1, n - 1)
+
+
 def test_writing_decodes_nothing_that_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [Node(f"n{i:05d}", ("A",), f"name {i}", "text", {"i": i}) for i in range(5000)]
     store = MemoryStore.of(nodes, [Edge(a.id, "R", b.id, 1.0, {"k": 1}) for a, b in pairwise(nodes)])

@@ -26,7 +26,7 @@ _LEAST = 10  # characters of a text worth showing
 Header: TypeAlias = Callable[[int, bool, int], dict[str, Any]]
 LEVELS = 3
 
-#: Tokens of the budget that are left for what a session adds: the steps left.
+#: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
 ADDED = 30
 
 

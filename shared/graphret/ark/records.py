@@ -20,6 +20,7 @@ class CallRecord:
     shown: int = 0
     total: int = 0
     failed: bool = False
+    remembered: bool = False
     nodes: list[str] = field(default_factory=list)
     edges: list[list[str]] = field(default_factory=list)
     error: str | None = None

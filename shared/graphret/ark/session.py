@@ -25,7 +25,7 @@ from graphret.schema.text import estimate_tokens
 STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
 _WARN_BELOW = 4
-_MORE_CALLS = 32  # of a reply, beyond those that are run, that are answered at all
+_MORE_CALLS = 64  # of a reply, beyond those that are run, that are answered at all
 _NAMED = 5  # selected nodes that an error names
 _SHOWN = 200  # characters of the arguments of a call that was wrong
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
@@ -47,7 +47,7 @@ class ArkSession:
             calls = session.receive(model.chat(session.messages, tools=TOOLS))
             session.observe(toolbox.run_calls(calls))
 
-    Selecting, finishing, and calls that make no sense are settled here: the model is told.
+    Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.
     `graphret.ark.agent` has the loop that `Ark` and the LangGraph graphs share.
 
     Parameters
@@ -83,6 +83,7 @@ class ArkSession:
         self.seen: dict[str, None] = {}  # the ids that tools have shown, in order
         self.stop: str | None = None
         self.error: str | None = None
+        self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
         self._failures = 0  # replies in a row without a usable call
 
     @property
@@ -123,10 +124,14 @@ class ArkSession:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that go to the toolbox: not settled here, broken or too many."""
-        calls = self.messages[-1].tool_calls
-        found = [call for call in calls if call.parsed is not None and call.name not in (SELECT, FINISH)]
-        return found[: self.settings.max_calls]
+        """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
+        found: dict[str, ToolCall] = {}
+        for number, call in enumerate(self.messages[-1].tool_calls):
+            if call.parsed is not None and call.name not in (SELECT, FINISH):
+                key = _key(call) if self.settings.remember else str(number)
+                if key not in self._known:
+                    found.setdefault(key, call)
+        return list(found.values())[: self.settings.max_calls]
 
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
@@ -195,33 +200,43 @@ class ArkSession:
             self.seen.update(dict.fromkeys(given[call.id][0].nodes))
         usable = False
         for call in last.tool_calls:
-            observation, took = self._answer(call, given)
+            observation, took, remembered = self._answer(call, given, to_run)
             if observation.wrong and wrong is None:
                 wrong = self._wrong(observation.wrong, call)
             usable = usable or not observation.failed
+            if call.id in given and not observation.failed:
+                self._known[_key(call)] = (step.number, len(self.messages))
             self.messages.append(Message.tool(call, observation.text))
-            step.calls.append(_record(call, observation, took))
+            step.calls.append(_record(call, observation, took, remembered))
         finished = any(call.name == FINISH and call.parsed is not None for call in last.tool_calls)
         self._complete(finished, usable)
         return wrong or self.problem
 
-    def _answer(self, call: ToolCall, given: Mapping[str, tuple[Observation, float]]) -> tuple[Observation, float]:
-        """What answers a call, and the seconds that it took."""
+    def _answer(
+        self, call: ToolCall, given: Mapping[str, Any], to_run: Sequence[ToolCall]
+    ) -> tuple[Observation, float, bool]:
+        """What answers a call, the seconds that it took, and whether it was answered from memory."""
         if call.id in given:
-            return given[call.id]
+            return *given[call.id], False
         if call.parsed is None:
-            return failure(f"{call.error}. Send a JSON object."), 0.0
+            return failure(f"{call.error}. Send a JSON object."), 0.0, False
         if call.name == SELECT:
-            return self._select(call.parsed, self.steps[-1]), 0.0
+            return self._select(call.parsed, self.steps[-1]), 0.0, False
         if call.name == FINISH:
-            return Observation('{"finished": true}'), 0.0
+            return Observation('{"finished": true}'), 0.0, False
+        if self.settings.remember and _key(call) in self._known:
+            step, at = self._known[_key(call)]
+            answer = self.messages[at].content.split(_LEFT)[0]
+            return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}'), 0.0, True
+        if self.settings.remember and _key(call) in map(_key, to_run):
+            return failure(f"{NOT_RUN}: it stands twice in this reply.", wrong=""), 0.0, False
         most = self.settings.max_calls
         message = (
             f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it again in a "
             f"later reply, with no more than {most} calls in each."
         )
         wrong = f"the reply has more than {most} calls, and this one was not run"
-        return failure(message, wrong=wrong), 0.0
+        return failure(message, wrong=wrong), 0.0, False
 
     def _wrong(self, what: str, call: ToolCall | None = None) -> ModelError:
         step = self.steps[-1]
@@ -314,6 +329,7 @@ class ArkSession:
             "seen": list(self.seen),
             "stop": self.stop,
             "error": self.error,
+            "known": {key: list(value) for key, value in self._known.items()},
             "failures": self._failures,
         }
 
@@ -334,22 +350,31 @@ class ArkSession:
             session.steps = [StepRecord.from_dict(step) for step in data["steps"]]
             session.seen = dict.fromkeys(map(str, data["seen"]))
             session.stop, session.error = data["stop"], data["error"]
+            session._known = {key: (int(step), int(at)) for key, (step, at) in data["known"].items()}
             session._failures = int(data["failures"])
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
 
 
-def _record(call: ToolCall, seen: Observation, seconds: float = 0.0) -> CallRecord:
+def _record(call: ToolCall, seen: Observation, seconds: float = 0.0, remembered: bool = False) -> CallRecord:
     error = json.loads(seen.text).get("error") if seen.failed else None
     edges = [list(edge) for edge in seen.edges]
     tokens, shown = estimate_tokens(seen.text), len(seen.nodes)
     nodes = list(seen.nodes)
-    return CallRecord(call.name, _given(call), seconds, tokens, shown, seen.total, seen.failed, nodes, edges, error)
+    return CallRecord(
+        call.name, _given(call), seconds, tokens, shown, seen.total, seen.failed, remembered, nodes, edges, error
+    )
 
 
 def _given(call: ToolCall) -> Any:
     return call.arguments if call.parsed is None else call.parsed
+
+
+def _key(call: ToolCall) -> str:
+    """The same for calls that ask for the same."""
+    arguments = {name: value for name, value in (call.parsed or {}).items() if value is not None}
+    return f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:

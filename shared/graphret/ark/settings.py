@@ -37,6 +37,8 @@ class ArkSettings:
     early_stop, settle
         Stop the agents that still run once they cannot change the first `settle` places of the vote. What ranks below
         can then depend on which agent was quicker.
+    remember
+        Answer a call that the same agent has made before from memory, and say so.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
         Tokens are estimated where the endpoint does not count them.
@@ -60,6 +62,7 @@ class ArkSettings:
     vote: str = "votes"
     early_stop: bool = True
     settle: int = 1
+    remember: bool = True
     max_tokens: int | None = None
     max_seconds: float | None = None
     max_failures: int = 3

@@ -65,6 +65,8 @@ class Recorder:
 def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     """Return the runs of a file by their ids, in the order in which they were recorded.
 
+    A session is as it was recorded, but for its memory of earlier calls, which no stopped agent needs.
+
     Raises
     ------
     InvalidInput
@@ -158,6 +160,6 @@ def _session(data: Mapping[str, Any]) -> ArkSession:
     ]
     shown = [node for step in steps for call in step["calls"] if call["tool"] != SELECT for node in call["nodes"]]
     return ArkSession.from_dict(
-        {**data, "agent": data["agent"] - 1, "steps": steps, "seen": shown, "failures": 0}
+        {**data, "agent": data["agent"] - 1, "steps": steps, "seen": shown, "known": {}, "failures": 0}
         | {"stop": data["stop"] or None, "error": data["error"] or None}
     )

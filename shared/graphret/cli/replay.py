@@ -69,7 +69,7 @@ def _chosen(runs: dict[str, Run], wanted: str | None, file: Path) -> str:
 
 def _as_dict(id_: str, run: Run) -> dict[str, Any]:
     agents = [
-        {name: value for name, value in session.to_dict().items() if name not in ("failures", "seen")}
+        {name: value for name, value in session.to_dict().items() if name not in ("known", "failures", "seen")}
         | {"agent": session.agent + 1}
         for session in run.sessions
     ]

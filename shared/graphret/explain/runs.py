@@ -260,6 +260,8 @@ def outcome_text(call: CallRecord) -> str:
         return "not answered, the agent was stopped"
     if call.failed:
         return "refused, and the model told why" + ("; close to it" if call.nodes else "")
+    if call.remembered:
+        return "from memory"
     if call.tool == FINISH:
         return ""
     said = f"{call.shown} of {call.total}" if call.total > call.shown else str(call.shown)
