@@ -99,7 +99,8 @@ class EdgeTable:
         """
         n, m = n_nodes, len(source)
         names = sorted(set(relations))
-        rank = np.asarray([names.index(name) for name in relations], dtype=np.int32)
+        code = {name: i for i, name in enumerate(names)}
+        rank = np.asarray([code[name] for name in relations], dtype=np.int32)
         codes, names = _used(rank[np.asarray(relation)] if len(relations) else np.empty(0, np.int32), names)
         whole = np.full(m, NO_PART, dtype=np.int32)
         columns: dict[str, NDArray[Any]] = {
