@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,74 +16,13 @@ import pytest
 
 from graphret.cypher import run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
+from graphret.testing.attacks import SECRET, Attacked, Canary
 from graphret.types import Edge, Node
 from graphret.where import Where
 
 ATTACKS = Path(__file__).parent / "attacks"
-SECRET = "canary-6f1d0c"
 #: Names that are put in one statement where a database plans each anew, or in one database where each takes a table.
 _TOGETHER = 24
-
-
-class Canary:
-    """A secret in a file, and a port that notes who calls."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "canary.csv"
-        self.file.write_text(f"{SECRET}\n", encoding="utf-8")
-        self.out = folder / "out"
-        self.calls = 0
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/x.csv"
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                caller, _ = self._socket.accept()
-            except OSError:
-                return
-            self.calls += 1
-            with caller:
-                caller.recv(4096)
-                caller.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(SECRET)}\r\n\r\n{SECRET}".encode())
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def put_in(self, text: str) -> str:
-        """The text with the places of this canary."""
-        for name, value in (("CANARY_FILE", self.file), ("CANARY_URL", self.url), ("OUT_FILE", self.out)):
-            text = text.replace(name, str(value))
-        return text
-
-    def require_untouched(self) -> None:
-        assert self.calls == 0
-        assert list(self.out.parent.glob("out*")) == []
-
-
-class Attacked:
-    """A store with a small graph, and how to run a query on its database with no guard."""
-
-    def __init__(self, store: Any, bare: Any) -> None:
-        self.store, self.bare = store, bare
-        people = [Node(name, ("Person",), name.title(), properties={"age": 40}) for name in ("ann", "bob", "cat")]
-        store.upsert(people, [Edge("ann", "knows", "bob"), Edge("bob", "knows", "cat")])
-        self.before = self.state()
-
-    def state(self) -> tuple[Any, ...]:
-        """All that a write would change."""
-        nodes = [node for block in self.store.nodes() for node in block]
-        edges = sorted((e.source, e.relation, e.target, e.weight) for block in self.store.edges() for e in block)
-        schema = self.store.schema()
-        return self.store.count(), nodes, edges, sorted(schema.labels), sorted(schema.relations)
-
-    def may_refuse(self, name: str) -> bool:
-        """Whether the database cannot hold a name: none takes NUL."""
-        return "\0" in name
-
-    def require_unchanged(self) -> None:
-        assert self.state() == self.before
 
 
 @pytest.fixture
@@ -170,8 +107,8 @@ def test_no_query_leaves_the_graph(attacked: Attacked, canary: Canary) -> None:
         assert report is not None, (kind, query)
         assert report.errors, (kind, query)  # the guard, not the database
         assert SECRET not in str(refused.value)
-    canary.require_untouched()
-    attacked.require_unchanged()
+    assert not canary.touched
+    assert attacked.state() == attacked.before
 
 
 @pytest.mark.parametrize(
@@ -195,8 +132,8 @@ def test_no_name_pasted_into_a_query_leaves_it(attacked: Attacked, canary: Canar
         assert SECRET not in repr(rows)
     if "'" in template or '"' in template:
         assert ran > 10  # plain strings for the guard: they must be so for the database as well
-    canary.require_untouched()
-    attacked.require_unchanged()
+    assert not canary.touched
+    assert attacked.state() == attacked.before
 
 
 def test_names_as_parameters_are_values(attacked: Attacked, canary: Canary) -> None:
@@ -206,8 +143,8 @@ def test_names_as_parameters_are_values(attacked: Attacked, canary: Canary) -> N
         assert run_checked(attacked.store, query, {"name": name}).rows == [("Ann",)]
     each = "UNWIND $names AS name MATCH (n:Person) WHERE n.name = name OR n.name = 'Ann' RETURN name, n.name LIMIT 999"
     assert run_checked(attacked.store, each, {"names": given}).rows == [(name, "Ann") for name in given]
-    canary.require_untouched()
-    attacked.require_unchanged()
+    assert not canary.touched
+    assert attacked.state() == attacked.before
 
 
 def test_names_as_ids_texts_and_values_come_back_as_they_went_in(attacked: Attacked, canary: Canary) -> None:
@@ -224,8 +161,8 @@ def test_names_as_ids_texts_and_values_come_back_as_they_went_in(attacked: Attac
         assert (edge.target, edge.properties["note"]) == (following, name)
     assert len(store.neighbors(given, relations=["knows"])) == len(edges)
     store.delete(given)
-    canary.require_untouched()
-    attacked.require_unchanged()
+    assert not canary.touched
+    assert attacked.state() == attacked.before
 
 
 def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canary) -> None:
@@ -248,8 +185,13 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
             plain = [field for field in where["$or"] if "." not in next(iter(field))]  # a view takes no paths
             assert store.view({"$or": plain}).get(["ann"]) == [None]
     store.delete(looked_for)
-    canary.require_untouched()
-    attacked.require_unchanged()
+    assert not canary.touched
+    assert attacked.state() == attacked.before
+
+
+def _may_refuse(name: str) -> bool:
+    """Whether a database cannot hold a name: none takes NUL."""
+    return "\0" in name
 
 
 def _is_field(name: str) -> bool:
@@ -272,12 +214,12 @@ def _named(i: int, names: list[str]) -> tuple[list[Node], list[Edge]]:
 def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary, tmp_path: Path) -> None:
     store = attacked.store
     given = names(canary)[::2]  # a database plans anew for each
-    for name in filter(attacked.may_refuse, given):
+    for name in filter(_may_refuse, given):
         before = store.count()
         with pytest.raises(InvalidInput):
             store.upsert(*_named(0, [name]))
         assert store.count() == before
-    taken = [name for name in given if not attacked.may_refuse(name)]
+    taken = [name for name in given if not _may_refuse(name)]
     assert len(taken) > 50
     groups = [taken[start : start + _TOGETHER] for start in range(0, len(taken), _TOGETHER)]
     if store.dialect == "neo4j":
@@ -287,8 +229,8 @@ def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary
 
         for i, group in enumerate(groups):
             with LadybugStore(tmp_path / f"{i}.lbug") as other:
-                _require_kept(Attacked(other, None), [[name] for name in group])
-    canary.require_untouched()
+                _require_kept(Attacked(other), [[name] for name in group])
+    assert not canary.touched
 
 
 def _require_kept(attacked: Attacked, groups: list[list[str]]) -> None:
@@ -321,7 +263,7 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_au
 
     asked = [*names(canary), "*:*", "graphret_title:*", "ann OR bob", "a~", "[a TO z]", "/.*/", "+ann -bob", "(", "AND"]
     with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
-        attacked = Attacked(store, None)
+        attacked = Attacked(store)
         index = Neo4jTextIndex.create(store)
         assert _scoring(index.search("ann", 5)) == ["ann"]
         found = index.search(asked, 5)
@@ -332,5 +274,5 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_au
             some = asked[start : start + _TOGETHER]
             assert index.search("ann", 5, labels=[name for name in some if name != "Person"]).ids == []
             assert index.search("ann", 5, where={"name": {"$in": some}}).ids == []
-        canary.require_untouched()
-        attacked.require_unchanged()
+        assert not canary.touched
+        assert attacked.state() == attacked.before

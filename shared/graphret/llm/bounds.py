@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
 
 from graphret.llm.chat import ChatError
 
+_MOST_BYTES = 16 * 2**20
+
 
 class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
     """The body of a response, until it is too much."""
 
-    def __init__(self, stream: Any, model: str, most_bytes: int, most_seconds: float) -> None:
-        self._stream, self._model = stream, model
-        self._most_bytes, self._most_seconds = most_bytes, most_seconds
+    def __init__(self, stream: Any, model: str, most_seconds: float) -> None:
+        self._stream, self._model, self._most_seconds = stream, model, most_seconds
         self._until, self._read = time.monotonic() + most_seconds, 0
 
     def _count(self, chunk: bytes) -> bytes:
         self._read += len(chunk)
-        if self._read > self._most_bytes:
-            raise self._refused(f"the reply has more than {self._most_bytes:,} bytes")
+        if self._read > _MOST_BYTES:
+            raise self._refused(f"the reply has more than {_MOST_BYTES:,} bytes")
         if time.monotonic() > self._until:
             raise self._refused(f"the reply did not end within {self._most_seconds:g} s")
         return chunk
@@ -44,15 +45,11 @@ class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def bounding(
-    model: str, most_bytes: int, most_seconds: float
-) -> tuple[Callable[[httpx.Response], None], Callable[[httpx.Response], Awaitable[None]]]:
-    """Return the response hooks of a synchronous and an asynchronous client of httpx that bound each body."""
+def bound(response: httpx.Response, *, model: str, most_seconds: float) -> None:
+    """Bound what is read of a response: a hook for httpx's clients."""
+    response.stream = _Bounded(response.stream, model, most_seconds)
 
-    def bound(response: httpx.Response) -> None:
-        response.stream = _Bounded(response.stream, model, most_bytes, most_seconds)
 
-    async def abound(response: httpx.Response) -> None:
-        bound(response)
-
-    return bound, abound
+async def abound(response: httpx.Response, *, model: str, most_seconds: float) -> None:
+    """`bound` for its asynchronous clients."""
+    bound(response, model=model, most_seconds=most_seconds)

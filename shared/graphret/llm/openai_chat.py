@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 _WEAKER: dict[JSONMode, JSONMode] = {"schema": "object", "object": "none"}
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 _REASONING = "reasoning"
-_MOST_BYTES = 16 * 2**20  # of a reply
 
 
 class OpenAIChat:
@@ -59,8 +58,8 @@ class OpenAIChat:
     timeout
         Seconds that each attempt may wait for the endpoint to connect, or to send something.
     max_seconds
-        Seconds that the body of a reply may take from its first byte to its last. One that takes longer, or has more
-        than 16 MiB, is a `ChatError`.
+        Seconds that the body of a reply may take from its first byte to its last, in each attempt. One that takes
+        longer, or has more than 16 MiB, is a `ChatError`.
     max_retries
         How often an attempt is repeated.
     temperature
@@ -137,28 +136,30 @@ class OpenAIChat:
             "default_headers": {"Accept-Encoding": "identity", **self.headers},  # what is counted is what is read
         }
 
-    def _transport(self, asynchronous: int) -> dict[str, Any]:
-        from graphret.llm.bounds import bounding
-
-        hook = bounding(self.name, _MOST_BYTES, self.max_seconds)[asynchronous]
+    def _transport(self, bound: Callable[..., Any]) -> dict[str, Any]:
+        hook = partial(bound, model=self.name, most_seconds=self.max_seconds)
         return {"follow_redirects": False, "event_hooks": {"response": [hook]}}
 
     @cached_property
     def _client(self) -> OpenAI:
         from openai import DefaultHttpxClient, OpenAI  # here, because it takes more than a second
 
-        return OpenAI(**self._options(), http_client=DefaultHttpxClient(**self._transport(0)))
+        from graphret.llm.bounds import bound
+
+        return OpenAI(**self._options(), http_client=DefaultHttpxClient(**self._transport(bound)))
 
     async def _client_of_loop(self) -> AsyncOpenAI:
         """Return the client of the running event loop, which closes it when it ends."""
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        from graphret.llm.bounds import abound
 
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             for ended in [one for one in list(self._clients) if one.is_closed()]:
                 self._clients.pop(ended, None)
             # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient(**self._transport(1)))
+            client = AsyncOpenAI(**self._options(), http_client=DefaultAsyncHttpxClient(**self._transport(abound)))
             self._clients[loop] = client, _closing(client)
             await anext(self._clients[loop][1])
         return self._clients[loop][0]
