@@ -21,6 +21,7 @@ from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 _QUERIES_KEPT = 4096  # embeddings, a few megabytes
+_BUILT_BY_ONE = 1_000  # vectors, under half a second
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
 
 
@@ -48,12 +49,14 @@ def hnsw_graph(width: int, settings: HnswSettings, vectors: NDArray[np.float32] 
     """Return usearch's graph of unit rows, ``(n, width)``, empty without; with one thread it is the same each time.
 
     It holds vectors of 16 bits, which are read and compared in half the time; what it finds is scored with all 32.
+    A small graph is built by one thread: rows that several add at the same time are not linked with one another.
     """
     from usearch.index import Index
 
     breadth: dict[str, Any] = {"expansion_add": settings.expansion_add, "expansion_search": settings.expansion_search}
     graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=settings.m, **breadth)
     if vectors is not None:
+        threads = threads if len(vectors) > _BUILT_BY_ONE else 1
         graph.add(np.arange(len(vectors)), np.asarray(vectors), threads=threads)
     return graph
 
