@@ -130,19 +130,16 @@ def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
 
 def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = methodcaller("work")) -> T:
     """Run what yields steps, blocking: `do` each, send what came of it or throw in what that raised, to the end."""
-    outcome: Any = None
-    failed: BaseException | None = None
-    while True:
-        try:
-            step = steps.send(outcome) if failed is None else steps.throw(failed)
-        except StopIteration as done:
-            answer: T = done.value
-            return answer
-        outcome = failed = None
-        try:
-            outcome = do(step)
-        except BaseException as error:
-            failed = error
+
+    async def done(step: Any) -> Any:
+        return do(step)
+
+    try:
+        adrive(steps, done).send(None)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    raise AssertionError("a step that is not awaited does not wait")
 
 
 async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = methodcaller("awaited")) -> T:
