@@ -64,18 +64,13 @@ def _over_neo4j(
     **options: Any,
 ) -> GraphStore:
     """Return a `Neo4jStore` on the driver of a `Neo4jPropertyGraphStore`."""
-    from graphret.stores.neo4j import FOREIGN, LLAMA_INDEX, Neo4jStore
+    from graphret.stores.neo4j import Neo4jStore
 
     options = {"database": getattr(store, "_database", None), **options}
     if any((id_property, name_property, text_property, label)):
-        options["layout"] = replace(
-            FOREIGN,
-            id=id_property or LLAMA_INDEX.id,
-            name=tuple(filter(None, (name_property, *FOREIGN.name))),
-            text=tuple(filter(None, (text_property, *FOREIGN.text))),
-            label=label,
-            hidden_labels=LLAMA_INDEX.hidden_labels,
-        )
+        options["id_property"], options["label"] = id_property or "id", label
+        options["name_property"] = [name_property, "name"] if name_property else "name"
+        options["text_property"] = [text_property, "text"] if text_property else "text"
     return Neo4jStore.from_driver(store.client, **options)
 
 

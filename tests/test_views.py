@@ -27,39 +27,10 @@ NODES = [
 EDGES = [Edge("p0", "R", "s0"), Edge("s0", "R", "p1"), Edge("p0", "R", "p2"), Edge("s1", "Q", "p0")]
 
 
-def _langgraph(store: Any, index: Any) -> object:
-    pytest.importorskip("langgraph")
-    from langchain_graphret import create_ark_graph
-
-    return create_ark_graph(ScriptedExplorer(), store, index)
-
-
-def _langgraph_agent(store: Any, index: Any) -> object:
-    pytest.importorskip("langgraph")
-    from langchain_graphret import create_ark_agent
-
-    return create_ark_agent(ScriptedExplorer(), store, index)
-
-
-def _langchain_tools(store: Any, index: Any) -> object:
-    pytest.importorskip("langchain_core")
-    from langchain_graphret import ark_tools
-
-    return ark_tools(store, index)
-
-
-def _llama_index(store: Any, index: Any) -> object:
-    pytest.importorskip("llama_index.core")
-    from llama_index_graphret import ArkRetriever
-
-    return ArkRetriever(ScriptedExplorer(), store, index)
-
-
-def _llama_index_tools(store: Any, index: Any) -> object:
-    pytest.importorskip("llama_index.core")
-    from llama_index_graphret import ark_tools
-
-    return ark_tools(store, index)
+def _of(path: str, *first: Any) -> Callable[[Any, Any], object]:
+    """Make what is called so, of a package that may not be installed, with a store and an index."""
+    package, _, name = path.rpartition(".")
+    return lambda store, index: getattr(pytest.importorskip(package), name)(*first, store, index)
 
 
 TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
@@ -67,12 +38,12 @@ TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
     "Expand from others": lambda store, index: Expand(IndexRetriever(index), store, index),
     "IndexRetriever": lambda store, index: IndexRetriever(index, store),
     "Toolbox": Toolbox,
-    "Ark": lambda store, index: Ark(ScriptedExplorer(), store, index),
-    "create_ark_graph": _langgraph,
-    "create_ark_agent": _langgraph_agent,
-    "LangChain's ark_tools": _langchain_tools,
-    "LlamaIndex's ArkRetriever": _llama_index,
-    "LlamaIndex's ark_tools": _llama_index_tools,
+    "Ark": _of("graphret.ark.Ark", ScriptedExplorer()),
+    "create_ark_graph": _of("langchain_graphret.create_ark_graph", ScriptedExplorer()),
+    "create_ark_agent": _of("langchain_graphret.create_ark_agent", ScriptedExplorer()),
+    "LangChain's ark_tools": _of("langchain_graphret.ark_tools"),
+    "LlamaIndex's ArkRetriever": _of("llama_index_graphret.ArkRetriever", ScriptedExplorer()),
+    "LlamaIndex's ark_tools": _of("llama_index_graphret.ark_tools"),
 }
 
 
@@ -113,26 +84,22 @@ def test_a_view_leaks_nothing_to_fill_free_places(store: MemoryStore) -> None:
         assert set(retriever.retrieve("secret a hidden", k=6).ids) == {"p0", "p1", "p2"}
 
 
-@pytest.mark.parametrize("kind", ["bm25", "dense", "hybrid", "fields", "linker"])
+TEXT = NodeText.documents(neighbors=3)
+INDEXES: dict[str, Callable[[MemoryStore], Any]] = {
+    "bm25": lambda store: BM25Index.of_store(store, text=TEXT),
+    "dense": lambda store: DenseIndex.of_store(store, HashingEncoder()),
+    "hybrid": lambda store: HybridIndex(BM25Index.of_store(store, text=TEXT)),
+    "fields": FieldIndex.of_store,
+    "linker": Linker.of_store,
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
 def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: str) -> None:
-    text = NodeText.documents(neighbors=3)
-
-    def made(of: MemoryStore) -> Any:
-        match kind:
-            case "bm25":
-                return BM25Index.of_store(of, text=text)
-            case "dense":
-                return DenseIndex.of_store(of, HashingEncoder())
-            case "hybrid":
-                return HybridIndex(BM25Index.of_store(of, text=text))
-            case "fields":
-                return FieldIndex.of_store(of)
-        return Linker.of_store(of)
-
-    whole, condition = made(store), Where.parse(PUBLIC)
+    whole, condition = INDEXES[kind](store), Where.parse(PUBLIC)
     assert restriction_of(whole) is None
     assert restriction_of(whole.view(PUBLIC)) == condition
-    assert restriction_of(made(store.view(PUBLIC))) == condition, "an index of a view's nodes is a view"
+    assert restriction_of(INDEXES[kind](store.view(PUBLIC))) == condition, "an index of a view's nodes is a view"
     assert restriction_of(whole.view(None)) is None
     view = whole.view(PUBLIC)
     view.upsert([Node("p9", ("P",), "one more", "", {"team": "open", "year": 1991})])

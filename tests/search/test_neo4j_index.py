@@ -50,7 +50,8 @@ class Places:
         label = self.free[embeds].pop(0) if self.free[embeds] else f"Made{next(LABELS)}"
         with self.driver.session() as session:
             session.run(f"MATCH (n:`{label}`) DETACH DELETE n").consume()
-        store = Neo4jStore.from_driver(self.driver, layout=replace(OWN, label=label))
+        store = Neo4jStore.from_driver(self.driver)
+        store._layout = replace(OWN, label=label)
         store.upsert(nodes)
         return embeds, label, Neo4jTextIndex.create(store, name=label, **options)
 

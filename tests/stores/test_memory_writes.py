@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
-from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import delete_edges
 from graphret.stores.memory import graph_parts
@@ -213,65 +212,40 @@ def test_a_reader_sees_one_state() -> None:
     assert not torn
 
 
-def test_a_view_and_the_view_of_a_view_are_read_only() -> None:
-    store = MemoryStore.of([Node("a", properties={"t": 1})])
-    for view in (store.view({"t": 1}), store.view(None), store.view({"t": 1}).view(None)):
-        for write in (lambda v=view: v.upsert([Node("b")]), lambda v=view: v.delete(["a"])):
-            with pytest.raises(StoreError, match="view"):
-                write()
-    store.upsert([Node("b")])
-    assert store.count() == (2, 0)
-
-
-@pytest.mark.parametrize("act", ["get", "neighbors", "delete"])
-def test_a_string_is_no_list_of_ids(act: str) -> None:
-    with pytest.raises(InvalidInput, match="ids"):
-        getattr(MemoryStore.of([Node("a")]), act)("a")
-
-
-@pytest.mark.parametrize("row", [-1, 1.5, True, "3", 2**31])
-def test_a_row_that_is_none_is_named(row: Any) -> None:
-    with pytest.raises(InvalidInput, match="target_row"):
-        MemoryStore.of([Node("a")], [Edge("a", "R", "a", 1.0, {"target_row": row})])
+A = Node("a")
 
 
 @pytest.mark.parametrize(
-    ("node", "named"),
+    ("nodes", "edges", "named"),
     [
-        (Node("deep", properties={"fine": 1, "bad": {1: 2}}), "'deep': the property 'bad'"),
-        (Node("odd", name="\ud800"), "'odd': the name"),
-        (Node("od\udc00d"), "the id"),
+        ([A, Node("deep", properties={"fine": 1, "bad": {1: 2}})], [], "'deep': the property 'bad'"),
+        ([Node("odd", name="\ud800")], [], "'odd': the name"),
+        ([Node("od\udc00d")], [], "the id"),
+        ([Node("")], [], "non-empty"),
+        ([A, A], [], "'a'"),
+        ([Node("x", text=3)], [], "'x': the text"),  # type: ignore[arg-type]
+        ([Node("x", "Label")], [], "'x': the labels"),  # type: ignore[arg-type]
+        ([A], [Edge("a", "R", "nothing")], "no node 'nothing'"),
+        ([A], [Edge("a", "", "a")], "relation"),
+        ([A], [Edge("a", "R", "a", 1.0, {"x": object()})], "'a' to 'a': the property 'x'"),
+        *(([A], [Edge("a", "R", "a", weight)], "weight") for weight in (float("inf"), "heavy", None, True)),  # type: ignore[arg-type]
+        *(([A], [Edge("a", "R", "a", 1.0, {"target_row": row})], "target_row") for row in (-1, 1.5, True, "3", 2**31)),
     ],
 )
-def test_what_is_no_text_or_json_is_named(node: Node, named: str) -> None:
+def test_what_cannot_be_stored_is_named_and_changes_nothing(nodes: list[Node], edges: list[Edge], named: str) -> None:
+    store = MemoryStore.of([Node("b")])
     with pytest.raises(InvalidInput, match=named):
-        MemoryStore.of([Node("a"), node])
-    with pytest.raises(InvalidInput, match="'a' to 'a': the property 'x'"):
-        MemoryStore.of([Node("a")], [Edge("a", "R", "a", 1.0, {"x": object()})])
-    for weight in (float("inf"), "heavy", None, True):
-        with pytest.raises(InvalidInput, match="weight"):
-            MemoryStore.of([Node("a")], [Edge("a", "R", "a", weight)])  # type: ignore[arg-type]
-
-
-def test_malformed_edges_views_and_stores_that_take_no_edges_away() -> None:
-    store, edge = MemoryStore.of([Node("a")], [Edge("a", "R", "a")]), Edge("a", "R", "a")
-    with pytest.raises(InvalidInput, match="weight"):
-        store.delete_edges([edge, Edge("a", "R", "a", float("nan"))])
-    with pytest.raises(StoreError, match="view"):
-        store.view({"id": "a"}).delete_edges([edge])
-    with pytest.raises(StoreError, match="object has no method delete_edges"):
-        delete_edges(object(), [edge])
-    assert store.count() == (1, 1)
-    delete_edges(store, [edge])
+        store.upsert(nodes, edges)
     assert store.count() == (1, 0)
 
 
-def test_an_attached_index_forgets_the_neighbour() -> None:
-    store = MemoryStore.of(
-        [Node("film", name="Metropolis"), Node("maker", name="Lang")], [Edge("maker", "MADE", "film")]
-    )
-    index = BM25Index.of_store(store, text=NodeText.documents())
-    store.attach(index)
-    assert index.score("Lang", ["film"])[0] > 0
-    store.delete_edges([Edge("maker", "MADE", "film")])
-    assert index.score("Lang", ["film"])[0] == 0
+def test_malformed_edges_views_and_stores_that_take_no_edges_away() -> None:
+    store, edge = MemoryStore.of([A], [Edge("a", "R", "a")]), Edge("a", "R", "a")
+    with pytest.raises(InvalidInput, match="weight"):
+        store.delete_edges([edge, Edge("a", "R", "a", float("nan"))])
+    for view in (store.view({"id": "a"}), store.view(None).view(None)):
+        with pytest.raises(StoreError, match="view"):
+            view.delete_edges([edge])
+    with pytest.raises(StoreError, match="object has no method delete_edges"):
+        delete_edges(object(), [edge])
+    assert store.count() == (1, 1)

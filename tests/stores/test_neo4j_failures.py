@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
 import threading
 import time
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from neo4j_faults import CuttingProxy, OldServer
+from neo4j_faults import CuttingProxy
 
 from graphret.cypher import arun_checked
 from graphret.errors import (
@@ -21,7 +22,8 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
-from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
+from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore, quote
+from graphret.testing.graphs import HOSTILE
 from graphret.testing.neo4j_server import Neo4jServer
 from graphret.types import Edge, Node
 
@@ -31,30 +33,28 @@ if TYPE_CHECKING:
 Auth = tuple[str, str] | None
 
 
-def test_the_wrong_password(neo4j_spare: Neo4jServer) -> None:
+def test_a_server_that_refuses_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
+    uri = neo4j_spare.uri
     for auth in (("neo4j", "wrong"), None):
-        with Neo4jStore(neo4j_spare.uri, auth=auth) as store, pytest.raises(AccessDenied):
+        with Neo4jStore(uri, auth=auth) as store, pytest.raises(AccessDenied):
             store.count()
+    with Neo4jStore(uri, auth=neo4j_spare.auth, retry_time=0.2) as store:
+        store.upsert([Node("kept")])
+        neo4j_spare.kill()
+        for call in (lambda: store.get(["kept"]), lambda: store.upsert([Node("lost")]), lambda: list(store.nodes())):
+            with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+                call()
+        assert neo4j_spare.start().uri == uri
+        assert store.get(["kept", "lost"]) == [Node("kept"), None]
+        store.upsert([Node("after")])
+        assert store.count() == (2, 0)
 
 
-async def test_the_asynchronous_store_says_the_same(neo4j_spare: Neo4jServer) -> None:
-    async with AsyncNeo4jStore(neo4j_spare.uri, auth=("neo4j", "wrong")) as store:
-        with pytest.raises(AccessDenied):
-            await store.count()
-    async with AsyncNeo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store:
-        with pytest.raises(StoreUnavailable):
-            await store.get(["a"])
-
-
-@pytest.mark.parametrize("asked", [True, False])
-async def test_a_closed_store_answers_no_more(
-    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth, asked: bool
-) -> None:
+async def test_a_closed_store_answers_no_more(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
     given = Neo4jStore.from_driver(neo4j_empty)
     given.upsert([Node("a")])
     store, other = Neo4jStore(neo4j_uri, auth=neo4j_auth), AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth)
-    if asked:
-        assert store.count() == await other.count() == (1, 0)
+    assert store.count() == (1, 0)
     view = store.view({"id": "a"})
     store.close()
     await other.close()
@@ -62,59 +62,31 @@ async def test_a_closed_store_answers_no_more(
         with pytest.raises(StoreUnavailable, match="the store was closed"):
             call()
     with pytest.raises(StoreUnavailable, match="the store was closed"):
-        await other.count()
-    with pytest.raises(StoreUnavailable, match="the store was closed"):
         await other.upsert([Node("b")])
     given.close()  # a driver that is its maker's stays
     assert given.count() == (1, 0)
 
 
-def test_a_server_that_is_down_and_comes_back(neo4j_spare: Neo4jServer) -> None:
-    uri = neo4j_spare.uri
-    with Neo4jStore(uri, auth=neo4j_spare.auth, retry_time=0.2, layout="graphret") as store:
-        store.upsert([Node("kept")])
-        neo4j_spare.kill()
-        assert not neo4j_spare.running
-        for call in (lambda: store.get(["kept"]), lambda: store.upsert([Node("lost")]), lambda: list(store.nodes())):
-            with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
-                call()
-        assert neo4j_spare.start().uri == uri
-        assert store.get(["kept", "lost"]) == [Node("kept"), None]
-        store.upsert([Node("after")])
-        assert store.count()[0] >= 2
-        store.delete(["kept", "after"])
-    neo4j_spare.stop()
-    assert not neo4j_spare.running
-
-
-def test_no_server_at_all() -> None:
-    with Neo4jStore("bolt://127.0.0.1:1", retry_time=0.1) as store, warnings.catch_warnings():
+@pytest.mark.parametrize("uri", ["bolt://127.0.0.1:1", "bolt://no.such.host.invalid", "neo4j://no.such.host.invalid"])
+async def test_no_server_at_all(uri: str) -> None:
+    host = uri.partition("://")[2]
+    with Neo4jStore(uri, retry_time=0.1) as store, warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1.*[Cc]onnect") as caught:
-            store.schema()
-    assert "50N42" not in str(caught.value)
-
-
-@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
-async def test_a_host_that_there_is_not(scheme: str) -> None:
-    uri = f"{scheme}://no.such.host.invalid"
-    with Neo4jStore(uri, retry_time=0.1) as store:
         for call in (store.count, lambda: store.query("RETURN 1"), lambda: store.upsert([Node("a")])):
-            with pytest.raises(StoreUnavailable, match=r"no\.such\.host\.invalid"):
+            with pytest.raises(StoreUnavailable, match=re.escape(host)):
                 call()
     async with AsyncNeo4jStore(uri, retry_time=0.1) as other:
-        with pytest.raises(StoreUnavailable, match=r"no\.such\.host\.invalid"):
+        with pytest.raises(StoreUnavailable, match=re.escape(host)):
             await other.count()
 
 
 @pytest.mark.parametrize("agent", ["Neo4j/4.4.9", "Neo4j/4.3.0-drop02", "Neo4j/5.3.0"])
-def test_an_older_server_is_refused_by_its_name(agent: str) -> None:
-    with (
-        OldServer(agent) as server,
-        Neo4jStore(server.uri, retry_time=0.1) as store,
-        pytest.raises(StoreMismatch, match=agent),
-    ):
-        store.count()
+def test_an_older_server_is_refused_by_its_name(
+    neo4j_empty: neo4j.Driver, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    monkeypatch.setattr(neo4j_empty, "get_server_info", lambda: SimpleNamespace(agent=agent))
+    with pytest.raises(StoreMismatch, match=agent):
+        Neo4jStore.from_driver(neo4j_empty).count()
 
 
 def test_no_such_database(neo4j_uri: str, neo4j_auth: Auth) -> None:
@@ -133,30 +105,13 @@ def test_every_scheme_and_the_options_of_the_driver(neo4j_uri: str, neo4j_auth: 
         assert store.driver.encrypted is False
 
 
-def test_an_address_says_no_more_than_where_the_server_is() -> None:
-    with pytest.raises(InvalidInput, match="database='films'"):  # the driver would take the user's own
-        Neo4jStore("neo4j://host/films")
-    with pytest.raises(InvalidInput, match="auth=") as caught:
-        Neo4jStore("neo4j://me:secret@host:port")
-    assert "secret" not in str(caught.value)
-
-
-def test_a_community_server_impersonates_nobody(neo4j_spare: Neo4jServer) -> None:
-    for user in ("neo4j", "somebody"):
-        with (
-            Neo4jStore(neo4j_spare.uri, auth=neo4j_spare.auth, impersonated_user=user) as store,
-            pytest.raises(AccessDenied, match="Impersonation is not supported in community edition"),
-        ):
-            store.count()
-
-
 @pytest.fixture
 def proxy(neo4j_empty: neo4j.Driver, neo4j_uri: str) -> Iterator[CuttingProxy]:
     with CuttingProxy(neo4j_uri) as proxy:
         yield proxy
 
 
-@pytest.mark.parametrize("budget", [2_000, 120_000, 380_000])
+@pytest.mark.parametrize("budget", [2_000, 380_000])
 def test_a_line_that_is_cut_in_a_batch_leaves_nothing_half_written(
     proxy: CuttingProxy, neo4j_auth: Auth, budget: int
 ) -> None:
@@ -215,9 +170,7 @@ async def test_a_plan_that_takes_long_is_stopped(neo4j_driver: neo4j.Driver, neo
             await arun_checked(store, f"MATCH {tangled} RETURN count(*)", timeout=0.1)
 
 
-@pytest.mark.parametrize(
-    "value", [2**70, object(), {1: 2}, "\ud800"], ids=["too large", "an object", "a map", "half a pair"]
-)
+@pytest.mark.parametrize("value", [2**70, object(), "\ud800"], ids=["too large", "an object", "half a pair"])
 def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any) -> None:
     store = Neo4jStore.from_driver(neo4j_driver)
     with pytest.raises(InvalidInput):
@@ -228,30 +181,25 @@ def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any)
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"layout": "other"}, "layout"),
         ({"nested": "drop"}, "nested"),
         ({"id_property": ""}, "id_property"),
         ({"name_property": []}, "name_property"),
-        ({"layout": "graphret", "label": "A"}, "layout"),
         ({"text_property": ["a", 3]}, "text_property"),
         ({"hidden": "embedding"}, "hidden"),
         ({"timeout": -1}, "timeout"),
-        ({"pool_size": 0}, "pool_size"),
-        ({"connect_timeout": 0}, "connect_timeout"),
-        ({"retry_time": float("nan")}, "retry_time"),
-        ({"database": 3}, "database"),
+        ({"uri": ""}, "uri"),
+        ({"uri": "127.0.0.1:7687"}, "uri"),
+        ({"uri": "http://127.0.0.1"}, "http"),
+        ({"uri": "bolt://127.0.0.1:99999"}, "uri"),
+        ({"uri": "neo4j://host/films"}, "uri:.*database='films'"),  # the driver would take the user's own
+        ({"uri": "neo4j://me:secret@host:port"}, "uri:.*auth="),
     ],
     ids=str,
 )
 def test_malformed_options_are_refused(options: dict[str, Any], word: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^{word}:"):
-        Neo4jStore("bolt://127.0.0.1:1", **options)
-
-
-@pytest.mark.parametrize("uri", ["", "127.0.0.1:7687", "http://127.0.0.1", "bolt://127.0.0.1:99999"])
-def test_an_address_that_is_none_is_refused(uri: str) -> None:
-    with pytest.raises(InvalidInput):
-        Neo4jStore(uri)
+    with pytest.raises(InvalidInput, match=rf"^{word}") as caught:
+        Neo4jStore(**{"uri": "bolt://127.0.0.1:1", **options})
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+ssc"])
@@ -260,12 +208,23 @@ def test_a_server_that_speaks_no_tls(neo4j_uri: str, scheme: str) -> None:
         store.count()
 
 
-def test_many_calls_wait_at_once(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
-    """The asynchronous store holds nobody up."""
-    Neo4jStore.from_driver(neo4j_empty).upsert([Node(f"n{i}") for i in range(50)])
+def test_explain_names_the_kind(neo4j_driver: neo4j.Driver) -> None:
+    store = Neo4jStore.from_driver(neo4j_driver)
+    texts = ["MATCH (n) RETURN n", "CREATE (n) RETURN n", "CREATE (n)", "CREATE INDEX FOR (n:X) ON (n.y)"]
+    assert [store.explain(text) for text in texts] == ["r", "rw", "w", "s"]
+    with pytest.raises(QueryRefused):
+        store.explain("MATCH (n) RETURN n; MATCH (m) RETURN m")
 
-    async def ask() -> list[list[Node | None]]:
-        async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
-            return await asyncio.gather(*(store.get([f"n{i}"]) for i in range(50)))
 
-    assert [found[0].id for found in asyncio.run(ask()) if found[0]] == [f"n{i}" for i in range(50)]
+@pytest.mark.parametrize(
+    "name", [*HOSTILE, "a`" * 3, "\\u005c\\u0060", "\\\\u0060", "`\\u0060`"], ids=lambda n: ascii(n[:20])
+)
+def test_quoted_names_are_read_back(neo4j_driver: neo4j.Driver, name: str) -> None:
+    found = neo4j_driver.execute_query(f"WITH {{{quote(name)}: 1}} AS {quote(name)} RETURN *, keys({quote(name)}) AS k")
+    assert found.records[0]["k"] == [name]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", None])
+def test_names_that_cannot_be_quoted_are_refused(name: Any) -> None:
+    with pytest.raises(InvalidInput):
+        quote(name)

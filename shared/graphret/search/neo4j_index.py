@@ -16,8 +16,8 @@ from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import BatchIndex, Matches
 from graphret.search.vectors import check_vectors, normalize
+from graphret.stores.attached import require_whole
 from graphret.stores.base import require_ids, require_names
-from graphret.stores.following import require_whole
 from graphret.stores.neo4j import Neo4jStore
 from graphret.stores.neo4j.graph import Graph
 from graphret.types import Node

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphret.stores.base import CypherStore, GraphStore, Rows
+from graphret.stores.locations import open_store
 from graphret.stores.memory import Graph, MemoryStore
-from graphret.stores.opening import open_store
 
 if TYPE_CHECKING:
     from graphret.stores.ladybug import LadybugStore

@@ -17,8 +17,8 @@ from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
+from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
-from graphret.stores.following import Following
 from graphret.stores.summary import graph_schema
 from graphret.types import Edge, Node
 from graphret.validation import PART_KEYS, require_part
@@ -42,7 +42,7 @@ class Graph:
         return self if restricted is None else Graph(restricted[0], self.edges.induced(restricted[1]))
 
 
-class MemoryStore(Following):
+class MemoryStore(AttachedIndexes):
     """A `GraphStore` in the memory of this process; a saved one is opened by memory map.
 
     Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the

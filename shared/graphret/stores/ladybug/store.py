@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
+from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import GraphStore, Rows, require_ids, require_limit, require_seconds
-from graphret.stores.following import Following
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.reader import Reader
@@ -30,7 +30,7 @@ from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 
-class LadybugStore(Reader, Following):
+class LadybugStore(Reader, AttachedIndexes):
     """A `CypherStore` in a Ladybug database, the embedded successor of Kùzu.
 
     Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
@@ -325,7 +325,7 @@ class LadybugStore(Reader, Following):
         self.close()
 
 
-class LadybugView(Reader, Following):
+class LadybugView(Reader, AttachedIndexes):
     """The part of a `LadybugStore` that a condition leaves, for reading."""
 
     dialect = "ladybug"

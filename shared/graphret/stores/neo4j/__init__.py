@@ -4,7 +4,7 @@
 Cypher, `graph` what is asked and written, `schema` how the schema is sampled, `connection` how statements are run.
 """
 
-from graphret.stores.neo4j.layout import FOREIGN, LLAMA_INDEX, OWN, Layout, quote
+from graphret.stores.neo4j.layout import quote
 from graphret.stores.neo4j.store import AsyncNeo4jStore, Neo4jStore
 
-__all__ = ["FOREIGN", "LLAMA_INDEX", "OWN", "AsyncNeo4jStore", "Layout", "Neo4jStore", "quote"]
+__all__ = ["AsyncNeo4jStore", "Neo4jStore", "quote"]

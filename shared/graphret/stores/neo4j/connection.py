@@ -21,7 +21,7 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
-from graphret.stores.base import require_seconds, within
+from graphret.stores.base import within
 
 if TYPE_CHECKING:
     import neo4j
@@ -60,7 +60,6 @@ class Connection:
     driver: neo4j.Driver
     uri: str
     database: str | None = None
-    impersonated_user: str | None = None
     timeout: float | None = None
     closed: bool = False
     running: Run | None = None
@@ -107,8 +106,7 @@ class Connection:
 
         if self.closed:  # the driver would connect anew, and nobody close that
             raise StoreUnavailable(f"{self.uri}: the store was closed")
-        options: dict[str, Any] = {"database": self.database, "impersonated_user": self.impersonated_user}
-        options["fetch_size"] = fetch_size
+        options: dict[str, Any] = {"database": self.database, "fetch_size": fetch_size}
         with (
             translated(self.uri),
             self.driver.session(
@@ -152,15 +150,8 @@ def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
     return running
 
 
-def driver_of(
-    uri: Any,
-    auth: Any,
-    pool_size: int | None,
-    connect_timeout: float,
-    retry_time: float,
-    more: Mapping[str, Any] | None,
-) -> neo4j.Driver:
-    """Make a driver, which connects at the first call."""
+def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
+    """Make a driver with those options that are given; it connects at the first call."""
     try:
         import neo4j
     except ImportError as error:
@@ -177,20 +168,9 @@ def driver_of(
         raise InvalidInput(f"uri: {uri!r}: {error}") from error
     if database := parts.path.strip("/"):  # the driver would take the user's own
         raise InvalidInput(f"uri: {uri!r}: the database is no part of it; pass database={unquote(database)!r}")
-    if pool_size is not None and (isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1):
-        raise InvalidInput(f"pool_size: a whole number of at least 1 is expected, not {pool_size!r}")
-    require_seconds("connect_timeout", connect_timeout)
-    require_seconds("retry_time", retry_time, zero=True)
-    options = {
-        "auth": auth,
-        "max_connection_pool_size": pool_size,
-        "connection_timeout": connect_timeout,
-        "max_transaction_retry_time": retry_time,
-        "user_agent": "graphret",
-    }
-    given = {name: value for name, value in options.items() if value is not None} | dict(more or {})
+    given = {name: value for name, value in options.items() if value is not None}
     with translated(uri), sending():
-        return neo4j.GraphDatabase.driver(uri, **given)
+        return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **given)
 
 
 # -- errors

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.connection import Run
 from graphret.stores.neo4j.filters import Filter, relation_types
-from graphret.stores.neo4j.layout import ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quotable, quote
+from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
 from graphret.stores.neo4j.values import Change, edge_from, json_value, node_from
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 #: Ids in one statement that reads, and rows in one that writes.
 _IDS, _ROWS_WRITTEN = 10_000, 5_000
-_SAME_ROWS = "coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
+#: The ends ``a`` and ``b`` of rows that begin with two element ids, and the edges between them with the same rows.
+_ENDS = "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1]"
+_SAME = "MATCH (a)-[r:%s]->(b) WHERE coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +54,27 @@ class Graph:
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Read nodes by id."""
         found: dict[str, Node] = {}
+        for row in self._among(ids, self.columns("n")):
+            if row[0] in found:
+                raise InvalidInput(f"node {row[0]!r}: several nodes of the database have this {self.layout.id}")
+            found[row[0]] = node_from(self.layout, *row)
+        return [found.get(node_id) for node_id in ids]
+
+    def places(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the element ids of nodes; those that are not here are left out."""
+        return dict(map(tuple, self._among(ids, f"{self.layout.id_of('n')} AS id, elementId(n) AS place")))
+
+    def _among(self, ids: Sequence[str], columns: str) -> Iterator[list[Any]]:
         for some in _blocks(list(dict.fromkeys(ids)), _IDS):
             parameters: dict[str, Any] = {}
             clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
-            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.columns('n')}"
-            for row in self.run(text, parameters | more):
-                if row[0] in found:
-                    raise InvalidInput(f"node {row[0]!r}: several nodes of the database have this {self.layout.id}")
-                found[row[0]] = node_from(self.layout, *row)
-        return [found.get(node_id) for node_id in ids]
+            yield from self.run(f"MATCH {self.layout.node('n')}{clause} RETURN {columns}", parameters | more)
 
     def nodes(self, labels: Collection[str] | None, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
         """Return the query that reads nodes by id, each row for `node_from`, and what of the condition is left."""
         clause, parameters, left = self.conditions("n", labels=labels, where=where)
         text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.columns('n')} ORDER BY {self.layout.id_of('n')}"
         return text, parameters, left
-
-    def places(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the element ids of nodes; those that are not here are left out."""
-        found: dict[str, str] = {}
-        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
-            parameters: dict[str, Any] = {}
-            clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
-            text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.layout.id_of('n')} AS id, elementId(n) AS place"
-            found |= dict(map(tuple, self.run(text, parameters | more)))
-        return found
 
     def columns(self, node: str) -> str:
         """The columns of which `node_from` makes a node."""
@@ -170,25 +168,22 @@ class Graph:
     # counts
 
     def count(self) -> tuple[int, int]:
-        """Count nodes and edges, from the database's own counts where they are the graph's."""
-        if self.scope is None:
-            nodes, whole = self.whole()
-            if whole:
-                ((edges,),) = self.run("MATCH ()-[r]->() RETURN count(r)")
-                return nodes, edges
-        clause, parameters, _ = self.conditions("n")
-        ((nodes,),) = self.run(f"MATCH {self.layout.node('n')}{clause} RETURN count(n)", parameters)
-        pattern, parameters = self.edge("")
+        """Count nodes and edges."""
+        graph = self.unlabelled()
+        clause, parameters, _ = graph.conditions("n")
+        ((nodes,),) = self.run(f"MATCH {graph.layout.node('n')}{clause} RETURN count(n)", parameters)
+        pattern, parameters = graph.edge("")
         ((edges,),) = self.run(f"{pattern} RETURN count(r)", parameters)
         return nodes, edges
 
-    def whole(self) -> tuple[int, bool]:
-        """Count the nodes of the database, and say whether the graph is all of it."""
-        ((everything,),) = self.run("MATCH (n) RETURN count(n)")
+    def unlabelled(self) -> Graph:
+        """Return the graph without its label where every node has it, so that the database's own counts are used."""
         if self.scope is not None or self.layout.label is None:
-            return everything, self.scope is None
-        ((own,),) = self.run(f"MATCH {self.layout.node('n')} RETURN count(n)")
-        return everything, own == everything
+            return self
+        ((everything,), (own,)) = self.run(
+            f"MATCH (n) RETURN count(n) AS n UNION ALL MATCH {self.layout.node('n')} RETURN count(n) AS n"
+        )
+        return replace(self, layout=replace(self.layout, label=None)) if everything == own else self
 
     # writing
 
@@ -201,23 +196,27 @@ class Graph:
 
     def upsert(self, change: Change) -> None:
         """Write nodes, then edges."""
-        node_id = self._writable() if change.nodes else ""
-        node = f"(n:{quote(self.layout.marker)} {{{quote(node_id)}: row[0]}})" if change.nodes else ""
         self._refuse_others([row[0] for rows in change.nodes.values() for row in rows])
         for labels, rows in change.nodes.items():
+            node = f"(n:{quote(self.layout.marker)} {{{quote(self._writable())}: row[0]}})"
             borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
             text = (
                 f"UNWIND $rows AS row MERGE {node} SET n = row[1]{borne} "
                 "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
             )
             for some in _blocks(rows, _ROWS_WRITTEN):
-                stale = self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]})
-                if stale:
-                    gone = "".join(f":{name}" for name in quotable(label for (label,) in stale))
+                if stale := self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]}):
+                    gone = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
         for relation, rows in change.edges.items():
+            text = f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
             for some in _blocks(rows, _ROWS_WRITTEN):
-                self._write_edges(relation, some)
+                places = self._places_of_ends(relation, some)
+                for source, target, *_ in some:
+                    for end in (source, target):
+                        if end not in places:
+                            raise InvalidInput(f"edge {source!r} to {target!r}: there is no node {end!r}")
+                self.run(text, {"rows": [[places[row[0]], places[row[1]], *row[2:]] for row in some]})
 
     def delete(self, ids: Sequence[str]) -> None:
         """Take nodes and their edges away."""
@@ -231,8 +230,10 @@ class Graph:
         """Take edges away, given as rows of `Change`."""
         for relation, rows in edges.items():
             for some in _blocks(rows, _ROWS_WRITTEN):
-                placed = self._placed(some)
-                self._delete_same(relation, [row for row in placed if None not in row])
+                places = self._places_of_ends(relation, some)
+                there = [row for row in some if row[0] in places and row[1] in places]
+                rows_placed = [[places[row[0]], places[row[1]], *row[2:4]] for row in there]
+                self.run(self._without_same(relation), {"rows": rows_placed})
 
     def _writable(self) -> str:
         if self.layout.id is None:
@@ -246,53 +247,29 @@ class Graph:
         for some in _blocks(ids, _IDS) if not self.layout.own else ():
             parameters: dict[str, Any] = {}
             among = self.layout.among("n", some, parameters)
-            text = f"MATCH {self.layout.node('n')} WHERE {among} AND NOT n:{quote(self.layout.marker)}"
+            text = f"MATCH {self.layout.node('n')} WHERE {among} AND NOT n:{ADDED}"
             for (node_id,) in self.run(f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters):
                 raise InvalidInput(
                     f"node {node_id!r}: something else wrote it; graphret adds nodes and edges to such a graph, and "
                     "changes none that are there"
                 )
 
-    def _placed(self, rows: Sequence[list[Any]]) -> list[list[Any]]:
-        """Return rows of edges with where their ends are: ids, or element ids in the graph of something else."""
-        if self.layout.own:
-            return list(rows)
+    def _places_of_ends(self, relation: str, rows: Sequence[list[Any]]) -> dict[str, str]:
+        """Return the element ids of the ends of edges; an `InvalidInput` names an edge that something else made."""
         places = self.places(sorted({end for row in rows for end in row[:2]}))
-        return [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
-
-    def _write_edges(self, relation: str, rows: Sequence[list[Any]]) -> None:
-        placed = self._placed(rows)
-        self._delete_same(relation, placed)
-        text = f"{self._ends()} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4] RETURN count(r)"
-        ((made,),) = self.run(text, {"rows": placed})
-        if made == len(rows):
-            return
-        ids = [end for row in rows for end in row[:2]]
-        known = {node.id for node in (self.get(ids)) if node is not None}
-        absent = next(end for end in ids if end not in known)
-        row = next(row for row in rows if absent in row[:2])
-        raise InvalidInput(f"edge {row[0]!r} to {row[1]!r}: there is no node {absent!r}")
-
-    def _delete_same(self, relation: str, rows: Sequence[list[Any]]) -> None:
-        """Take away the edges of the same ends and rows, none that something else made."""
-        # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
-        same = (
-            f"{self._ends()} CALL {{ WITH a, b, row MATCH (a)-[r:{quote(relation)}]->(b) WHERE {_SAME_ROWS} RETURN r }}"
-        )
-        keys = [row[:4] for row in rows]
         if not self.layout.own:
-            ends = f"{self.layout.id_of('a')}, {self.layout.id_of('b')}"
-            text = f"{same} WITH a, b, r WHERE r.{ADDED_EDGE} IS NULL RETURN {ends} LIMIT 1"
+            ends = {place: node_id for node_id, place in places.items()}
+            others = f"{_SAME % quote(relation)} AND r.{ADDED_EDGE} IS NULL RETURN r"
+            text = f"{_ENDS} CALL {{ WITH a, b, row {others} }} RETURN row[0], row[1] LIMIT 1"
+            keys = [[places.get(row[0]), places.get(row[1]), *row[2:4]] for row in rows]
             for source, target in self.run(text, {"rows": keys}):
-                raise InvalidInput(f"edge {source!r} to {target!r}: something else made this {relation!r}")
-        self.run(f"{same} DELETE r", {"rows": keys})
+                raise InvalidInput(f"edge {ends[source]!r} to {ends[target]!r}: something else made this {relation!r}")
+        return places
 
-    def _ends(self) -> str:
-        """Write what finds the ends ``a`` and ``b`` of rows that are `_placed`."""
-        if not self.layout.own:
-            return "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1]"
-        a, b = (f"({end}:{quote(self.layout.marker)} {{id: row[{i}]}})" for i, end in enumerate("ab"))
-        return f"UNWIND $rows AS row MATCH {a} MATCH {b}"
+    def _without_same(self, relation: str) -> str:
+        """Write what takes away the edges of the same ends and rows as those of ``$rows``, which are placed."""
+        # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
+        return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
 
 
 def edge_order(edge: Edge) -> tuple[Any, ...]:

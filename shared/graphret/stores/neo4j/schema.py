@@ -16,7 +16,7 @@ from graphret.types import Edge, Node
 SAMPLE = 1_000
 #: Edges of a relation whose ends are read; of large ones those between labels are counted by the database where it can.
 COUNTED = 10_000
-#: Nodes among which those without a label are looked for: the database keeps no count of them.
+#: Nodes among which those without a label are looked for: the database keeps no list of them.
 SCANNED = 50_000
 _TEXT_SHOWN = 200
 _COUNTS = 100
@@ -30,17 +30,19 @@ def read_schema(graph: Graph) -> GraphSchema:
     Properties have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them, since that is what a
     schema is held against here. An edge counts under every pair of its ends' labels: Neo4j knows no primary one.
     """
-    _, whole = graph.whole()
-    labels = _labels(graph, whole)
-    relations = _relations(graph, whole)
+    graph = graph.unlabelled()
+    named = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
+    typed = graph.run("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name ORDER BY name")
+    shown = [name for (name,) in named if name not in graph.layout.unseen_labels]
+    labels = _counted(graph, "n", {name: _nodes(graph, name) for name in shown})
+    relations = _counted(graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in typed})
     builder, triples = SchemaBuilder(), Triples()
-    sampled, in_part = set(), set()
-    for label, n in {**labels, "": 0}.items():
-        nodes, all_read = _sample(graph, label, n)
-        builder.observe_nodes(nodes)
-        sampled.update([] if all_read else [label])
+    sampled = {label for label, n in labels.items() if n > SAMPLE} | ({""} if graph.count()[0] > SCANNED else set())
+    in_part = set()
+    for label in (*labels, ""):
+        builder.observe_nodes(_sample(graph, label))
     for relation, n in relations.items():
-        found, all_read = _triples(graph, relation, n, list(labels) if whole else [])
+        found, all_read = _triples(graph, relation, n, labels)
         triples.update(found)
         in_part.update([] if all_read else [relation])
         pattern, parameters = graph.edge(f":{quote(relation)}")
@@ -55,24 +57,10 @@ def read_schema(graph: Graph) -> GraphSchema:
     )
 
 
-def _labels(graph: Graph, whole: bool) -> dict[str, int]:
-    rows = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
-    names = [name for (name,) in rows if name not in graph.layout.unseen_labels]
-    if whole:
-        return _counted(graph, "n", {name: (f"MATCH (n:{quote(name)})", {}) for name in names})
-    clauses = {name: graph.conditions("n", f"n:{quote(name)}") for name in names}
-    node = graph.layout.node("n")
-    return _counted(
-        graph, "n", {name: (f"MATCH {node}{clause}", given) for name, (clause, given, _) in clauses.items()}
-    )
-
-
-def _relations(graph: Graph, whole: bool) -> dict[str, int]:
-    rows = graph.run("CALL db.relationshipTypes() YIELD relationshipType AS one RETURN one ORDER BY one")
-    names = [name for (name,) in rows]
-    if whole:
-        return _counted(graph, "r", {name: (f"MATCH ()-[r:{quote(name)}]->()", {}) for name in names})
-    return _counted(graph, "r", {name: graph.edge(f":{quote(name)}") for name in names})
+def _nodes(graph: Graph, *labels: str) -> tuple[str, dict[str, Any]]:
+    """Return a MATCH of the nodes ``n`` that bear a label, and its parameters."""
+    clause, parameters, _ = graph.conditions("n", *(f"n:{quote(label)}" for label in labels if label))
+    return f"MATCH {graph.layout.node('n')}{clause}", parameters
 
 
 def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, int]:
@@ -86,39 +74,32 @@ def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, Mapping[
     return found
 
 
-def _sample(graph: Graph, label: str, n: int) -> tuple[list[Node], bool]:
-    """Read nodes of a label, or those without one, and say whether these are all."""
+def _sample(graph: Graph, label: str) -> list[Node]:
+    """Read nodes of a label, or some without one, if it is empty."""
     layout = graph.layout
     long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
     values = f"{layout.values_of('n')[:-1]}{long}}}"
-    if label:
-        clause, parameters, _ = graph.conditions("n", f"n:{quote(label)}")
-        text = f"MATCH {layout.node('n')}{clause} WITH n LIMIT {SAMPLE} RETURN {values}"
-        rows = graph.run(text, parameters)
-        return [Node("-", (label,), properties=_readable(row[0], layout.hidden)) for row in rows], n <= SAMPLE
-    clause, parameters, _ = graph.conditions("n")
-    text = (
-        f"MATCH {layout.node('n')}{clause} WITH n LIMIT {SCANNED + 1} WITH collect(n) AS nodes "
-        "WITH size(nodes) AS scanned, [n IN nodes WHERE all(label IN labels(n) WHERE label IN $unseen)] AS bare "
-        f"RETURN scanned, size(bare), [n IN bare[..{SAMPLE}] | {values}]"
-    )
-    ((scanned, bare, found),) = graph.run(text, parameters | {"unseen": sorted(layout.unseen_labels)})
-    nodes = [Node("-", (), properties=_readable(one, layout.hidden)) for one in found]
-    return nodes, scanned <= SCANNED and bare <= SAMPLE
+    match, parameters = _nodes(graph, label)
+    if not label:
+        match += f" WITH n LIMIT {SCANNED} WHERE all(label IN labels(n) WHERE label IN $unseen)"
+        parameters = parameters | {"unseen": sorted(layout.unseen_labels)}
+    rows = graph.run(f"{match} WITH n LIMIT {SAMPLE} RETURN {values}", parameters)
+    return [Node("-", (label,) if label else (), properties=_readable(row[0], layout.hidden)) for row in rows]
 
 
-def _triples(graph: Graph, relation: str, n: int, labels: Sequence[str]) -> tuple[Triples, bool]:
+def _triples(graph: Graph, relation: str, n: int, labels: Iterable[str]) -> tuple[Triples, bool]:
     """Count the edges of a relation by the labels of their ends, and say whether all were."""
     name, layout = quote(relation), graph.layout
-    if n > COUNTED and labels:  # where one end has one label, the database's own counts say it all
+    if n > COUNTED and graph.scope is None and layout.label is None:
+        # where one end has one label, the database's own counts say it all
         sources = _counted(graph, "r", {one: (f"MATCH (:{quote(one)})-[r:{name}]->()", {}) for one in labels})
         targets = _counted(graph, "r", {one: (f"MATCH ()-[r:{name}]->(:{quote(one)})", {}) for one in labels})
         if (len(sources) == 1 and n in sources.values()) or (len(targets) == 1 and n in targets.values()):
             pairs_of = ((s, t, min(m, k)) for s, m in sources.items() for t, k in targets.items())
             return Triples({(s, relation, t): m for s, t, m in pairs_of}), True
     pattern, parameters = graph.edge(f":{name}")
-    text = f"{pattern} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
     found = Triples()
+    text = f"{pattern} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
     for source, target, m in graph.run(text, parameters):
         for one in layout.labels(source) or ("",):
             found.update({(one, relation, other): m for other in layout.labels(target) or ("",)})
@@ -126,9 +107,9 @@ def _triples(graph: Graph, relation: str, n: int, labels: Sequence[str]) -> tupl
     return Triples({triple: round(m * share) for triple, m in found.items()}), n <= COUNTED
 
 
-def _readable(values: Mapping[str, Any], hidden: Iterable[str] = ()) -> dict[str, Any]:
+def _readable(values: Mapping[str, Any], hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Properties by the names that Cypher knows, with dates as Python has them."""
-    shown = {key: value for key, value in values.items() if value is not None and unescaped(key, tuple(hidden))}
+    shown = {key: value for key, value in values.items() if value is not None and unescaped(key, hidden)}
     return {key: native for key, value in shown.items() if (native := _native(value)) is not None}
 
 
@@ -137,6 +118,4 @@ def _native(value: Any) -> Any:
         return value
     if isinstance(value, list):
         return [_native(item) for item in value]
-    if hasattr(value, "to_native"):
-        return value.to_native()
-    return json_value(value)
+    return value.to_native() if hasattr(value, "to_native") else json_value(value)

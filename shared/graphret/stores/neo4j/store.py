@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial
-from typing import Any, Self, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
+from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
-from graphret.stores.following import Following, require_whole
-from graphret.stores.neo4j.connection import (
-    Connection,
-    Run,
-    driver_of,
-    require_version,
-    sending,
-)
+from graphret.stores.neo4j.connection import Connection, Run, driver_of, require_version, sending
 from graphret.stores.neo4j.filters import require_pushed_down
 from graphret.stores.neo4j.graph import Graph, read_rows
-from graphret.stores.neo4j.layout import COUNTS, OWN, ROWS, Layout, detected, layout_of
+from graphret.stores.neo4j.layout import COUNTS, OWN, ROWS, Layout, described, detected
 from graphret.stores.neo4j.schema import read_schema
 from graphret.stores.neo4j.values import NESTED, edge_from, node_from, prepared
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 #: Nodes or edges in one block of `nodes` and `edges`.
 BLOCK = 5_000
@@ -40,12 +34,13 @@ BLOCK = 5_000
 _BATCH = 50
 
 
-class Neo4jStore(Following):
+class Neo4jStore(AttachedIndexes):
     """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this process.
 
     Nothing is asked of the server before the first call. A store is safe to use from several threads, and can be used
-    again when the server was down and has come back. Integers of properties have 64 bits, a larger one is refused;
-    tuples come back as lists.
+    again when the server was down and has come back. How a graph lies is seen from the database: what a store wrote
+    itself, what LlamaIndex's ``Neo4jPropertyGraphStore`` wrote, or anything else, whose element ids are then the ids.
+    Neo4j has no null: such properties are left out. Tuples come back as lists.
 
     Parameters
     ----------
@@ -55,9 +50,6 @@ class Neo4jStore(Following):
         User and password, or what the driver takes: bearer tokens, an auth manager.
     database
         Its name, by default the user's own.
-    layout
-        ``graphret`` (what a store writes itself), ``llama-index`` (what ``Neo4jPropertyGraphStore`` wrote), ``foreign``
-        (anything: element ids are the ids), a `Layout`, or ``auto``: seen from the database.
     id_property, name_property, text_property, label
         Of a graph that something else wrote: the property that is the id (otherwise element ids are), those that are
         the name and the text, the first that a node has, and the label of the nodes to read (all nodes). Make an index
@@ -68,12 +60,10 @@ class Neo4jStore(Following):
         Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
         in a graph that something else wrote).
     nested
-        What happens to values that Neo4j cannot hold, maps and lists of lists or of several types: ``refuse``, or
-        ``json``: stored as JSON text, read back as they were. Conditions do not look into them but by `matches`.
+        What happens to values that Neo4j cannot hold, maps, lists of lists or of several types, integers beyond 64
+        bits: ``refuse``, or ``json``: stored as JSON text, read back as they were. A condition sees the text.
     timeout
         Seconds after which the server gives up on a call.
-    impersonated_user
-        As whom everything runs; Community Edition refuses that.
     pool_size, connect_timeout, retry_time
         Connections to a server at most; seconds for one to be made; seconds in which transient errors are tried again.
     options
@@ -98,7 +88,6 @@ class Neo4jStore(Following):
         *,
         auth: Any = None,
         database: str | None = None,
-        layout: str | Layout = "auto",
         id_property: str | None = None,
         name_property: str | Sequence[str] | None = None,
         text_property: str | Sequence[str] | None = None,
@@ -106,27 +95,29 @@ class Neo4jStore(Following):
         hidden: Iterable[str] = (),
         nested: str = "refuse",
         timeout: float | None = None,
-        impersonated_user: str | None = None,
         pool_size: int | None = None,
         connect_timeout: float = 10.0,
         retry_time: float = 10.0,
         options: Mapping[str, Any] | None = None,
         driver: Any = None,
     ) -> None:
-        self._given = {name: value for name, value in locals().items() if name != "self"}
         if nested not in NESTED:
             raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
-        for what, text in (("database", database), ("impersonated_user", impersonated_user)):
-            if not isinstance(text, str | None):
-                raise InvalidInput(f"{what}: a string is expected, not {text!r}")
         require_seconds("timeout", timeout)
         self._nested = nested
-        never = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or ()
-        self._told = layout_of(layout, id_property, name_property, text_property, label, never)
+        self._hidden = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or []
+        self._described = described(id=id_property, name=name_property, text=text_property, label=label)
         self._own_driver = driver is None
-        self.driver = driver or driver_of(uri, auth, pool_size, connect_timeout, retry_time, options)
-        self._connection = Connection(self.driver, uri, database, impersonated_user, timeout)
-        self._found: Layout | None = None
+        settings: dict[str, Any] = {
+            "auth": auth,
+            "max_connection_pool_size": pool_size,
+            "connection_timeout": connect_timeout,
+            "max_transaction_retry_time": retry_time,
+            **(options or {}),
+        }
+        self.driver = driver or driver_of(uri, **settings)
+        self._connection = Connection(self.driver, uri, database, timeout)
+        self._layout: Layout | None = None
         self._constrained = False
         self._turn = threading.Lock()  # held by the one write at a time that indexes can follow
         self._schema: GraphSchema | None = None
@@ -136,18 +127,6 @@ class Neo4jStore(Following):
     def from_driver(cls, driver: Any, **options: Any) -> Self:
         """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
         return cls("the database", driver=driver, **options)
-
-    def __copy__(self) -> Self:
-        """Return another store on the same connections."""
-        other = object.__new__(type(self))
-        other.__dict__ |= self.__dict__
-        return other
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle or copy the store, with its password, as one that opens connections of its own."""
-        if self._given["driver"] is not None:
-            raise TypeError("a store on a driver that it was given cannot be pickled: make one in each process")
-        return _reopened, (type(self), self._given, self._scope if self._is_view else None)
 
     def close(self) -> None:
         """Close the connections, after which every call raises; a driver that the store was given stays open."""
@@ -180,31 +159,6 @@ class Neo4jStore(Following):
     def restriction(self) -> Where | None:
         """The condition of the view that this is; `None` where it is none."""
         return self._scope
-
-    def attach(self, index: Any) -> None:
-        """Keep an index in step with what this store writes, in the same transaction; see `Following.attach`.
-
-        What others write does not reach it: `refresh` or build it again.
-
-        Raises
-        ------
-        InvalidInput
-            When it is a `Neo4jTextIndex` of another store, or would overwrite what one that is attached keeps, and as
-            `Following.attach` does.
-        """
-        if not hasattr(index, "keeps_as"):
-            super().attach(index)
-            return
-        require_whole(self._is_view or restriction_of(index) is not None)
-        if index.store is not self:
-            raise InvalidInput("index: a Neo4jTextIndex follows the store that it was made with, and no other")
-        others = [one for one in self._followers if one is not index]
-        if not all(index.keeps_as(one) for one in others if hasattr(one, "keeps_as")):
-            raise InvalidInput(
-                "index: the store is followed by an index of other text or another encoder, and each would overwrite "
-                "the documents of the other; detach that one first"
-            )
-        self._followers = (*others, index)
 
     # reading
 
@@ -283,7 +237,7 @@ class Neo4jStore(Following):
             self._connection.write(lambda run: Graph(run, layout).constrain())
             self._constrained = True
         self._write(lambda run: Graph(run, layout).upsert(change), nodes, edges, layout=layout)
-        self._found = layout
+        self._layout = layout
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
@@ -315,7 +269,7 @@ class Neo4jStore(Following):
                 work(run)
                 within = copy(self)
                 within._connection, within._followers = replace(self._connection, running=run), ()
-                within._found = layout or self._found
+                within._layout = layout or self._layout
                 stage(within)
 
             self._connection.write(both if self._followers else work)
@@ -376,19 +330,36 @@ class Neo4jStore(Following):
 
     def _graph(self, run: Run) -> Graph:
         """Find out how the graph lies, if that is not known."""
-        if self._found is not None:
-            return Graph(run, self._found, self._scope)
+        if self._layout is not None:
+            return Graph(run, self._layout, self._scope)
         require_version(str(self.driver.get_server_info().agent))
         counts = [n for (n,) in run(COUNTS)]
-        layout = detected(counts, self._told)
+        layout = detected(counts, self._described, self._hidden)
         if counts[0]:  # an empty database may be another's tomorrow
-            self._found = layout
+            self._layout = layout
         return Graph(run, layout, self._scope)
 
 
-def _reopened(kind: type[Neo4jStore], given: Mapping[str, Any], scope: Where | None) -> Neo4jStore:
-    store = kind(**given)
-    return store if scope is None else store.view(scope)
+def _awaited(
+    method: Callable[Concatenate[Neo4jStore, P], T],
+) -> Callable[Concatenate[AsyncNeo4jStore, P], Coroutine[Any, Any, T]]:
+    @wraps(method)
+    async def call(self: AsyncNeo4jStore, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self._store, *arguments, **options)
+
+    return call
+
+
+def _awaited_blocks(
+    method: Callable[Concatenate[Neo4jStore, P], Iterator[list[T]]],
+) -> Callable[Concatenate[AsyncNeo4jStore, P], AsyncIterator[list[T]]]:
+    @wraps(method)
+    async def call(self: AsyncNeo4jStore, /, *arguments: P.args, **options: P.kwargs) -> AsyncIterator[list[T]]:
+        blocks = method(self._store, *arguments, **options)
+        while (block := await asyncio.to_thread(partial(next, blocks, None))) is not None:
+            yield block
+
+    return call
 
 
 class AsyncNeo4jStore:
@@ -408,9 +379,6 @@ class AsyncNeo4jStore:
         """Make a store on a driver of the synchronous kind, which stays its maker's to close."""
         return cls("the database", driver=driver, **options)
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._store.close)
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -426,59 +394,15 @@ class AsyncNeo4jStore:
         view._store = self._store.view(where)
         return view
 
-    async def schema(self, *, refresh: bool = False) -> GraphSchema:
-        return await asyncio.to_thread(self._store.schema, refresh=refresh)
-
-    async def get(self, ids: Sequence[str]) -> list[Node | None]:
-        return await asyncio.to_thread(self._store.get, ids)
-
-    async def neighbors(
-        self,
-        ids: Sequence[str],
-        *,
-        relations: Collection[str] | None = None,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        direction: str = "both",
-        limit: int | None = None,
-    ) -> list[Edge]:
-        options: dict[str, Any] = {"relations": relations, "labels": labels, "where": where, "direction": direction}
-        return await asyncio.to_thread(self._store.neighbors, ids, **options, limit=limit)
-
-    async def count(self) -> tuple[int, int]:
-        return await asyncio.to_thread(self._store.count)
-
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> AsyncIterator[list[Node]]:
-        return _each(self._store.nodes(labels, where))
-
-    def edges(self, relations: Collection[str] | None = None) -> AsyncIterator[list[Edge]]:
-        return _each(self._store.edges(relations))
-
-    async def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        await asyncio.to_thread(self._store.upsert, nodes, edges)
-
-    async def delete(self, ids: Iterable[str]) -> None:
-        await asyncio.to_thread(self._store.delete, ids)
-
-    async def delete_edges(self, edges: Iterable[Edge]) -> None:
-        await asyncio.to_thread(self._store.delete_edges, edges)
-
-    async def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Rows:
-        caps: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows, "max_bytes": max_bytes}
-        return await asyncio.to_thread(partial(self._store.query, cypher, parameters, **caps))
-
-    async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:  # noqa: ASYNC109
-        return await asyncio.to_thread(self._store.explain, cypher, timeout=timeout)
-
-
-async def _each(blocks: Iterator[list[T]]) -> AsyncIterator[list[T]]:
-    while (block := await asyncio.to_thread(partial(next, blocks, None))) is not None:
-        yield block
+    close = _awaited(Neo4jStore.close)
+    schema = _awaited(Neo4jStore.schema)
+    get = _awaited(Neo4jStore.get)
+    neighbors = _awaited(Neo4jStore.neighbors)
+    count = _awaited(Neo4jStore.count)
+    nodes = _awaited_blocks(Neo4jStore.nodes)
+    edges = _awaited_blocks(Neo4jStore.edges)
+    upsert = _awaited(Neo4jStore.upsert)
+    delete = _awaited(Neo4jStore.delete)
+    delete_edges = _awaited(Neo4jStore.delete_edges)
+    query = _awaited(Neo4jStore.query)
+    explain = _awaited(Neo4jStore.explain)

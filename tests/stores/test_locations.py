@@ -13,8 +13,8 @@ from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph, persistence
 from graphret.stores import MemoryStore, open_store
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.locations import GRAPH_KINDS, is_address, neo4j_login
 from graphret.stores.neo4j import Neo4jStore
-from graphret.stores.opening import GRAPH_KINDS, is_address, neo4j_login
 from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def test_a_neo4j_by_its_address(
         assert isinstance(store, Neo4jStore)
         store.upsert([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
         assert store.get(["a"]) == STORE.get(["a"])
-    with open_store(neo4j_uri, database="neo4j", layout="auto") as again:  # type: ignore[attr-defined]
+    with open_store(neo4j_uri, database="neo4j") as again:  # type: ignore[attr-defined]
         assert again.neighbors(["a"]) == STORE.neighbors(["a"])
 
 

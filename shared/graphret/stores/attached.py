@@ -1,9 +1,10 @@
-"""Indexes that follow a store: what is written to the store reaches them in the same step, or nothing is written."""
+"""Indexes that are attached to a store: what is written to the store reaches them in the same step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.contracts import restriction_of
@@ -15,7 +16,7 @@ _BLOCK = 2_000
 
 
 @runtime_checkable
-class Follower(Protocol):
+class StagedIndex(Protocol):
     """What can make a change ready and put it in force later; the indexes of `graphret.search` are such."""
 
     @property
@@ -40,7 +41,7 @@ def require_whole(is_view: bool) -> None:
         )
 
 
-class Following:
+class AttachedIndexes:
     """Gives a store `attach` and `detach`; the store puts each of its writes into `followed`."""
 
     _followers: tuple[Any, ...] = ()
@@ -57,25 +58,32 @@ class Following:
         Parameters
         ----------
         index
-            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`.
+            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`; what has no more than
+            these two is written to after the store.
 
         Raises
         ------
         InvalidInput
-            When it has no such methods, lives in a database and this store does not, or one of both is a view.
+            When it has no such methods, one of both is a view, it lives in the database of another store, or it would
+            overwrite the documents of another one that is attached.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
             raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
-        if hasattr(index, "keeps_as"):  # `InDatabase`; to write to it is to write to the graph it lies in
-            raise InvalidInput(
-                f"index: a {type(index).__name__} lives in the database of its own store; attach it to that"
-            )
-        if any(known is index for known in self._followers):
-            return
-        if isinstance(index, Follower):
+        others = [known for known in self._followers if known is not index]
+        if hasattr(index, "keeps_as"):  # it lives in a database, where to write to it is to write to the graph
+            if index.store is not self:
+                raise InvalidInput(
+                    f"index: a {type(index).__name__} follows the store that it was made with, and no other"
+                )
+            if not all(index.keeps_as(one) for one in others if hasattr(one, "keeps_as")):
+                raise InvalidInput(
+                    "index: the store is followed by an index of other text or another encoder, and each would "
+                    "overwrite the documents of the other; detach that one first"
+                )
+        if isinstance(index, StagedIndex):
             index.bind(self)
-        self._followers = (*self._followers, index)
+        self._followers = (*others, index)
 
     def detach(self, index: Any) -> None:
         """Let an index go; one that is not attached is ignored."""
@@ -90,55 +98,34 @@ class Following:
         Yields what is to be called with the store as it will be, before the write is put in force. On leaving, the
         indexes change; where an error leaves, they do not.
         """
-        followers, store = self._followers, self
+        followers = self._followers
         nodes, deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
-        ids = [*(node.id for node in nodes), *deletes] if followers else []
-        before: dict[str, Node | None] = dict(zip(ids, store.get(ids), strict=True)) if ids else {}  # type: ignore[attr-defined]
-        reading = any(isinstance(one, Follower) and one.reads_neighbors for one in followers)
-        touched = _touched(store, before, nodes, edges, deletes) if reading else []
+        reading = any(isinstance(one, StagedIndex) and one.reads_neighbors for one in followers)
+        touched = _touched(self, nodes, edges, deletes) if reading else []
         adopt: list[Callable[[], None]] = []
-        undo: list[Callable[[], None]] = []
 
         def stage(after: GraphStore) -> None:
+            adopt.clear()  # a database may try again
             others = [node for node in after.get(touched) if node is not None] if touched else []
             for index in followers:
-                if not isinstance(index, Follower):
-                    undo.append(lambda index=index: _put_back(index, before))  # type: ignore[misc]
-                    index.upsert(nodes)
-                    index.delete(deletes)
-                    continue
-                chosen = [*nodes, *others] if index.reads_neighbors else nodes
-                if chosen or deletes:
+                if not isinstance(index, StagedIndex):
+                    adopt.extend([partial(index.upsert, nodes), partial(index.delete, deletes)])
+                elif (chosen := [*nodes, *others] if index.reads_neighbors else nodes) or deletes:
                     adopt.append(index.staged(chosen, deletes, after))
 
-        try:
-            yield stage
-        except BaseException:
-            for put_back in reversed(undo):
-                put_back()
-            raise
+        yield stage
         for put_in_force in adopt:
             put_in_force()
 
 
-def _touched(
-    store: Any,
-    before: Mapping[str, Node | None],
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    deletes: Sequence[str],
-) -> list[str]:
+def _touched(store: Any, nodes: Sequence[Node], edges: Sequence[Edge], deletes: Sequence[str]) -> list[str]:
     """The other nodes whose text may change: a neighbour is renamed or goes, or an edge comes."""
-    names = {node_id: node.name for node_id, node in before.items() if node is not None}
+    ids = [*(node.id for node in nodes), *deletes]
+    names = {node.id: node.name for node in store.get(ids) if node is not None}
     changed = [node.id for node in nodes if names.get(node.id, node.name) != node.name]
     changed += [node_id for node_id in deletes if node_id in names]
     touched = {end for edge in edges for end in (edge.source, edge.target)}
     for start in range(0, len(changed), _BLOCK):
         for edge in store.neighbors(changed[start : start + _BLOCK]):
             touched |= {edge.source, edge.target}
-    return sorted(touched.difference(before))
-
-
-def _put_back(index: Any, before: Mapping[str, Node | None]) -> None:
-    index.upsert([node for node in before.values() if node is not None])
-    index.delete([node_id for node_id, node in before.items() if node is None])
+    return sorted(touched.difference(ids))

@@ -1,0 +1,69 @@
+"""Conditions in Neo4j, on values that the contract does not have, mean what they mean for the node as it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j import Neo4jStore
+from graphret.testing.reading import all_nodes
+from graphret.types import Node
+from graphret.where import Where
+
+if TYPE_CHECKING:
+    import neo4j
+
+ASKED: list[dict[str, Any]] = [
+    *({"v": value} for value in ("2020-01-02", "2020-01-02T10:00:00Z", "P1D", "10:00:00", "x", 1, 1.5, True, ["a"])),
+    *({"v": {"$gte": value}} for value in ("2020-01-02", "2020", "x", 1, 2**60, -(2**60))),
+    *({"v": {"$lt": value}} for value in ("2020-01-03", "2020-01-02T10:00:00.5Z", 2, 2**60)),
+    *({"v": {"$in": value}} for value in (["2020-01-02", 1], [["a"], "x"], [None, True], [2**60], [[1, "a"]])),
+    *({"v": {"$nin": value}} for value in (["2020-01-02", 1], [2**60, "x"])),
+    *({"v": {"$contains": value}} for value in ("a", "0", 1, True, [1])),
+    *({"v": {"$exists": value}} for value in (True, False)),
+    *({"v": {"$ne": value}} for value in (None, "x", 2**60, [1, "a"], ["a"])),
+    {"v": 2**60},
+    {"w.a": 1},
+    {"$not": {"w.a": 1}},
+    {"$or": [{"v": 1}, {"w.a": {"$exists": True}}]},
+    {"$and": [{"w.a": {"$exists": True}}, {"v": {"$exists": True}}, {"id": {"$gt": "0"}}]},
+    {"properties.v": "x"},
+    {"properties.name": "inner"},
+    {"name": {"$contains": "1"}},
+]
+OWN: list[Any] = ["x", "abc", 1, 2**60, 1.5, True, ["a"], ["a", "b"], [1], None, []]
+FOREIGN = (
+    "'x', 'abc', 1, 1152921504606846976, 1.5, true, ['a'], [1], date('2020-01-02'), datetime('2020-01-02T10:00Z'), "
+)
+FOREIGN += "localdatetime('2020-01-02T10:00:00.5'), localtime('10:00'), duration('P1D'), '2020-01-02', null"
+
+
+@pytest.fixture(scope="module")
+def everyone(neo4j_module: neo4j.Driver) -> dict[str, tuple[Neo4jStore, list[Node]]]:
+    """Nodes with a value of every kind, of graphret's and of something else."""
+    own = Neo4jStore.from_driver(neo4j_module, nested="json")
+    own.upsert(
+        Node(f"{i}", (), f"n{i}", "", {"v": value, "name": "inner", "w": {"a": i}}) for i, value in enumerate(OWN)
+    )
+    for i, value in enumerate(FOREIGN.split(", ")):
+        neo4j_module.execute_query(f"CREATE (:Theirs {{sku: {i}, title: 'n{i}', v: {value}}})")
+    theirs = Neo4jStore.from_driver(neo4j_module, id_property="sku", label="Theirs", name_property="title")
+    return {"own": (own, all_nodes(own)), "theirs": (theirs, all_nodes(theirs))}
+
+
+@pytest.mark.parametrize("whose", ["own", "theirs"])
+def test_a_condition_means_what_it_means_for_the_node_as_it_is_read(everyone: dict[str, Any], whose: str) -> None:
+    store, nodes = everyone[whose]
+    assert len(nodes) == (len(OWN) if whose == "own" else FOREIGN.count(", ") + 1)
+    for asked in ASKED:
+        where = Where.parse(asked)
+        assert where is not None
+        expected = [node.id for node in nodes if where.matches(node)]
+        assert [node.id for node in all_nodes(store, where=asked)] == expected, asked
+        if "w.a" in str(asked) or str(2**60) in str(asked) or "[1, 'a']" in str(asked) or "': [1]}" in str(asked):
+            with pytest.raises(InvalidInput, match="the database itself decides"):
+                store.view(asked)
+        else:
+            assert [node.id for node in all_nodes(store.view(asked))] == expected, asked
