@@ -56,7 +56,8 @@ def whole(report: Report, n: int = N) -> None:
     index.scores("what an index makes when it is first asked")
     what = f"ARK: an exploration of a node with {n:,} neighbours, the slowest kind of call"
     report.figures["ark hub"] = Figure(what, 1000 * _slowest(store, index), "ms", target=LIMIT)
-    with tempfile.TemporaryDirectory() as folder, LadybugStore.from_store(str(Path(folder, "hub")), store) as there:
+    with tempfile.TemporaryDirectory() as folder, LadybugStore(Path(folder, "hub")) as there:
+        there.load(store)
         _against_bare(report, "Ladybug", there, index)
 
 

@@ -146,17 +146,13 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert "--replace replaces the graph there, of 2 nodes and 1 edges" in refused(2, "import", bad, "--to", out)
     over = ("--replace", "--to", out)
     assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(2, "import", bad, *over)
-    assert "no format 'gexf'; known are" in refused(2, "import", bad, "--format", "gexf", *over)
     assert "the format is not clear" in refused(2, "import", tmp_path / "thing.xyz", *over)
-    assert "no such file" in refused(2, "import", tmp_path / "none.csv", *over)
-    assert "reads one source" in refused(2, "import", bad, bad, "--format", "metaqa", *over)
     assert "--replace: it is for folders" in refused(2, "import", bad, "--replace", "--to", tmp_path / "g.lbug")
     assert "--type: COLUMN=TYPE" in refused(2, "import", tables(tmp_path), "--type", "born", "--to", out)
     assert "the source and the target are the same" in refused(2, "import", out, "--to", f"{out}/.", "--replace")
     assert "no such file or folder" in refused(3, "import", tmp_path / "none", "--format", "store", *over)
     assert storage.verify(out) == before
     assert "missing option '--to'" in refused(2, "import", bad).lower()
-    assert "addresses begin with bolt://" in refused(2, "import", bad, "--to", "http://localhost")
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("mine")
@@ -164,10 +160,10 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(mine) == ["notes.txt"]
 
 
-@pytest.mark.parametrize("options", [(), ("--replace",)])
-def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) -> None:
     graph = built(tmp_path)
-    assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph, *options)
+    for options in ((), ("--replace",)):
+        assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph, *options)
     assert graphret("inspect", graph, "--json").json["nodes"] == 4
 
 

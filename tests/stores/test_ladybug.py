@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from graphret.stores.ladybug import LadybugStore
+from graphret.testing.store_values import StoreValues
 from graphret.testing.stores import CypherStoreSuite
 
 
@@ -15,7 +16,7 @@ class TestLadybugStore(CypherStoreSuite):
             yield store
 
 
-class TestLadybugStoreWithJson(CypherStoreSuite):
+class TestValuesAsJson(StoreValues):
     @pytest.fixture
     def store(self) -> Iterator[LadybugStore]:
         with LadybugStore(":memory:", nested="json") as store:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -37,10 +35,9 @@ def _processes() -> list[psutil.Process]:
     "query",
     [
         "RETURN size(range(1, 2000000000)) AS planned",
-        "MATCH (p:Person) RETURN size(lpad(p.name, 2000000000, 'x')) AS one_value",
         ROWS,
     ],
-    ids=["planning", "one value", "rows"],
+    ids=["planning", "rows"],
 )
 def test_each_query_ends_with_its_time_out(store: LadybugStore, query: str) -> None:
     with pytest.raises(QueryTimeout, match=r"0\.3 s"):
@@ -59,15 +56,6 @@ def test_a_process_that_breaks_down_is_told_and_replaced(store: LadybugStore) ->
     (process,) = _processes()
     process.kill()
     process.wait()
-    assert len(store.query_apart(NAMES, timeout=30.0)) == 2
-
-
-def test_an_interrupt_leaves_no_query_behind(store: LadybugStore) -> None:
-    store.query_apart(NAMES, timeout=30.0)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        store.query_apart(ROWS, timeout=30.0)
-    assert _processes() == []
     assert len(store.query_apart(NAMES, timeout=30.0)) == 2
 
 

@@ -40,7 +40,7 @@ def test_of_hubs_no_more_is_read_than_the_limit(rows_read: list[int]) -> None:
             )
 
 
-@pytest.fixture(scope="module", params=["DOUBLE", "INT64", "STRING"])
+@pytest.fixture(scope="module", params=["DOUBLE", "STRING"])
 def foreign(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """A database that something else wrote: parallel edges, numbers as keys, weights of which some are none."""
     import ladybug

@@ -10,6 +10,7 @@ import pytest
 
 from graphret.cypher import check, kinds, run_checked
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.ladybug import store as module
 from graphret.types import Edge, Node
 
 N = 2_000
@@ -47,10 +48,11 @@ def triples(nodes: list[Node], edges: list[Edge]) -> Counter[tuple[str, str, str
 
 @pytest.mark.parametrize("sample", [N * 3, 100])
 def test_counts_are_exact_and_properties_are_sampled(
-    store: LadybugStore, graph: tuple[list[Node], list[Edge]], sample: int
+    store: LadybugStore, graph: tuple[list[Node], list[Edge]], sample: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schema, whole = store.schema(sample=sample), sample > N
-    assert schema == store.schema(sample=sample)
+    monkeypatch.setattr(module, "SAMPLE", sample)
+    schema, whole = store.schema(), sample > N
+    assert schema == store.schema()
     assert schema.labels == {"Author": N // 4, "Film": N // 2, "Person": N // 2}
     assert schema.relations == triples(*graph)
     assert schema.sampled is not whole
@@ -73,7 +75,7 @@ def test_the_schema_of_a_view_shows_nothing_else(
 ) -> None:
     """Of a condition that the database decides, and of one that it cannot."""
     kept = [node for node in graph[0] if node.properties["period"] < 50 and "Author" not in node.labels]
-    schema = store.view({**condition, "label": {"$ne": "Author"}}).schema(sample=100)
+    schema = store.view({**condition, "label": {"$ne": "Author"}}).schema()
     assert schema.labels == Counter(node.label for node in kept)
     assert schema.relations == triples(kept, graph[1])
     assert "MADE" not in schema.relation_names

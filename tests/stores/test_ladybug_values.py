@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.errors import InvalidInput, QueryRefused
 from graphret.stores.ladybug import LadybugStore, writer
 from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import random_graph
@@ -38,21 +38,19 @@ def test_properties_named_like_columns_are_kept(store: LadybugStore) -> None:
     assert store.query("MATCH (n)-[r]->(m) RETURN n, r").rows == [(node, edge)]
 
 
-def test_integers_and_floats_share_a_column_where_all_are_exact(store: LadybugStore) -> None:
+def test_a_column_of_integers_becomes_one_of_floats(store: LadybugStore) -> None:
     store.upsert([Node("a", properties={"x": 1, "l": [1]})])
     store.upsert([Node("b", properties={"x": 0.5, "l": [0.5]}), Node("c", properties={"x": 2, "l": []})])
     found = store.get(["a", "b", "c"])
     assert [n and dict(n.properties) for n in found] == [{"x": 1, "l": [1]}, {"x": 0.5, "l": [0.5]}, {"x": 2, "l": []}]
-    with pytest.raises(InvalidInput, match=r"'d'.*'x'.*nested='json'"):
+    with pytest.raises(InvalidInput, match="'x'"):
         store.upsert([Node("d", properties={"x": 2**53 + 1})])
-    store.upsert([Node("e", ("Other",), properties={"x": 2**53 + 1})])
-    for nodes in ([Node("f", ("Other",), properties={"x": 0.5})], [Node("g", ("New",), properties={"x": 2**60 + 1})]):
-        with pytest.raises(InvalidInput, match="x"):
-            store.upsert([*nodes, Node("h", nodes[0].labels, properties={"x": 0.5})])
-    assert store.count() == (4, 0)
+    assert store.count() == (3, 0)
 
 
-@pytest.mark.parametrize("value", ["one", True, [1], {"a": {"b": [1]}}, 2**64, [1, "a"], [[1]], [None], [2**60, 0.5]])
+@pytest.mark.parametrize(
+    "value", ["one", True, [1], {"a": {"b": [1]}}, 2**64, [1, "a"], [[1]], [None], "\ud800"], ids=repr
+)
 def test_what_does_not_fit_is_refused_or_kept_as_json(store: LadybugStore, keeping: LadybugStore, value: Any) -> None:
     first, odd = Node("a", properties={"x": 1}), Node("b", properties={"x": value, "y": 2})
     edge = Edge("a", "R", "b", 1.0, {"z": value})
@@ -111,8 +109,7 @@ def test_one_text_is_one_statement(store: LadybugStore) -> None:
 @pytest.mark.parametrize("small", [True, False])
 def test_a_memory_store_is_loaded(keeping: LadybugStore, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not small:  # in several parts and transactions
-        monkeypatch.setattr(writer, "_WAITING", 50)
-        monkeypatch.setattr(writer, "_COPIES", 2)
+        monkeypatch.setattr(writer, "_LOADED", 50)
         monkeypatch.setattr(writer, "_COPIED", 10)
     nodes, edges = random_graph(5)
     nodes += [Node("none", ()), Node("deep", ("Film",), "é", "t", {"a": {"b": [1, None]}, "age": "old", "l": []})]
@@ -150,11 +147,3 @@ def test_large_batches_are_copied_and_replaced(store: LadybugStore) -> None:
     with pytest.raises(InvalidInput, match="nowhere"):
         store.upsert([Node(f"m{i}", ("Item",)) for i in range(3000)], [Edge("m1", "NEXT", "nowhere")])
     assert store.count() == (3000, 3000)
-
-
-def test_a_plan_that_took_too_long_is_refused(store: LadybugStore) -> None:
-    store.upsert([Node("a", ("A",))], [Edge("a", "R", "a")])
-    tangled = ", ".join(f"(n{i}:A)-[:R]->(n{i + step}:A)" for i in range(4) for step in (1, 3))
-    with pytest.raises(QueryTimeout):
-        store.explain(f"MATCH {tangled} RETURN count(*)", timeout=0.001)
-    assert store.explain(f"MATCH {tangled} RETURN count(*)", timeout=30.0) is None

@@ -25,14 +25,14 @@ KINDS: dict[str, list[Any]] = {
     "flag": [True, False],
     "texts": [[], ["a"], ["a", "b"], [""]],
     "wholes": [[], [1], [0, 1]],
-    "mixed": [1, "one", [1, "one"], {"a": {"b": 1}}, {"a": "x"}, 2**70, True, {"mixed": 1}, '"mixed":1', 1990, None],
+    "mixed": [1, "one", [1, "one"], {"a": {"b": 1}}, {"a": "x"}, 2**70, True, '"mixed":1', None],
     "properties.name": ["inner", "outer"],
     "a.b": [1, 2],
 }
 FIELDS = [*KINDS, "absent", "id", "name", "label", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed"]
 OPERANDS: list[Any] = [
     *(value for values in KINDS.values() for value in values if not isinstance(value, dict)),
-    *(1.5, -0.0, 2.0**70, 1e400, 10**25, float("nan"), "n", "n1", "Odd", "\ud800", "a\0", [1, True], [True], [None]),
+    *(1.5, -0.0, 2.0**70, 10**25, "n", "n1", "Odd", "a\0", [1, True], [None]),
 ]
 
 

@@ -75,17 +75,9 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
     assert schema.properties["A"]["x"].type == "INTEGER"
     assert schema.properties["B"]["y"] == PropertySchema("STRING", 1.0, ("rare",))
     assert schema.relation_properties == {"R": {"w": PropertySchema("BOOLEAN", 1.0, (True,))}}
-    assert schema == summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
-
-
-def test_a_schema_says_which_parts_of_it_are_sampled(large: MemoryStore) -> None:
-    schema = summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
     assert (schema.sampled_names, schema.sampled_relations) == (False, frozenset())  # all triples are counted
     assert schema.sampled_properties == {"A", "Z"}  # the four of B are all read
     assert schema.sampled_relation_properties == {"R", "S"}
-    edges_only = summary.graph_schema(large.graph.nodes, large.graph.edges, 3000)
-    assert edges_only.sampled_properties == frozenset()
-    assert edges_only.sampled_relation_properties == {"R", "S"}
 
 
 @pytest.mark.parametrize("sizes", [[1900] * 6, [2500, 10]], ids=["more than are read in all", "a large label"])
@@ -117,15 +109,7 @@ def test_what_was_counted_is_an_error_though_properties_are_sampled(sizes: list[
     assert ("B" in schema.sampled_properties) == (len(sizes) == 6)
 
 
-def test_nodes_without_a_label_may_be_those_that_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "READ", 20)
-    store = MemoryStore.of([Node(f"n{i}", ()) for i in range(50)], [Edge("n0", "R", "n1")])
-    schema = store.schema()
-    assert schema.sampled
-    assert (schema.sampled_properties, schema.sampled_relations) == ({""}, frozenset())
-
-
-@pytest.mark.parametrize("read", [1, 10, 2000])
+@pytest.mark.parametrize("read", [10, 2000])
 @pytest.mark.parametrize("dense", [0, 1 << 22])
 def test_whatever_is_sampled_counts_are_exact(monkeypatch: pytest.MonkeyPatch, dense: int, read: int) -> None:
     monkeypatch.setattr(summary, "DENSE", dense)
@@ -150,11 +134,6 @@ def test_of_too_many_kinds_of_edges_the_frequent_ones_and_one_of_each_relation_s
     assert schema.sampled_relations == {"R", "S"}
     assert schema.relation_names == ["R", "S"]
     assert set(schema.relations) < set(whole.relations)
-
-
-def test_an_empty_graph_has_an_empty_schema() -> None:
-    schema = MemoryStore().schema()
-    assert (schema.labels, schema.relations, schema.sampled) == ({}, {}, False)
 
 
 def test_a_query_by_a_second_label_has_the_right_ends() -> None:

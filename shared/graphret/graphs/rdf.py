@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,37 +39,27 @@ _FIELDS = ("id", "labels", "label", "name", "text")
 _SEPARATORS = re.compile(r"[#/:]")
 
 
-class _Resource:
-    """What is said of a node: its types, and literals as pairs of language and value, by predicate."""
-
-    __slots__ = ("literals", "types")
-
-    def __init__(self) -> None:
-        self.types: set[str] = set()
-        self.literals: dict[str, list[tuple[str, Any]]] = {}
-
-
 class _Sink:
-    """Takes triples from rdflib's parser."""
+    """Takes triples from rdflib's parser; literals are pairs of language and value, by predicate."""
 
     def __init__(self) -> None:
-        self.resources: dict[str, _Resource] = {}
+        self.types: defaultdict[str, set[str]] = defaultdict(set)
+        self.literals: dict[str, defaultdict[str, list[tuple[str, Any]]]] = {}
         self.edges: list[tuple[str, str, str]] = []
         self.ill_typed = 0
 
     def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
         """Take one triple; the parser calls this."""
-        said = self.resources.setdefault(str(subject), _Resource())
-        relation = str(predicate)
+        literals, relation = self.literals.setdefault(str(subject), defaultdict(list)), str(predicate)
         if hasattr(object_, "toPython") and hasattr(object_, "language"):
             self.ill_typed += bool(object_.ill_typed)
             value = object_.toPython()
             value = str(object_) if value is object_ or isinstance(value, bytes) else json_value(value)
-            said.literals.setdefault(relation, []).append(((object_.language or "").lower(), value))
+            literals[relation].append(((object_.language or "").lower(), value))
         elif relation == _RDF_TYPE:
-            said.types.add(str(object_))
+            self.types[str(subject)].add(str(object_))
         else:
-            self.resources.setdefault(str(object_), _Resource())
+            self.literals.setdefault(str(object_), defaultdict(list))
             self.edges.append((str(subject), relation, str(object_)))
 
 
@@ -132,24 +122,23 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
                     raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
     finally:
         logger.setLevel(level)
-    if not sink.resources:
+    if not sink.literals:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
     return _tables(sink, language.lower())
 
 
 def _tables(sink: _Sink, language: str) -> GraphTables:
-    resources = sink.resources.values()
-    labels = short_names(iri for said in resources for iri in said.types)
-    keys = short_names((iri for said in resources for iri in said.literals), _FIELDS)
+    labels = short_names(iri for types in sink.types.values() for iri in types)
+    keys = short_names((iri for literals in sink.literals.values() for iri in literals), _FIELDS)
     relations = short_names(relation for _, relation, _ in sink.edges)
     tables = GraphTables()
     if sink.ill_typed:
         tables.remarks.append(f"{sink.ill_typed:,} literals are not of the type that they say, and stay text")
-    for iri, said in sink.resources.items():
-        own = tuple(labels[one] for one in sorted(said.types)) or (UNTYPED,)
-        name, text = _taken(said, NAMES, language), _taken(said, TEXTS, language)
+    for iri, literals in sink.literals.items():
+        own = tuple(labels[one] for one in sorted(sink.types.get(iri, ()))) or (UNTYPED,)
+        name, text = _taken(literals, NAMES, language), _taken(literals, TEXTS, language)
         properties: dict[str, Any] = {}
-        for predicate, values in said.literals.items():
+        for predicate, values in literals.items():
             properties.update(_properties(keys[predicate], values, language))
         tables.node(iri, own, name or local_name(iri), text, properties)
     for source, relation, target in sink.edges:
@@ -157,13 +146,13 @@ def _tables(sink: _Sink, language: str) -> GraphTables:
     return tables
 
 
-def _taken(said: _Resource, predicates: Sequence[str], language: str) -> str:
+def _taken(literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str], language: str) -> str:
     """Take the first value of the first predicate: in the language, or in none, or in the first by name."""
     for predicate in predicates:
-        values = [one for one in said.literals.get(predicate, ()) if str(one[1]).strip()]
+        values = [one for one in literals.get(predicate, ()) if str(one[1]).strip()]
         if values:
             best = min(values, key=lambda one: (one[0] != language, one[0]))
-            said.literals[predicate].remove(best)
+            literals[predicate].remove(best)
             return str(best[1])
     return ""
 

@@ -127,27 +127,27 @@ def import_graph(
     """
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
     chosen, where, options = format_of(format, given), os.fspath(to), options or ReadOptions()
-    to_folder = kind_of(where) == FOLDER
+    to_folder, remarks = kind_of(where) == FOLDER, list[str]()
     if to_folder and Path(where).exists():
         with storage.writing(where):  # before the work, not after it: whether the folder can be written
             pass
     if chosen == STORE:
-        tables = _read_store(_only(given, chosen), where, options)
+        named = place_of(_only(given, chosen))
+        store, read = _read_store(given[0], where, options)
     else:
-        tables = read_graph(given, chosen, options)
+        named, tables = ", ".join(given), read_graph(given, chosen, options)
+        store, read, remarks = tables.store(), tables.count()[1], tables.remarks
     try:
-        store = tables.store()
         if to_folder:
             store.save(where)
         else:
             with opened(where, create=True, nested=nested) as database:
                 copy(store, database, progress=progress)
     except (InvalidInput, StoreMismatch) as error:
-        raise type(error)(f"{', '.join(given)}: {error}") from error
+        raise type(error)(f"{named}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    merged = tables.count()[1] - edges
-    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), merged, tuple(tables.remarks))
+    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), read - edges, tuple(remarks))
 
 
 def format_of(name: str | None, sources: Sequence[str]) -> str:
@@ -194,8 +194,8 @@ def _only(sources: Sequence[str], format: str) -> str:
     return sources[0]
 
 
-def _read_store(source: str, where: str, options: ReadOptions) -> GraphTables:
-    """Read the graph of a store; named columns are the properties of a database that hold its id, name and text."""
+def _read_store(source: str, where: str, options: ReadOptions) -> tuple[MemoryStore, int]:
+    """Read a store, and how many edges it has; named columns are a database's properties of id, name and text."""
     if place_of(source) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
     fields = options.columns.named()
@@ -203,19 +203,13 @@ def _read_store(source: str, where: str, options: ReadOptions) -> GraphTables:
         raise InvalidInput(f"{source}: a folder that graphret wrote has an id, a name and a text; name no columns")
     if (others := fields.keys() - {"id", "name", "text"}) or options.columns.types:
         raise InvalidInput(f"--{min(others, default='type')}-column: {source} is no table")
-    tables = GraphTables()
-    named: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}
-    with opened(source, **named) as store:
+    own: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}
+    with opened(source, **own) as store:
         try:
-            for nodes in store.nodes():
-                for node in nodes:
-                    tables.node(node.id, node.labels, node.name, node.text, node.properties)
-            for edges in store.edges():
-                for edge in edges:
-                    tables.edge(edge.source, edge.relation, edge.target, edge.weight, edge.properties)
+            nodes, edges = chain.from_iterable(store.nodes()), chain.from_iterable(store.edges())
+            return MemoryStore.of(nodes, edges), store.count()[1]
         except InvalidInput as error:
             raise InvalidInput(f"{place_of(source)}: {error}") from error
-    return tables
 
 
 def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_progress) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """What kinds of nodes, relations and properties a graph has."""
 
-from graphret.schema.builder import SchemaBuilder, merged_type, schema_of, type_of
+from graphret.schema.builder import SchemaBuilder, merged_type, type_of
 from graphret.schema.model import GraphSchema, PropertySchema
 
-__all__ = ["GraphSchema", "PropertySchema", "SchemaBuilder", "merged_type", "schema_of", "type_of"]
+__all__ = ["GraphSchema", "PropertySchema", "SchemaBuilder", "merged_type", "type_of"]

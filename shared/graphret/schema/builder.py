@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 from graphret.schema.model import GraphSchema, PropertySchema
 from graphret.types import Edge, Node
 
+#: How many values are kept as examples of a property.
 EXAMPLES = 3
-#: Of so many nodes of each set of labels, and edges of each relation, the properties are read.
-SAMPLE = 2000
-T = TypeVar("T")
 _VALUES_COUNTED = 1000
 _VALUE_LENGTH = 100
 _LIST_LENGTH = 5
 
 
 class SchemaBuilder:
-    """Counts labels, relations and properties of blocks of nodes and edges.
+    """Gathers the properties of blocks of nodes and edges."""
 
-    Parameters
-    ----------
-    examples
-        How many values are kept as examples of a property.
-    """
-
-    def __init__(self, examples: int = EXAMPLES) -> None:
-        self.examples = examples
-        #: The empty label stands for nodes that have none: it has properties and triples, and is no label.
+    def __init__(self) -> None:
+        #: The empty label stands for nodes that have none: it has properties, and is no label.
         self._bearers: Counter[str] = Counter()
-        self._triples: Counter[tuple[str, str, str]] = Counter()
         self._relations: Counter[str] = Counter()
         self._of_label: dict[str, dict[str, _Property]] = {}
         self._of_relation: dict[str, dict[str, _Property]] = {}
@@ -46,89 +35,32 @@ class SchemaBuilder:
                 self._bearers[label] += times
                 _observe(self._of_label.setdefault(label, {}), node.properties, times)
 
-    def observe_edges(
-        self, edges: Iterable[Edge], labels: Mapping[str, Sequence[str]] | None = None, times: int = 1
-    ) -> None:
-        """Read a block of edges, each of which stands for so many of the graph.
-
-        Parameters
-        ----------
-        labels
-            The labels of nodes by id. An edge counts as a triple of each pair of labels if both of its ends are there.
-        """
+    def observe_edges(self, edges: Iterable[Edge], times: int = 1) -> None:
+        """Read a block of edges, each of which stands for so many of the graph."""
         for edge in edges:
             self._relations[edge.relation] += times
             _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties, times)
-            if labels is not None and edge.source in labels and edge.target in labels:
-                pairs = product(*(dict.fromkeys(labels[end]) or ("",) for end in (edge.source, edge.target)))
-                self._triples.update({(source, edge.relation, target): times for source, target in pairs})
 
     def build(
-        self,
-        labels: Mapping[str, int] | None = None,
-        relations: Mapping[tuple[str, str, str], int] | None = None,
-        **said: Any,
+        self, labels: Mapping[str, int], relations: Mapping[tuple[str, str, str], int], **more: Any
     ) -> GraphSchema:
-        """Return the schema; counts that are known otherwise take the place of what was counted.
-
-        What may be missing, and what queries call otherwise, is said by the fields of `GraphSchema`.
-        """
+        """Return the schema with the counts of labels and of relations, and further fields of `GraphSchema`."""
         return GraphSchema(
-            {label: n for label, n in sorted((self._bearers if labels is None else labels).items()) if label},
-            dict(sorted((self._triples if relations is None else relations).items())),
+            {label: n for label, n in sorted(labels.items()) if label},
+            dict(sorted(relations.items())),
             self._properties(self._of_label, self._bearers),
             self._properties(self._of_relation, self._relations),
-            **said,
+            **more,
         )
 
     def _properties(
         self, owners: Mapping[str, Mapping[str, _Property]], counts: Mapping[str, int]
     ) -> dict[str, dict[str, PropertySchema]]:
         return {
-            owner: {name: known.schema(counts[owner], self.examples) for name, known in sorted(found.items())}
+            owner: {name: known.schema(counts[owner]) for name, known in sorted(found.items())}
             for owner, found in sorted(owners.items())
             if found
         }
-
-
-def schema_of(nodes: Sequence[Node], edges: Sequence[Edge], sample: int = SAMPLE) -> GraphSchema:
-    """Return the schema of a graph that is read whole: all is counted, and properties are read from a sample.
-
-    Parameters
-    ----------
-    sample
-        Of at most so many nodes of each set of labels, and edges of each relation, evenly spread, properties are read.
-    """
-    builder = SchemaBuilder()
-    sets: defaultdict[tuple[str, ...], list[Node]] = defaultdict(list)
-    links: defaultdict[str, list[Edge]] = defaultdict(list)
-    for node in nodes:
-        sets[tuple(dict.fromkeys(node.labels)) or ("",)].append(node)
-    for edge in edges:
-        links[edge.relation].append(edge)
-    labels_of = {node.id: labels for labels, bearers in sets.items() for node in bearers}
-    labels: Counter[str] = Counter()
-    for own, bearers in sets.items():
-        labels.update(dict.fromkeys(own, len(bearers)))
-        some = _spread(bearers, sample)
-        builder.observe_nodes(some, max(1, round(len(bearers) / len(some))))
-    triples: Counter[tuple[str, str, str]] = Counter()
-    for relation, alike in links.items():
-        chosen = _spread(alike, sample)
-        builder.observe_edges(chosen, times=max(1, round(len(alike) / len(chosen))))
-        ends = Counter((labels_of.get(edge.source, ()), labels_of.get(edge.target, ())) for edge in alike)
-        for (sources, targets), n in ends.items():
-            triples.update({(source, relation, target): n for source in sources for target in targets})
-    return builder.build(
-        labels,
-        triples,
-        sampled_properties={label for own, bearers in sets.items() if len(bearers) > sample for label in own},
-        sampled_relation_properties=[relation for relation, alike in links.items() if len(alike) > sample],
-    )
-
-
-def _spread(items: list[T], most: int) -> list[T]:
-    return items if len(items) <= most else [items[i * len(items) // most] for i in range(most)]
 
 
 _TYPES: Sequence[tuple[type, str]] = (
@@ -182,8 +114,8 @@ class _Property:
         if shown is not None and (shown in self.counts or len(self.counts) < _VALUES_COUNTED):
             self.counts[shown] += times
 
-    def schema(self, owners: int, examples: int) -> PropertySchema:
-        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))[:examples]
+    def schema(self, owners: int) -> PropertySchema:
+        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))[:EXAMPLES]
         coverage = self.n / owners if owners else 0.0
         return PropertySchema(merged_type(self.types), coverage, tuple(map(json.loads, likeliest)))
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
-from graphret.schema.builder import SAMPLE
 from graphret.types import Edge, Node
 
 #: Of at most `SAMPLE` nodes of each set of labels, and edges of each relation, the properties are read, of so many in
 #: all, each set giving one at least while that lasts.
-READ = 10_000
+SAMPLE, READ = 2_000, 10_000
 #: Kinds of edges are counted in one array where there can be no more of them (the sets of labels squared, times the
 #: relations), which takes 0.2 s for ten million edges; of more kinds edges are sorted.
 DENSE = 1 << 22

@@ -1,5 +1,5 @@
 """A graph in an embedded Ladybug database."""
 
-from graphret.stores.ladybug.store import LadybugStore, LadybugView
+from graphret.stores.ladybug.store import LadybugStore
 
-__all__ = ["LadybugStore", "LadybugView"]
+__all__ = ["LadybugStore"]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
+from graphret.stores.ladybug.tables import Catalog
 
-#: A connection keeps the plan of each text that it ran; one with so many is closed.
+#: So many plans are kept; to plan takes longer than to run what finds a few nodes.
 _PLANS_KEPT = 500
 #: Bytes of memory for pages; the database itself would take nearly all.
 _POOL = 4 << 30
@@ -35,36 +36,34 @@ class Session:
     def __init__(self, ladybug: Any, database: Any) -> None:
         self._ladybug = ladybug
         self._connection = ladybug.Connection(database)
-        self._plans: dict[str, Any] = {}
         self._timeout: float | None = None
-        self.texts: set[str] = set()
+        self._plans: dict[str, Any] = {}
         #: Statements that ran in a read transaction and so, whatever the parameters, only read.
         self.reading: set[str] = set()
 
-    def prepared(self, cypher: str) -> Any:
+    def prepared(self, cypher: str, parameters: dict[str, Any] | None = None) -> Any:
         """Return a prepared statement; several statements in one text are refused."""
-        statement = self._ladybug.PreparedStatement(self._connection, cypher)
+        statement = self._ladybug.PreparedStatement(self._connection, cypher, parameters)
         if not statement.is_success():
             raise RuntimeError(statement.get_error_message())
         return statement
 
-    def run(self, cypher: str, parameters: dict[str, Any] | None = None) -> Any:
-        """Run one statement and return its result; never more than one, which the driver would run unasked."""
-        self.texts.add(cypher)
-        if parameters:
-            return self._connection.execute(cypher, parameters)
+    def run(self, cypher: str, parameters: Mapping[str, Any] | None = None) -> Any:
+        """Run one statement and return its result; its plan is kept."""
         if cypher not in self._plans:
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.clear()
             self._plans[cypher] = self.prepared(cypher)
-        return self._connection.execute(self._plans[cypher])
+        return self._connection.execute(self._plans[cypher], dict(parameters or {}))
 
-    def rows(self, cypher: str, parameters: dict[str, Any] | None = None) -> list[list[Any]]:
+    def rows(self, cypher: str, parameters: Mapping[str, Any] | None = None) -> list[list[Any]]:
         """Run one statement and return all of its rows."""
         with contextlib.closing(self.run(cypher, parameters)) as result:
             return result.get_all()  # type: ignore[no-any-return]
 
-    def do(self, cypher: str, parameters: dict[str, Any] | None = None) -> None:
-        """Run one statement for its effect."""
-        self.run(cypher, parameters).close()
+    def do(self, cypher: str, **parameters: Any) -> None:
+        """Run one statement for its effect; a table of Arrow among its parameters is part of its plan."""
+        self._connection.execute(self.prepared(cypher, parameters), parameters).close()
 
     def set_timeout(self, seconds: float | None) -> None:
         """Stop later statements after so many seconds; `None` is never."""
@@ -86,15 +85,13 @@ class Database:
     back (0.22).
     """
 
-    def __init__(self, path: str | Path, *, read_only: bool, buffer_pool_size: int, threads: int) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool, buffer_pool_size: int) -> None:
         try:
             import ladybug
         except ImportError as error:
             raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
-        self.settings = {"buffer_pool_size": buffer_pool_size, "threads": threads}
-        for what, given in self.settings.items():
-            if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-                raise InvalidInput(f"{what}: a whole number of at least 0 is expected, not {given!r}")
+        if isinstance(buffer_pool_size, bool) or not isinstance(buffer_pool_size, int) or buffer_pool_size < 0:
+            raise InvalidInput(f"buffer_pool_size: a number of bytes is expected, not {buffer_pool_size!r}")
         self._ladybug = ladybug
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if str(path) == ":memory:":
@@ -105,29 +102,22 @@ class Database:
         self._lock = threading.RLock()
         #: Held by what reads the file from another process, and by a write.
         self.file_lock = threading.RLock()
-        #: How often it was written.
-        self.writes = 0
+        #: How often it was written, and what tables it has since.
+        self.writes, self.catalog = 0, Catalog({}, {})
         self._session: Session | None = None
         self._key = os.path.realpath(self.path)
         with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
             if self._key in _open_files:
                 raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
-            self._database = self._opened()
+            self._database = self._opened(buffer_pool_size or _POOL)
             _open_files.add(self._key)
 
-    def _opened(self) -> Any:
+    def _opened(self, memory: int) -> Any:
         try:
-            return self._ladybug.Database(
-                str(self.path),
-                read_only=self.read_only,
-                buffer_pool_size=self.settings["buffer_pool_size"] or _POOL,
-                max_num_threads=self.settings["threads"],
-            )
+            return self._ladybug.Database(str(self.path), read_only=self.read_only, buffer_pool_size=memory)
         except (RuntimeError, IndexError, MemoryError) as error:
             text = first_line(error)
-            if "lock" in text.lower():
-                raise StoreUnavailable(f"{self.path}: another process has the database open: {text}") from error
-            if "IO exception" in text or not self.path.exists():
+            if "lock" in text.lower() or "IO exception" in text or not self.path.exists():
                 raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
             raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
 
@@ -137,14 +127,13 @@ class Database:
         with self._lock:
             if self._database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
-            if self._session is None or len(self._session.texts) > _PLANS_KEPT:
-                self._forget_plans()
+            if self._session is None:
                 self._session = Session(self._ladybug, self._database)
             self._session.set_timeout(None)
             try:
                 yield self._session
             except BaseException:
-                self._forget_plans()
+                self._disconnect()
                 raise
 
     @contextlib.contextmanager
@@ -161,9 +150,9 @@ class Database:
                 raise
             finally:
                 self.writes += 1
-                self._forget_plans()
+                self._disconnect()
 
-    def _forget_plans(self) -> None:
+    def _disconnect(self) -> None:
         """Close the connection, whose plans know the tables as they were before a write."""
         if self._session is not None:
             self._session.close()
@@ -174,7 +163,7 @@ class Database:
         with self.file_lock, self._lock:
             if self._database is None:
                 return
-            self._forget_plans()
+            self._disconnect()
             self._database.close()
             self._database = None
             with _open_guard:

@@ -3,65 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.columns import to_json
 from graphret.stores.cypher_where import pushed_down
-from graphret.stores.ladybug.tables import INTEGERS, OVERFLOW, NodeTable, agreeing, column_of, is_text, quoted
+from graphret.stores.ladybug.tables import INTEGERS, OVERFLOW, Catalog, Table, is_text, quoted
 from graphret.where import PROPERTIES, Where
 
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _KINDS = {"STRING": str, "BOOL": bool, "DOUBLE": float, "FLOAT": float, **dict.fromkeys(INTEGERS, int)}
 
 
-@dataclass(slots=True)
 class Filter:
-    """A condition on the node of some tables, as one query can ask it.
+    """A condition on a node of some tables.
 
     Parameters
     ----------
     tables
-        In all of them the properties in question have one type; there is only one if there is a `rest`.
+        Those that the node may be of; what has another type in one of them than in another is left to `rest`.
     variable
-        Of the node.
-    text
+        What the query calls the node.
+
+    Attributes
+    ----------
+    text, parameters
         What the database decides: true of every node that satisfies the condition.
     rest
         What `Where.matches` has to decide of the nodes that this leaves; `None` where nothing is left.
     """
 
-    tables: Sequence[NodeTable]
-    variable: str
-    text: str = "true"
-    rest: Where | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, where: Where | None, catalog: Catalog, tables: Iterable[Table], variable: str = "n") -> None:
+        self._catalog, self._tables, self._variable = catalog, [*tables], variable
+        self.parameters: dict[str, Any] = {}
+        self.text, self.rest = pushed_down(where, self._leaf)
+        names = sorted({name for field in _properties_in(where) for name in _names(field)})
+        if names and catalog.native and any(OVERFLOW in table.columns for table in self._tables):
+            json = f"{variable}.{quoted(OVERFLOW)}"  # of a node in whose JSON such a name is, columns say nothing
+            kept = (f"contains({json}, {self._parameter(f'{to_json(name)}:')})" for name in names)
+            self.text, self.rest = f"({' OR '.join([*kept, self.text])})", where
 
     @property
     def pattern(self) -> str:
         """The variable and its tables, as they are written between the brackets of a pattern."""
-        return self.variable + "".join(f":{quoted(table.name)}" for table in self.tables)
-
-    @property
-    def returned(self) -> list[str]:
-        """What a query returns of the node for `passes`; nothing where there is no rest."""
-        return [] if self.rest is None else self.tables[0].returned(self.variable)
-
-    def passes(self, row: Sequence[Any]) -> bool:
-        """Whether the node of what was returned satisfies the rest."""
-        return self.rest is None or self.rest.matches(self.tables[0].node(row))
-
-    def write(self, where: Where | None) -> None:
-        """Write a condition."""
-        self.text, self.rest = pushed_down(where, self._leaf)
-        names = sorted({name for leaf in _on_properties(where) for name in _names(leaf.field)})
-        if names and any(table.overflows for table in self.tables):
-            json = f"{self.variable}.{quoted(OVERFLOW)}"  # of a node in whose JSON such a name is, columns say nothing
-            said = (f"contains({json}, {self._parameter(f'{to_json(name)}:')})" for name in names)
-            self.text, self.rest = f"({' OR '.join([*said, self.text])})", where
+        return self._variable + "".join(f":{quoted(table.name)}" for table in self._tables)
 
     def _parameter(self, value: Any) -> str:
-        name = f"where_{self.variable}_{len(self.parameters)}"
+        name = f"where_{self._variable}_{len(self.parameters)}"
         self.parameters[name] = value
         return f"${name}"
 
@@ -72,53 +59,45 @@ class Filter:
             return None
         if where.field == "label":
             return self._label(where.operator, operands)
-        if where.field in ("id", "name", "text"):
-            return self._own(where, operands)
-        table, absent = self.tables[0], _constant(where.compares(False, None))
-        wanted = _names(where.field)[: 2 if table.native else 3]  # only something else keeps maps in columns
-        found = {
-            (name, one.columns[column])
-            for one in self.tables
-            for name in wanted
-            if (column := one.properties.get(name)) is not None
-        }
+        if where.field == "id":
+            return self._compared(where.operator, operands, self._catalog.id_of(self._variable), "STRING")
+        own = where.field in ("name", "text")  # which every node has
+        parent = where.field.split(".")[0]
+        if parent != where.field and any(parent in table.properties for table in self._tables):
+            return None  # a map may lie there
+        found = {(column, table.columns[column]) for table in self._tables for column in self._columns(table, where)}
+        absent = _constant(where.compares(True, "") if own else where.compares(False, None))
         if not found:
             return absent
-        name, kind = min(found)
-        if len(found) > 1 or name not in (where.field, where.field.removeprefix(PROPERTIES)):
+        column, kind = min(found)
+        if len(found) > 1 or (own and kind != "STRING"):
             return None
-        value = f"{self.variable}.{quoted(column_of(name) if table.native else name)}"
+        value = f"{self._variable}.{quoted(column)}"
         there = f"{value} IS NOT NULL"
-        if kind in ("DOUBLE", "FLOAT") and not table.native:  # NaN and the infinite are no values
+        if kind in ("DOUBLE", "FLOAT") and not self._catalog.native:  # NaN and the infinite are no values
             there += f" AND {value} - {value} = 0"
         if kind == "DATE":
             value, kind = f"CAST({value} AS STRING)", "STRING"
         written = self._compared(where.operator, operands, value, kind)
         return written and f"CASE WHEN {there} THEN {written} ELSE {absent} END"
 
-    def _own(self, where: Where, operands: Sequence[Any]) -> str | None:
-        """The id, the name or the text, which every node has."""
-        table = self.tables[0]
-        column = table.name_column if where.field == "name" else table.text_column
-        if where.field == "id":
-            value = table.id_of(self.variable)
-        elif column is not None and table.columns[column] != "STRING":
-            return None
-        else:
-            value = f"coalesce({self.variable}.{quoted(column)}, '')" if column else "''"
-        return self._compared(where.operator, operands, value, "STRING")
+    def _columns(self, table: Table, where: Where) -> list[str]:
+        if where.field in ("name", "text"):
+            column = self._catalog.own[1 if where.field == "name" else 2]
+            return [column] if column is not None and column in table.columns else []
+        return [table.properties[name] for name in {*_names(where.field)[:2]} if name in table.properties]
 
     def _label(self, op: str, operands: Sequence[Any]) -> str | None:
         if op not in ("$eq", "$ne", "$in", "$nin", "$contains", "$exists"):
             return None
         wanted = [one for one in operands if isinstance(one, str)]
-        if not self.tables[0].native:
-            names = [table.name for table in self.tables if op == "$exists" or table.label in wanted]
-            found = f"label({self.variable}) IN {self._parameter(names)}" if names else "false"
+        if not self._catalog.native:
+            names = [table.name for table in self._tables if op == "$exists" or table.label in wanted]
+            found = f"label({self._variable}) IN {self._parameter(names)}" if names else "false"
         elif op == "$exists":
-            found = f"size({self.variable}.labels) > 0"
+            found = f"size({self._variable}.labels) > 0"
         else:
-            has = (f"list_contains({self.variable}.labels, {self._parameter(one)})" for one in wanted)
+            has = (f"list_contains({self._variable}.labels, {self._parameter(one)})" for one in wanted)
             found = " OR ".join(has) or "false"
         return f"NOT ({found})" if op in ("$ne", "$nin") or operands == (False,) else f"({found})"
 
@@ -134,10 +113,11 @@ class Filter:
             same = f"({value} IN {self._parameter(fitting)})" if fitting and not listed else "(false)"
             return f"NOT {same}" if op in ("$ne", "$nin") else same
         if op == "$contains":
-            function = "list_contains" if listed else "contains"
-            if not fitting or not (listed or item is str) or (fitting == [""] and not listed):
-                return _constant(fitting == [""] and not listed and item is str)
-            return f"{function}({value}, {self._parameter(fitting[0])})"
+            if not fitting or not (listed or item is str):
+                return "false"
+            if fitting == [""] and not listed:
+                return "true"
+            return f"{'list_contains' if listed else 'contains'}({value}, {self._parameter(fitting[0])})"
         given = operands[0]
         ordered = isinstance(given, (str, int, float)) and not isinstance(given, bool)
         if not ordered or listed or item is bool or isinstance(given, str) != (item is str):
@@ -145,31 +125,17 @@ class Filter:
         return f"({value} {_SIGNS[op]} {self._parameter(given)})"
 
 
-def filters(tables: Iterable[NodeTable], where: Where | None, variable: str = "n") -> list[Filter]:
-    """Write a condition for tables, in as few groups as queries need."""
-    columns = {
-        column for leaf in _on_properties(where) for name in _names(leaf.field) for column in (name, column_of(name))
-    }
-    found: list[Filter] = []
-    for group in agreeing(tables, columns):
-        one = Filter(group, variable)
-        one.write(where)
-        alone = one.rest is None or len(group) == 1
-        found += [one] if alone else (single for table in group for single in filters([table], where, variable))
-    return found
-
-
-def _on_properties(where: Where | None) -> Iterator[Where]:
-    """The conditions on one property each."""
+def _properties_in(where: Where | None) -> Iterator[str]:
+    """The fields of the conditions on properties."""
     if where is not None and where.field not in ("", "id", "name", "text", "label"):
-        yield where
+        yield where.field
     for child in where.children if where is not None else ():
-        yield from _on_properties(child)
+        yield from _properties_in(child)
 
 
-def _names(name: str) -> list[str]:
+def _names(field: str) -> list[str]:
     """The properties that a field may mean, and the one that it may lie in: see `graphret.where.lookup`."""
-    return [name, name.removeprefix(PROPERTIES), name.split(".")[0]]
+    return [field, field.removeprefix(PROPERTIES), field.split(".")[0]]
 
 
 def _constant(value: bool) -> str:
@@ -179,7 +145,7 @@ def _constant(value: bool) -> str:
 def _is_plain(value: Any) -> bool:
     """Whether a value of a condition is one that the database compares as Python does."""
     if isinstance(value, str):
-        return is_text(value) and "\0" not in value
+        return is_text(value)
     return value is None or isinstance(value, (bool, tuple)) or abs(value) <= 2**53
 
 

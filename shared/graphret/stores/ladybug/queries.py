@@ -7,7 +7,6 @@ interpreter's lock, nor one function that makes one huge value; and some queries
 from __future__ import annotations
 
 import faulthandler
-import itertools
 import os
 import pickle
 import subprocess
@@ -16,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from typing import Any
 
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
@@ -29,39 +29,25 @@ DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 _PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
 #: Seconds beyond its time-out that the database has to stop a query by itself, and seconds for a process to start.
 _GRACE, _START = 1.0, 60.0
-_MEMORY = 1 << 30  # bytes for the pages of one query, where the store names no other
 
 
 def run(
-    session: Session,
-    catalog: Catalog,
-    cypher: str,
-    parameters: Mapping[str, Any] | None,
-    timeout: float | None,
-    max_rows: int | None,
-    max_bytes: int | None = None,
-    *,
-    guarded: bool,
+    session: Session, catalog: Catalog, cypher: str, parameters: Any, timeout: float | None, *caps: int | None
 ) -> Rows:
-    """Run a query in this process; see `LadybugStore.query`.
-
-    Parameters
-    ----------
-    guarded
-        Run it in a read transaction, which a database that is open for reading only needs not.
-    """
+    """Run a query in this process; see `LadybugStore.query`."""
+    max_rows, max_bytes = caps
     try:
         session.set_timeout(timeout)
         # A statement that the database let run in a read transaction is one itself from then on.
-        guarded = guarded and cypher not in session.reading
+        guarded = cypher not in session.reading
         if guarded:
             session.do("BEGIN TRANSACTION READ ONLY")
-        result = session.run(cypher, dict(parameters) if parameters else None)
+        result = session.run(cypher, parameters)
         columns, types = result.get_column_names(), result.get_column_data_types()
         if max_bytes is None:
             rows = result.get_all() if max_rows is None else result.get_n(max_rows)
         else:
-            rows = list(within(itertools.islice(iter(result), max_rows), max_bytes))
+            rows = list(within(islice(iter(result), max_rows), max_bytes))
         truncated = result.has_next()
         result.close()
         if guarded:
@@ -86,7 +72,7 @@ class _Values:
         for number in {number for number, _ in places}:
             match = f"UNWIND $offsets AS i MATCH (n:{quoted(numbered[number].name)}) WHERE offset(id(n)) = i"
             offsets = [offset for of, offset in places if of == number]
-            found = session.rows(f"{match} RETURN i, {numbered[number].id_of('n')}", {"offsets": offsets})
+            found = session.rows(f"{match} RETURN i, {catalog.id_of('n')}", {"offsets": offsets})
             self._ids |= {(number, offset): own for offset, own in found}
 
     def __call__(self, value: Any) -> Any:
@@ -97,14 +83,14 @@ class _Values:
             return json_value(value)
         if "_SRC" in value and "_LABEL" in value:
             source, target = (self._ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
-            return self._catalog.relations[value["_LABEL"]].edge(source, target, value)
+            return self._catalog.edge(self._catalog.relations[value["_LABEL"]], source, target, value)
         if "_ID" in value and "_LABEL" in value:
-            return self._catalog.nodes[value["_LABEL"]].node_of(value)
+            return self._catalog.node_of(value)
         if value.keys() == {"_NODES", "_RELS"}:
             nodes, edges = self(value["_NODES"]), self(value["_RELS"])
             if len(nodes) != len(edges) + 1:  # the value of a variable-length relationship leaves its ends out
                 return edges
-            return [item for pair in zip(nodes, [*edges, None], strict=True) for item in pair if item is not None]
+            return [*chain.from_iterable(zip(nodes, edges, strict=False)), nodes[-1]]
         if value.keys() == {"offset", "table"}:
             return f"{value['table']}:{value['offset']}"
         return {str(key): self(item) for key, item in value.items()}
@@ -112,45 +98,28 @@ class _Values:
 
 def _edges(value: Any) -> Iterator[dict[str, Any]]:
     """Every edge in a value."""
-    if isinstance(value, dict):
-        if "_SRC" in value and "_LABEL" in value:
-            yield value
-            return
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return
-    for item in value:
-        yield from _edges(item)
+    if isinstance(value, dict) and "_SRC" in value:
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _edges(item)
 
 
 class QueryProcess:
     """Another process that has a database open for reading, started when it is first asked and after each write.
 
-    What is sent either way is pickled, and comes from graphret alone.
-
-    Parameters
-    ----------
-    options
-        What the store there is opened with.
+    What is sent either way is pickled, and comes from graphret alone. `options` are those of the store there.
     """
 
     def __init__(self, database: Database, options: Mapping[str, Any]) -> None:
-        memory = {"buffer_pool_size": options.get("buffer_pool_size") or _MEMORY}
-        self._database, self._options = database, {**options, **memory, "read_only": True}
+        self._database, self._options = database, {**options, "read_only": True}
         self._child: subprocess.Popen[bytes] | None = None
         self._writes = -1
 
-    def run(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None,
-        timeout: float,
-        max_rows: int | None,
-        max_bytes: int | None,
-    ) -> Rows:
+    def run(self, cypher: str, parameters: Any, *, timeout: float, **caps: int | None) -> Rows:
         """Run one query; see `LadybugStore.query_apart`."""
         try:
-            question = pickle.dumps((cypher, parameters, timeout, max_rows, max_bytes))
+            question = pickle.dumps((cypher, parameters, {"timeout": timeout, **caps}))
         except Exception as error:
             raise InvalidInput(f"parameters: they cannot be handed to another process: {error}") from error
         with self._database.file_lock:
@@ -191,7 +160,7 @@ class QueryProcess:
         try:
             child.stdin.write(question)
             child.stdin.flush()
-            done, answer = pickle.load(child.stdout)
+            answer = pickle.load(child.stdout)
         except (pickle.UnpicklingError, OSError) as error:
             self.close()
             raise EOFError from error
@@ -200,7 +169,7 @@ class QueryProcess:
             raise
         finally:
             clock.cancel()
-        if not done:
+        if isinstance(answer, GraphretError):
             raise answer
         return answer
 
@@ -213,7 +182,7 @@ class QueryProcess:
 
 
 def serve() -> None:
-    """Answer the questions that come in at standard input, until it ends: the other side of `_Process`."""
+    """Answer the questions that come in at standard input, until it ends: the other side of `QueryProcess`."""
     from graphret.stores.ladybug.store import LadybugStore
 
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as mark:
@@ -224,21 +193,21 @@ def serve() -> None:
     store: LadybugStore | None = None
     with suppress(EOFError):
         while True:
+            answer: Any = None
             try:
                 if store is None:
-                    store, answer = LadybugStore(path, **options), None
+                    store = LadybugStore(path, **options)
                 else:
-                    cypher, parameters, timeout, *caps = pickle.load(questions)
+                    cypher, parameters, caps = pickle.load(questions)
                     # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
-                    faulthandler.dump_traceback_later(timeout + 2 * _GRACE, exit=True)
-                    answer = store.query(cypher, parameters, timeout=timeout, max_rows=caps[0], max_bytes=caps[1])
-                reply = pickle.dumps((True, answer))
+                    faulthandler.dump_traceback_later(caps["timeout"] + 2 * _GRACE, exit=True)
+                    answer = store.query(cypher, parameters, **caps)
             except EOFError:
                 raise
             except GraphretError as error:
-                reply = pickle.dumps((False, error))
+                answer = error
             except Exception as error:
-                reply = pickle.dumps((False, QueryRefused(f"Ladybug's answer cannot be read: {error!r}")))
-            answers.write(reply)
+                answer = QueryRefused(f"Ladybug's answer cannot be read: {error!r}")
+            answers.write(pickle.dumps(answer))
             answers.flush()
             faulthandler.cancel_dump_traceback_later()

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreError
-from graphret.stores.attached import AttachedIndexes
-from graphret.stores.base import GraphStore, Rows, require_ids, require_limit, require_seconds
-from graphret.stores.ladybug.database import Database, Session, first_line, refused
-from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
-from graphret.stores.ladybug.reader import Reader
-from graphret.stores.ladybug.tables import Catalog, EdgeKey
-from graphret.stores.ladybug.writer import (
-    Pair,
-    Tables,
-    delete_edges,
-    delete_nodes,
-    load,
-    require_edges,
-    require_nodes,
-    upsert,
+from graphret.errors import InvalidInput, QueryRefused, StoreError, StoreMismatch
+from graphret.schema import GraphSchema
+from graphret.stores.base import (
+    GraphStore,
+    Rows,
+    require_direction,
+    require_ids,
+    require_limit,
+    require_names,
+    require_seconds,
 )
+from graphret.stores.attached import AttachedIndexes
+from graphret.stores.ladybug.database import Database, Session, first_line, refused
+from graphret.stores.ladybug.graph import Graph, by_table
+from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
+from graphret.stores.ladybug.schema import read_schema
+from graphret.stores.ladybug.tables import Catalog
+from graphret.stores.ladybug.writer import Writer, require_edges, require_nodes
+from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
+#: So many nodes are read together, and the edges of so many.
+BLOCK, _SOURCES = 10_000, 1_000
+#: Of so many nodes of each label, and edges of each pair of labels that a relation joins, the properties are read.
+SAMPLE = 1_000
+_QUERY_MEMORY = 1 << 30  # bytes for the pages of one query apart, where the store names no other
 
-class LadybugStore(Reader, AttachedIndexes):
+
+class LadybugStore(AttachedIndexes):
     """A `CypherStore` in a Ladybug database, the embedded successor of Kùzu.
 
     Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
@@ -43,9 +50,9 @@ class LadybugStore(Reader, AttachedIndexes):
     beside the label ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is
     ``film_actor``. Only queries need these names, and `schema` says them.
 
-    A column has one type. One of integers becomes one of doubles with the first float, where all are exact. A property
-    that is `None` is left out, tuples come back as lists. One store, of one process, may have a database open for
-    writing, and it answers one call after another.
+    A column has one type: that of the first value, but one of integers becomes one of floats with the first float. A
+    property that is `None` is left out, tuples come back as lists. One store, of one process, may have a database open
+    for writing, and it answers one call after another.
 
     Parameters
     ----------
@@ -58,13 +65,10 @@ class LadybugStore(Reader, AttachedIndexes):
         beyond 64 bits) or another than its column, or a name that differs from another's by case alone: ``refuse`` it,
         or keep it as ``json``, which a query finds as text in the column ``properties``.
     id_property, name_property, text_property
-        In a database that something else wrote, which properties are a node's own. Without the first, or where it is
-        neither text nor a whole number, ids are the database's (``table:offset``). Such a database is only read, and a
-        value that JSON lacks as its text.
+        In a database that something else wrote, which properties are a node's own. Without the first ids are the
+        database's (``table:offset``). Such a database is only read, and a value that JSON lacks as its text.
     buffer_pool_size
         At most so many bytes of memory for pages; 0 is 4 GiB.
-    threads
-        At most so many threads for a query; 0 is one for each core.
 
     Raises
     ------
@@ -72,6 +76,8 @@ class LadybugStore(Reader, AttachedIndexes):
         When the file cannot be opened, or another store or process has it open.
     StoreMismatch
         When it is no database of this version of Ladybug.
+    InvalidInput
+        When an option is malformed, or a table has no such `id_property`.
     MissingDependency
         Without the extra ``ladybug``.
     """
@@ -88,9 +94,7 @@ class LadybugStore(Reader, AttachedIndexes):
         name_property: str | None = None,
         text_property: str | None = None,
         buffer_pool_size: int = 0,
-        threads: int = 0,
     ) -> None:
-        super().__init__(self._reading)
         if nested not in ("refuse", "json"):
             raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
         own = {"id_property": id_property, "name_property": name_property, "text_property": text_property}
@@ -98,8 +102,10 @@ class LadybugStore(Reader, AttachedIndexes):
             if given is not None and (not isinstance(given, str) or not given):
                 raise InvalidInput(f"{what}: the name of a property is expected, not {given!r}")
         self.nested, self._own = nested, [*own.values()]
-        self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size, threads=threads)
-        self._process = QueryProcess(self._database, {**own, **self._database.settings})
+        self._scope: Where | None = None
+        self._written: tuple[Session, Catalog] | None = None  # what a write has open, as its followers see it
+        self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size)
+        self._process = QueryProcess(self._database, {**own, "buffer_pool_size": buffer_pool_size or _QUERY_MEMORY})
         try:
             self._read_catalog()
         except BaseException:
@@ -111,18 +117,131 @@ class LadybugStore(Reader, AttachedIndexes):
         """The file."""
         return self._database.path
 
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._scope
+
+    def view(self, where: WhereLike) -> Self:
+        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
+        return self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
+
+    def _copy(self, **changed: Any) -> Self:
+        """Return another store on the same database."""
+        other = object.__new__(type(self))
+        other.__dict__ |= {**self.__dict__, "_followers": (), **changed}
+        return other
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.path}: an open Ladybug database cannot be pickled or copied: open it in each process")
+
+    def close(self) -> None:
+        """Close the database, which a view leaves to its store; a second call does nothing."""
+        if not self._is_view:
+            self._process.close()
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # reading
+
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Session, Catalog]]:
+    def _reading(self) -> Iterator[Graph]:
+        if self._written is not None:
+            yield Graph(*self._written, self._scope)
+            return
         with self._database.session() as session:
             try:
-                yield session, self._catalog
+                yield Graph(session, self._database.catalog, self._scope)
             except RuntimeError as error:
                 raise StoreError(f"{self.path}: the database could not be read: {first_line(error)}") from error
 
     def _read_catalog(self) -> None:
-        self._catalog = Catalog()
-        with self._reading() as (session, _):
-            self._catalog = Catalog.read(session, self._own)
+        with self._reading() as graph:
+            self._database.catalog = Catalog.read(graph.session, self._own)
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        wanted = require_ids(ids)
+        with self._reading() as graph:
+            found = {node.id: node for _, node in graph.nodes(wanted)}
+        return [found.get(i) for i in wanted]
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        require_direction(direction)
+        require_limit(limit)
+        wanted, other = require_names("relations", relations), both(self._scope, _condition(labels, where))
+        with self._reading() as graph:
+            return graph.neighbors(graph.locate(require_ids(ids)), wanted, other, direction, limit)
+
+    def count(self) -> tuple[int, int]:
+        """Return how many nodes and how many edges there are."""
+        with self._reading() as graph:
+            if graph.decided:
+                return graph.count()
+        return sum(map(len, self.nodes())), sum(map(len, self.edges()))
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        return self._copy(_scope=both(self._scope, _condition(labels, where)))._node_blocks()
+
+    def _node_blocks(self) -> Iterator[list[Node]]:
+        for block in self._ids(BLOCK):
+            with self._reading() as graph:  # the store may have been written to between two blocks
+                tables = ((graph.catalog.nodes.get(name), ids) for name, ids in by_table(block))
+                found = [node for table, ids in tables if table for node in graph.of_table(table, ids)]
+            if found:
+                yield sorted(found, key=lambda node: node.id)
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        return self._edge_blocks(require_names("relations", relations))
+
+    def _edge_blocks(self, relations: list[str] | None) -> Iterator[list[Edge]]:
+        for block in self._ids(_SOURCES):
+            with self._reading() as graph:
+                sources = graph.locate([i for i, _ in block]) if self._scope else dict(block)
+                found = graph.neighbors(sources, relations, self._scope, "out")
+            if found:
+                yield found
+
+    def _ids(self, block: int) -> Iterator[list[tuple[str, str]]]:
+        with self._reading() as graph:
+            there = graph.ids()
+        yield from (there[start : start + block] for start in range(0, len(there), block))
+
+    def schema(self) -> GraphSchema:
+        """Return labels and triples with their counts, and properties with types, coverage and examples.
+
+        An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
+        ``id``, ``name`` and ``text`` among them; labels and relations their own, beside which the schema says what
+        Cypher calls them. Labels and triples are counted, properties are read of the first 1,000 nodes of each label,
+        and edges of each pair of labels that a relation joins. A view whose condition Cypher cannot say is read whole.
+        """
+        with self._reading() as graph:
+            if graph.decided:
+                return read_schema(graph, SAMPLE)
+        nodes = [node for block in self.nodes() for node in block]
+        edges = [edge for block in self.edges() for edge in block]
+        primary = [replace(node, labels=node.labels[:1]) for node in nodes]
+        relations = MemoryStore.of(primary, edges).schema().relations
+        return replace(MemoryStore.of(nodes, edges).schema(), relations=relations)
+
+    # Cypher
 
     def query(
         self,
@@ -137,35 +256,11 @@ class LadybugStore(Reader, AttachedIndexes):
 
         Of an edge, a property that has another type in another relation of the pattern may come back as text.
         """
+        self._refuse_cypher()
         require_limit(max_rows)
         require_seconds("timeout", timeout, zero=True)
         with self._database.session() as session:
-            guarded = not self._database.read_only
-            return run(session, self._catalog, cypher, parameters, timeout, max_rows, max_bytes, guarded=guarded)
-
-    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Have the database plan a query; it names no kind of query, so the answer is `None`.
-
-        Ladybug's planner cannot be stopped: a plan that took longer than `timeout` is refused once it is there. What
-        nobody vouches for is for `query_apart`.
-
-        Raises
-        ------
-        QueryRefused
-            When it does not parse, or names a table or a property that there is not.
-        QueryTimeout
-            When the plan took longer than `timeout` seconds.
-        """
-        require_seconds("timeout", timeout, zero=True)
-        started = time.monotonic()
-        with self._database.session() as session:
-            try:
-                session.prepared(cypher)
-            except DRIVER_ERRORS as error:
-                raise refused(error, timeout) from error
-        if timeout is not None and time.monotonic() - started > timeout:
-            raise QueryTimeout(f"the plan of the query took longer than {timeout:g} s")
-        return None
+            return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
 
     def query_apart(
         self,
@@ -189,13 +284,34 @@ class LadybugStore(Reader, AttachedIndexes):
         QueryTimeout
             When it took longer than `timeout` seconds.
         """
+        self._refuse_cypher()
         require_limit(max_rows)
         require_seconds("timeout", timeout)
-        return self._process.run(cypher, parameters, timeout, max_rows, max_bytes)
+        return self._process.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
 
-    def view(self, where: WhereLike) -> LadybugView:
-        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return LadybugView(self._opened, Where.parse(where))
+    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
+        """Have the database plan a query; it names no kind of query, so the answer is `None`.
+
+        Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches for is for `query_apart`.
+
+        Raises
+        ------
+        QueryRefused
+            When it does not parse, or names a table or a property that there is not.
+        """
+        self._refuse_cypher()
+        with self._database.session() as session:
+            try:
+                session.prepared(cypher)
+            except DRIVER_ERRORS as error:
+                raise refused(error, timeout) from error
+        return None
+
+    def _refuse_cypher(self) -> None:
+        if self._is_view:
+            raise QueryRefused("a view answers no free Cypher, which could read past it")
+
+    # writing
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none.
@@ -208,80 +324,33 @@ class LadybugStore(Reader, AttachedIndexes):
             When a node or an edge is malformed, an end of an edge is neither here nor among `nodes`, or a property
             has no place in a column, see `nested`; nothing is then written.
         StoreMismatch
-            When a table is not of graphret's layout.
+            When something else made the database.
         """
+        self._require_writable()
         fresh, linked = require_nodes(nodes), require_edges(edges)
         if fresh or linked:
-            with self._writing(fresh.values(), linked.values()) as (session, catalog):
-                upsert(self, session, Tables(catalog, self.nested), fresh, linked)
-
-    def check(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Raise what `upsert` would of nodes and edges, dangling ends left out, one by one, and write nothing."""
-        with self._opened() as (session, catalog):
-            tables = Tables(catalog, self.nested)
-            for node in nodes:
-                require_nodes([node])
-                tables.node(session, node)
-            for edge in edges:
-                require_edges([edge])
-                tables.edge(session, edge, "", "")
+            with self._writing([*fresh.values()], [*linked.values()]) as writer:
+                writer.upsert(fresh, linked)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
-        wanted = [*dict.fromkeys(require_ids(ids))]
-        if not wanted:
-            return
-        with self._writing(deletes=wanted) as (session, catalog):
-            tables: dict[str, list[str]] = {}
-            for node, table in self.locate(session, catalog, wanted).items():
-                catalog.nodes[table].require_native(f"node {node!r}")
-                tables.setdefault(table, []).append(node)
-            for table, nodes in tables.items():
-                delete_nodes(session, table, nodes)
+        self._require_writable()
+        if wanted := [*dict.fromkeys(require_ids(ids))]:
+            with self._writing(deletes=wanted) as writer:
+                writer.delete(wanted)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
-        linked = require_edges(edges)
-        if not linked:
-            return
-        with self._writing((), linked.values()) as (session, catalog):
-            ends = {end for edge in linked.values() for end in (edge.source, edge.target)}
-            located = self.locate(session, catalog, ends)
-            gone: dict[Pair, list[EdgeKey]] = {}
-            for key, edge in linked.items():
-                for table in catalog.related([edge.relation]):
-                    tables = located.get(edge.source, ""), located.get(edge.target, "")
-                    if tables in table.pairs:
-                        table.require_native(f"relation {edge.relation!r}")
-                        gone.setdefault((table.name, *tables), []).append(key)
-            for pair, keys in gone.items():
-                delete_edges(session, pair, keys)
-
-    @contextmanager
-    def _writing(
-        self, nodes: Collection[Node] = (), edges: Collection[Edge] = (), deletes: Sequence[str] = ()
-    ) -> Iterator[tuple[Session, Catalog]]:
-        """Give a transaction for a write, and bring the attached indexes along before it ends."""
         self._require_writable()
-        with self._database.file_lock, self.followed([*nodes], [*edges], deletes) as stage:
-            with self._database.writing() as session:
-                session.do("BEGIN TRANSACTION")
-                yield session, self._catalog
-                if self._followers:
-                    catalog = Catalog.read(session, self._own)
-                    stage(LadybugView(lambda: nullcontext((session, catalog))))
-                session.do("COMMIT")
-            self._read_catalog()
-
-    def _require_writable(self) -> None:
-        if self._database.read_only:
-            raise StoreError(f"{self.path}: the database was opened for reading only")
+        if linked := require_edges(edges):
+            with self._writing(edges=[*linked.values()]) as writer:
+                writer.delete_edges(linked)
 
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
 
-        What has no place here is refused before anything is written. Of a load that is killed, a part stays: `upsert`
-        completes it.
+        What has no place here is refused before anything is written. Of a load of more than half a million nodes and
+        edges that is killed, a part stays: `upsert` completes it.
 
         Raises
         ------
@@ -294,63 +363,33 @@ class LadybugStore(Reader, AttachedIndexes):
         with self._database.writing() as session:
             if self.count() != (0, 0):
                 raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
-            load(session, Tables(self._catalog, self.nested), source)
+            Writer(session, self._database.catalog, self.nested).load(source)
         self._read_catalog()
 
-    @classmethod
-    def from_store(cls, path: str | Path, source: GraphStore, **options: Any) -> LadybugStore:
-        """Make a database of the graph of another store; options are those of the constructor."""
-        store = cls(path, **options)
-        try:
-            store.load(source)
-        except BaseException:
-            store.close()
-            raise
-        return store
+    @contextmanager
+    def _writing(
+        self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = (), deletes: Sequence[str] = ()
+    ) -> Iterator[Writer]:
+        """Give a transaction for a write, and bring the attached indexes along before it ends."""
+        with self._database.file_lock, self.followed(nodes, edges, deletes) as stage:
+            with self._database.writing() as session:
+                session.do("BEGIN TRANSACTION")
+                yield Writer(session, self._database.catalog, self.nested)
+                if self._followers:
+                    stage(self._copy(_written=(session, Catalog.read(session, self._own))))
+                session.do("COMMIT")
+            self._read_catalog()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(f"{self.path}: an open Ladybug database cannot be pickled or copied: open it in each process")
-
-    def close(self) -> None:
-        """Close the database; a second call does nothing."""
-        self._process.close()
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _require_writable(self) -> None:
+        if self._is_view:
+            raise StoreError("a view of a store cannot be written to; write to the store itself")
+        if self._database.read_only:
+            raise StoreError(f"{self.path}: the database was opened for reading only")
+        if not self._database.catalog.native:
+            raise StoreMismatch(f"{self.path}: something else made the database, and it is only read")
 
 
-class LadybugView(Reader, AttachedIndexes):
-    """The part of a `LadybugStore` that a condition leaves, for reading."""
-
-    dialect = "ladybug"
-    _is_view = True
-
-    def view(self, where: WhereLike) -> LadybugView:
-        """Return the view as far as nodes satisfy `where` too."""
-        return LadybugView(self._opened, both(self.restriction, Where.parse(where)))
-
-    def query(self, cypher: str, *_: Any, **__: Any) -> Rows:
-        """Refuse: a query could read past the view."""
-        raise QueryRefused("a view answers no free Cypher, which could read past it")
-
-    def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Refuse, as `query` does."""
-        raise QueryRefused("a view answers no free Cypher, which could read past it")
-
-    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Refuse."""
-        raise StoreError("a view of a store cannot be written to; write to the store itself")
-
-    def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Refuse."""
-        raise StoreError("a view of a store cannot be written to; write to the store itself")
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Refuse."""
-        raise StoreError("a view of a store cannot be written to; write to the store itself")
+def _condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
+    """Return the condition of bearing one of some labels, and another."""
+    wanted, condition = require_names("labels", labels), Where.parse(where)
+    return condition if wanted is None else both(Where("$in", "label", tuple(wanted)), condition)

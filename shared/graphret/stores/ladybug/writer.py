@@ -2,314 +2,283 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
 from graphret.stores.ladybug.database import Session
-from graphret.stores.ladybug.reader import Reader
+from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.tables import (
+    COMMENTS,
     EDGE_COLUMNS,
     NODE_COLUMNS,
     OVERFLOW,
+    UNLABELLED,
     Catalog,
     EdgeKey,
     Table,
-    TableNames,
     column_of,
     edge_key,
     folded,
     is_text,
     literal,
-    named,
     quoted,
-    require_name,
 )
 from graphret.types import Edge, Node
-from graphret.validation import checked_nodes, require_edge, require_properties
+from graphret.validation import checked_nodes, edge_words, require_edge, require_properties
 
 #: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
 _COPIED = 2_000
-#: So many rows of a graph that is loaded wait to be copied.
-_WAITING = 500_000
-#: What a transaction wrote stays in memory until it ends, with a good deal for each table: so many copies are in one.
-_COPIES = 32
-_EXACT = 2**53
-_ROWS = ("source_row", "target_row")
+#: So many nodes and edges of a graph that is loaded are written in one transaction.
+_LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
+#: Types of columns of which the second takes in the first.
+_WIDER = {"INT64": "DOUBLE", "INT64[]": "DOUBLE[]"}
 #: The type of a property of which only empty lists were seen.
-_EMPTY = "EMPTY[]"
+_EMPTY = "[]"
 
-Pair = tuple[str, str, str]
 Row = dict[str, Any]
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Columns:
-    """The columns of a table, with those that a batch needs.
+class TablePlan:
+    """The table of a label or a relation, with the columns and the pairs of ends that a batch needs."""
 
-    Parameters
-    ----------
-    pattern
-        What matches all nodes or edges of the table, as ``x``.
-    stored
-        The columns that there are, with their types; `None` for a table that is yet to be made.
-    own
-        The columns of its layout.
-    nested
-        ``refuse`` or ``json``, see `LadybugStore`.
-    """
-
-    def __init__(self, pattern: str, stored: Mapping[str, str] | None, own: Mapping[str, str], nested: str) -> None:
-        self.pattern, self.stored, self.nested = pattern, stored, nested
-        self.types = dict(own if stored is None else stored)
+    def __init__(self, name: str, label: str, relation: bool, stored: Table | None) -> None:
+        self.name, self.label, self.relation, self.stored = name, label, relation, stored
+        own = EDGE_COLUMNS if relation else NODE_COLUMNS
+        self.types: dict[str, str] = dict(own if stored is None else stored.columns)
+        self.pairs: dict[tuple[str, str], None] = {}
         self._folded = {folded(column): column for column in self.types}
-        self._large: set[str] = set()  # columns with integers that are no doubles
+        self._seen: dict[str, dict[str | None, Node | Edge]] = {}
 
-    def place(self, session: Session, item: Node | Edge, properties: Mapping[str, Any]) -> Row:
-        """Return the values of the columns of one node or edge, and widen the columns to hold them.
+    def observe(self, item: Node | Edge) -> None:
+        """Take note of the properties of a node or an edge."""
+        for name, value in item.properties.items():
+            if value is not None:
+                self._seen.setdefault(name, {}).setdefault(_type_of(value), item)
 
-        Raises
-        ------
-        InvalidInput
-            Names the node or edge and the property that cannot be held.
-        """
-        row: Row = {}
+    def settle(self, nested: str) -> None:
+        """Decide on the columns; an `InvalidInput` names a node or an edge, and the property that none can hold."""
+        for name, kinds in self._seen.items():
+            column = column_of(name)
+            if name and is_text(name) and self._folded.setdefault(folded(column), column) == column:
+                for kind in filter(None, kinds):  # a column of whole numbers becomes one of floats, and else stays
+                    known = self.types.get(column, kind)
+                    wider = _WIDER.get(known) == kind or (known == _EMPTY and kind.endswith("[]"))
+                    self.types[column] = kind if wider else known
+            for item in (item for kind, item in kinds.items() if not self._holds(name, kind)):
+                if nested == "refuse":
+                    there = self.types.get(self._folded.get(folded(column), ""), "none")
+                    raise InvalidInput(
+                        f"{_named(item)}, property {name[:80]!r}: no column can hold {item.properties[name]!r:.80} "
+                        f"({there} here; columns have one type each, and names that differ by more than case); "
+                        "nested='json' keeps it as JSON"
+                    )
+                self.types[OVERFLOW] = "STRING"
+        self.types = {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
+
+    def _holds(self, name: str, kind: str | None) -> bool:
+        """Whether the column of a property holds values of a type."""
+        known = self.types.get(column_of(name), "")
+        return kind in (known, _EMPTY if known.endswith("[]") else known) or _WIDER.get(kind or "") == known
+
+    def row(self, item: Node | Edge) -> Row:
+        """Return the values of the columns of one node or edge."""
+        if isinstance(item, Node):
+            row: Row = {"id": item.id, "name": item.name, "text": item.text, "labels": [*item.labels]}
+        else:
+            row = {"from": item.source, "to": item.target, "weight": float(item.weight)}
         beside: Row = {}
-        for name, value in properties.items():
-            if value is None:
-                continue
-            problem = self._problem(session, item, name, value)
-            if problem is None:
-                row[column_of(name)] = value
-            elif self.nested == "json":
-                beside[name] = value
+        for name, value in item.properties.items():
+            if value is not None:
+                held = self._holds(name, _type_of(value))
+                (row if held else beside)[column_of(name) if held else name] = value
+        return row | {OVERFLOW: to_json(beside)} if beside else row
+
+    def statements(self) -> Iterator[str]:
+        """Return what makes the table and the columns that there are not."""
+        table = quoted(self.name)
+        ends = [f"FROM {quoted(a)} TO {quoted(b)}" for a, b in self.pairs]
+        if self.stored is None:
+            columns = ", ".join([*ends, *(f"{quoted(column)} {kind}" for column, kind in self.types.items())])
+            key = "" if self.relation else ", PRIMARY KEY (id)"
+            yield f"CREATE {'REL' if self.relation else 'NODE'} TABLE {table} ({columns}{key})"
+            if self.name != (self.label or UNLABELLED):
+                yield f"COMMENT ON TABLE {table} IS {literal(COMMENTS[self.relation] + self.label)}"
+            return
+        new = (end for pair, end in zip(self.pairs, ends, strict=True) if pair not in self.stored.pairs)
+        yield from (f"ALTER TABLE {table} ADD {end}" for end in new)
+        for column, kind in self.types.items():
+            stored, old, fresh = self.stored.columns.get(column), quoted(column), quoted(f"{OVERFLOW}.new")
+            if stored is None:
+                yield f"ALTER TABLE {table} ADD {old} {kind}"
+            elif stored != kind:
+                yield f"ALTER TABLE {table} ADD {fresh} {kind}"
+                pattern = f"()-[x:{table}]->()" if self.relation else f"(x:{table})"
+                yield f"MATCH {pattern} SET x.{fresh} = CAST(x.{old} AS {kind})"
+                yield f"ALTER TABLE {table} DROP {old}"
+                yield f"ALTER TABLE {table} RENAME {fresh} TO {old}"
+
+
+class Writer:
+    """Writes nodes and edges, in the transaction that a session has open."""
+
+    def __init__(self, session: Session, catalog: Catalog, nested: str) -> None:
+        self._session, self._catalog, self._nested = session, catalog, nested
+        self._graph = Graph(session, catalog)
+        stored = ((False, catalog.nodes), (True, catalog.relations))
+        self._names = {(kind, table.label): name for kind, some in stored for name, table in some.items()}
+        self._taken = {folded(name) for name in (*catalog.nodes, *catalog.relations)}
+        self._plans: dict[tuple[bool, str], TablePlan] = {}
+
+    def upsert(self, nodes: Mapping[str, Node], linked: Mapping[EdgeKey, Edge]) -> None:
+        """Write nodes and edges; an `InvalidInput` names what has no place, and an edge that lacks an end."""
+        graph = self._graph
+        located = graph.locate(nodes.keys() | {end for edge in linked.values() for end in (edge.source, edge.target)})
+        placed = {node.id: self._observed(node).name for node in nodes.values()}
+        moved = {own: located[own] for own, table in placed.items() if located.get(own, table) != table}
+        if moved:  # their primary label is another one, and their edges go with them
+            kept = graph.neighbors(moved)
+            linked = {edge_key(edge): edge for edge in kept} | dict(linked)
+            located |= graph.locate({end for edge in kept for end in (edge.source, edge.target)})
+        table_of = located | placed
+        for edge in linked.values():
+            for end in (edge.source, edge.target):
+                if end not in table_of:
+                    raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
+            self._observed(edge, table_of)
+        self._define()
+        self._delete_nodes(moved)
+        there = {own for own, table in placed.items() if located.get(own) == table}
+        self._replace([node for node in nodes.values() if node.id in there])
+        self._delete_edges([key for key in linked if {*key[:2]} <= located.keys()], table_of)
+        self._insert((node for node in nodes.values() if node.id not in there), table_of)
+        self._insert(linked.values(), table_of)
+
+    def load(self, source: GraphStore) -> None:
+        """Copy a graph into tables without rows.
+
+        It is gone through twice: first for the columns, and for an `InvalidInput` that names what has none.
+        """
+        table_of: dict[str, str] = {}
+        for node in chain.from_iterable(source.nodes()):
+            table_of[node.id] = self._observed(node).name
+        for edge in chain.from_iterable(source.edges()):
+            self._observed(edge, table_of)
+        self._session.do("BEGIN TRANSACTION")
+        self._define()
+        for blocks in (source.nodes(), source.edges()):
+            items: Iterator[Node | Edge] = chain.from_iterable(blocks)
+            while batch := [*islice(items, _LOADED)]:
+                self._insert(batch, table_of)
+                self._session.do("COMMIT")
+                self._session.do("BEGIN TRANSACTION")
+        self._session.do("COMMIT")
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away, and every edge that touches them."""
+        self._delete_nodes(self._graph.locate(ids))
+
+    def delete_edges(self, linked: Mapping[EdgeKey, Edge]) -> None:
+        """Take edges away."""
+        self._delete_edges(linked.keys(), self._graph.locate({end for key in linked for end in key[:2]}))
+
+    def _observed(self, item: Node | Edge, table_of: Mapping[str, str] | None = None) -> TablePlan:
+        """Return the table of a node or an edge, and take note of what it needs; `table_of` is of an edge's ends."""
+        plan = self._plan(item)
+        plan.observe(item)
+        if table_of is not None and isinstance(item, Edge):
+            plan.pairs[table_of[item.source], table_of[item.target]] = None
+        return plan
+
+    def _plan(self, item: Node | Edge) -> TablePlan:
+        """Return the table of a node or an edge, of those that are yet to be made too; see `LadybugStore`."""
+        relation, label = (False, item.label) if isinstance(item, Node) else (True, item.relation)
+        if (relation, label) not in self._plans:
+            if (name := self._names.get((relation, label))) is None:
+                if not is_text(label):
+                    raise InvalidInput(f"{_named(item)}: {label!r} cannot be a name in a Ladybug database")
+                name = label.replace(".", "_") or UNLABELLED
+                while folded(name) in self._taken or (label and folded(name) == UNLABELLED):
+                    name += "_"
+                self._taken.add(folded(name))
+            stored = (self._catalog.relations if relation else self._catalog.nodes).get(name)
+            self._plans[relation, label] = TablePlan(name, label, relation, stored)
+        return self._plans[relation, label]
+
+    def _define(self) -> None:
+        for plan in self._plans.values():
+            plan.settle(self._nested)
+        for plan in sorted(self._plans.values(), key=lambda plan: plan.relation):
+            for statement in plan.statements():
+                self._session.do(statement)
+
+    def _delete_nodes(self, located: Mapping[str, str]) -> None:
+        for table, ids in by_table(located.items()):
+            self._session.do(f"UNWIND $ids AS i MATCH (n:{quoted(table)} {{id: i}}) DETACH DELETE n", ids=ids)
+
+    def _delete_edges(self, keys: Collection[EdgeKey], table_of: Mapping[str, str]) -> None:
+        known = (
+            (self._names.get((True, key[2]), ""), table_of.get(key[0], ""), table_of.get(key[1], "")) for key in keys
+        )
+        for (table, *ends), some in _grouped(zip(known, keys, strict=True)):
+            if table and tuple(ends) in self._catalog.relations[table].pairs:
+                relation, source, target = map(quoted, (table, *ends))
+                kinds = {"source": "STRING", "target": "STRING", "source_row": "INT64", "target_row": "INT64"}
+                rows = [dict(zip(kinds, (*key[:2], *key[3:]), strict=True)) for key in some]
+                # optional in form alone: the database starts from the sources, not from every edge of the table
+                self._session.do(
+                    f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH (a)-[r:{relation}]->(b:{target}) "
+                    "WITH r, b, c1, c2, c3 "
+                    "WHERE b.id = c1 AND coalesce(r.source_row, -1) = c2 AND coalesce(r.target_row, -1) = c3 DELETE r",
+                    rows=_arrow(kinds, rows),
+                )
+
+    def _replace(self, nodes: Iterable[Node]) -> None:
+        """Write nodes over those of their ids and tables."""
+        for plan, some in _grouped((self._plan(node), node) for node in nodes):
+            values = ", ".join(f"n.{quoted(column)} = c{i}" for i, column in enumerate(plan.types) if column != "id")
+            match = f"MATCH (n:{quoted(plan.name)} {{id: c{[*plan.types].index('id')}}})"
+            self._session.do(f"LOAD FROM $rows {match} SET {values}", rows=_arrow(plan.types, map(plan.row, some)))
+
+    def _insert(self, items: Iterable[Node | Edge], table_of: Mapping[str, str]) -> None:
+        """Add nodes or edges that are not there."""
+        placed = (
+            ((self._plan(one), *((table_of[one.source], table_of[one.target]) if isinstance(one, Edge) else ())), one)
+            for one in items
+        )
+        for (plan, *ends), some in _grouped(placed):
+            table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
+            values = ", ".join(f"{quoted(column)}: c{i}" for i, column in enumerate(plan.types, len(ends)))
+            if ends:
+                source, target = ends
+                create = f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)} {{id: c1}}) "
+                create += f"CREATE (a)-[:{table} {{{values}}}]->(b)"
+                copied = f"COPY {table}({columns}) FROM $rows (from={literal(source)}, to={literal(target)})"
             else:
-                hint = "nested='json' keeps such values as JSON"
-                raise InvalidInput(f"{named(item)}, property {name[:80]!r}: {problem}; {hint}")
-        if beside:
-            row[OVERFLOW] = to_json(beside)
-            self.types[OVERFLOW] = "STRING"
-            if not is_text(row[OVERFLOW]):
-                raise InvalidInput(f"{named(item)}, properties {sorted(beside)}: they are not Unicode text")
-        return row
-
-    def _problem(self, session: Session, item: Node | Edge, name: str, value: Any) -> str | None:
-        """Why no column can hold a value; if one can, it is there and of a fitting type afterwards."""
-        kind, column = _type_of(value), column_of(name)
-        if kind is None:
-            return f"no column of a Ladybug database can hold {value!r:.80}"
-        known = self.types.get(column)
-        if known is None:
-            if folded(column) in self._folded:
-                return f"there is a property {self._folded[folded(column)]!r}, from which only the case differs"
-            require_name(name, f"{named(item)}, property {name[:80]!r}")
-            self._folded[folded(column)] = column
-            known = self.types[column] = kind
-        merged = _merged(known, kind)
-        if merged is None:
-            return f"{value!r:.80} does not go with the column's type, {known}"
-        if kind.startswith("INT64") and _is_large(value):
-            self._large.add(column)
-        if merged.startswith("DOUBLE") and (column in self._large or not self._widens(session, column, merged)):
-            return f"with {value!r:.80} not all numbers of the column are exact as floating-point numbers"
-        self.types[column] = merged
-        return None
-
-    def _widens(self, session: Session, column: str, kind: str) -> bool:
-        """Whether all that is stored is exact as doubles, where integers become such."""
-        stored = (self.stored or {}).get(column, "")
-        if self.types[column] == kind or not stored.startswith("INT64"):
-            return True
-        value = f"x.{quoted(column)}"
-        inexact = f"CAST(CAST({value} AS {kind}) AS {stored}) <> {value}"
-        return not session.rows(f"MATCH {self.pattern} WHERE {inexact} RETURN 1 LIMIT 1")
-
-    @property
-    def final(self) -> dict[str, str]:
-        """The type of each column; lists of which none has an item are lists of text."""
-        return {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
-
-    @property
-    def definition(self) -> str:
-        """The columns of a new table, as they are written."""
-        return ", ".join(f"{quoted(column)} {kind}" for column, kind in self.final.items())
-
-    def alterations(self, table: str) -> Iterator[str]:
-        """Return the statements that give a table that there is its columns."""
-        stored, alter = self.stored or {}, f"ALTER TABLE {quoted(table)}"
-        for column, kind in self.final.items():
-            fresh, old = quoted(f"{OVERFLOW}.new"), quoted(column)
-            if column not in stored:
-                yield f"{alter} ADD {old} {kind}"
-            elif kind != stored[column]:
-                yield f"{alter} ADD {fresh} {kind}"
-                yield f"MATCH {self.pattern} SET x.{fresh} = CAST(x.{old} AS {kind})"
-                yield f"{alter} DROP {old}"
-                yield f"{alter} RENAME {fresh} TO {old}"
-
-
-class Tables:
-    """The tables that nodes and edges are written to, of those that there are and those that are to be made."""
-
-    def __init__(self, catalog: Catalog, nested: str) -> None:
-        self.catalog, self._nested, self._names = catalog, nested, TableNames(catalog)
-        self.nodes: dict[str, Columns] = {}
-        self.relations: dict[str, Columns] = {}
-        self._joined: dict[tuple[str, str, str], tuple[Pair, Columns]] = {}
-
-    def node(self, session: Session, node: Node) -> tuple[str, Row]:
-        """Return the table of a node and its row."""
-        table = self._names.of(node.label, node)
-        if table not in self.nodes:
-            stored = _stored(self.catalog.nodes, table, node)
-            self.nodes[table] = Columns(f"(x:{quoted(table)})", stored, NODE_COLUMNS, self._nested)
-        row = {"id": node.id, "name": node.name, "text": node.text, "labels": [*node.labels]}
-        return table, row | self.nodes[table].place(session, node, node.properties)
-
-    def edge(self, session: Session, edge: Edge, source: str, target: str) -> tuple[Pair, Row]:
-        """Return the table of an edge, those of its ends, which are given, and its row."""
-        joined = edge.relation, source, target
-        if joined not in self._joined:
-            table = self._names.of(edge.relation, edge)
-            if table not in self.relations:
-                stored = _stored(self.catalog.relations, table, edge)
-                self.relations[table] = Columns(f"()-[x:{quoted(table)}]->()", stored, EDGE_COLUMNS, self._nested)
-            self._joined[joined] = (table, source, target), self.relations[table]
-        pair, columns = self._joined[joined]
-        row: Row = {"from": edge.source, "to": edge.target, "weight": float(edge.weight)}
-        if edge.properties:
-            others = {name: value for name, value in edge.properties.items() if name not in _ROWS}
-            row |= {name: int(edge.properties[name]) for name in _ROWS if name in edge.properties}
-            row |= columns.place(session, edge, others)
-        return pair, row
-
-    def define(self, session: Session) -> None:
-        """Make the tables and columns that there are not."""
-        statements: list[str] = []
-        for table, columns in self.nodes.items():
-            made = f"CREATE NODE TABLE {quoted(table)} ({columns.definition}, PRIMARY KEY (id))"
-            new = columns.stored is None
-            statements += [made, *self._names.comment(table)] if new else columns.alterations(table)
-        for table, columns in self.relations.items():
-            known = self.catalog.relations[table].pairs if columns.stored is not None else ()
-            pairs = [ends for (name, *ends), _ in self._joined.values() if name == table and tuple(ends) not in known]
-            ends = [f"FROM {quoted(a)} TO {quoted(b)}" for a, b in pairs]
-            if columns.stored is None:
-                statements.append(f"CREATE REL TABLE {quoted(table)} ({', '.join(ends)}, {columns.definition})")
-                statements += self._names.comment(table)
-            else:
-                statements += [*columns.alterations(table), *(f"ALTER TABLE {quoted(table)} ADD {one}" for one in ends)]
-        for statement in statements:
-            session.do(statement)
-
-
-def upsert(
-    reader: Reader, session: Session, tables: Tables, nodes: Mapping[str, Node], linked: dict[EdgeKey, Edge]
-) -> None:
-    """Write nodes and edges, in the transaction that is open.
-
-    Raises
-    ------
-    InvalidInput, StoreMismatch
-        Names what has no place, and an edge that lacks an end.
-    """
-    catalog = tables.catalog
-    ends = {end for edge in linked.values() for end in (edge.source, edge.target)}
-    located = reader.locate(session, catalog, nodes.keys() | ends)
-    placed = {node.id: tables.node(session, node) for node in nodes.values()}
-    moved = {own: located[own] for own, (table, _) in placed.items() if located.get(own, table) != table}
-    if moved:  # their primary label is another one, and their edges go with them
-        kept = reader.around(session, catalog, moved)
-        linked = {edge_key(edge): edge for edge in kept} | linked
-        located |= reader.locate(session, catalog, {end for edge in kept for end in (edge.source, edge.target)})
-    table_of = located | {own: table for own, (table, _) in placed.items()}
-    for edge in linked.values():
-        for end in (edge.source, edge.target):
-            if end not in table_of:
-                raise InvalidInput(f"{named(edge)}: there is no node {end!r}")
-    joined = [
-        (key, *tables.edge(session, edge, table_of[edge.source], table_of[edge.target])) for key, edge in linked.items()
-    ]
-    tables.define(session)
-    for table, ids in _grouped((table, own) for own, table in moved.items()):
-        delete_nodes(session, table, ids)
-    changed = (place for own, place in placed.items() if located.get(own) == place[0])
-    for table, rows in _grouped(changed):
-        _replace_nodes(session, tables, table, rows)
-    known = {(table.name, *pair) for table in catalog.relations.values() for pair in table.pairs}
-    stale = ((pair, key) for key, pair, _ in joined if pair in known and {*key[:2]} <= located.keys())
-    for pair, keys in _grouped(stale):
-        delete_edges(session, pair, keys)
-    for table, rows in _grouped(place for own, place in placed.items() if located.get(own) != place[0]):
-        _insert_nodes(session, tables, table, rows)
-    for pair, rows in _grouped((pair, row) for _, pair, row in joined):
-        _insert_edges(session, tables, pair, rows)
+                create, copied = f"CREATE (:{table} {{{values}}})", f"COPY {table}({columns}) FROM $rows"
+            rows = _arrow(({"from": "STRING", "to": "STRING"} if ends else {}) | plan.types, map(plan.row, some))
+            self._session.do(copied if len(some) >= _COPIED else f"LOAD FROM $rows {create}", rows=rows)
 
 
 def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
     """Group values by what stands before each."""
-    found: dict[K, list[V]] = {}
+    found: defaultdict[K, list[V]] = defaultdict(list)
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
+        found[key].append(value)
     return iter(found.items())
-
-
-def load(session: Session, tables: Tables, source: GraphStore) -> None:
-    """Copy a graph into tables without rows, in several transactions where it is large.
-
-    It is gone through twice: first for the types of the columns, and for an `InvalidInput` that names what has none.
-    """
-    table_of: dict[str, str] = {}
-
-    def nodes() -> Iterator[tuple[str, Row]]:
-        for node in chain.from_iterable(source.nodes()):
-            table_of[node.id], row = tables.node(session, node)
-            yield table_of[node.id], row
-
-    def edges() -> Iterator[tuple[Pair, Row]]:
-        for edge in chain.from_iterable(source.edges()):
-            yield tables.edge(session, edge, table_of[edge.source], table_of[edge.target])
-
-    small = sum(source.count()) <= _WAITING
-    placed = [*nodes()] if small else deque(nodes(), 0)
-    linked = [*edges()] if small else deque(edges(), 0)
-    session.do("BEGIN TRANSACTION")
-    tables.define(session)
-    copies: Iterator[Callable[[], None]] = chain(
-        (partial(_insert_nodes, session, tables, table, rows) for table, rows in _gathered(placed or nodes())),
-        (partial(_insert_edges, session, tables, pair, rows) for pair, rows in _gathered(linked or edges())),
-    )
-    for i, copy in enumerate(copies, 1):
-        copy()
-        if not i % _COPIES:
-            session.do("COMMIT")
-            session.do("BEGIN TRANSACTION")
-    session.do("COMMIT")
-
-
-def _gathered(rows: Iterable[tuple[K, Row]]) -> Iterator[tuple[K, list[Row]]]:
-    """Go through rows by their table, many at a time."""
-    waiting: dict[K, list[Row]] = {}
-    for i, (table, row) in enumerate(rows, 1):
-        waiting.setdefault(table, []).append(row)
-        if not i % _WAITING:
-            yield from ((one, waiting.pop(one)) for one in [*waiting] if len(waiting[one]) >= _COPIED)
-    yield from waiting.items()
 
 
 def require_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
     """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
     found: dict[str, Node] = {}
     for node in checked_nodes(nodes):
-        if not all(map(is_text, node.labels)):
-            raise InvalidInput(f"node {node.id!r}: a label is not Unicode text")
         require_properties(node.properties, f"node {node.id!r}")
         if node.id in found:
             raise InvalidInput(f"node {node.id!r}: the id comes twice")
@@ -326,100 +295,33 @@ def require_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     return found
 
 
-def delete_nodes(session: Session, table: str, ids: Sequence[str]) -> None:
-    """Delete nodes of a table, and every edge that touches them."""
-    session.do(f"UNWIND $ids AS i MATCH (n:{quoted(table)} {{id: i}}) DETACH DELETE n", {"ids": [*ids]})
-
-
-def delete_edges(session: Session, pair: Pair, keys: Sequence[EdgeKey]) -> None:
-    """Delete edges that join the tables of a pair."""
-    relation, source, target = map(quoted, pair)
-    kinds = {"source": "STRING", "target": "STRING", "source_row": "INT64", "target_row": "INT64"}
-    rows = [dict(zip(kinds, (key[0], key[1], *key[3:]), strict=True)) for key in keys]
-    # optional in form alone: the database starts from the sources, not from every edge of the table
-    session.do(
-        f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH (a)-[r:{relation}]->(b:{target}) "
-        "WITH r, b, c1, c2, c3 "
-        "WHERE b.id = c1 AND coalesce(r.source_row, -1) = c2 AND coalesce(r.target_row, -1) = c3 DELETE r",
-        {"rows": _arrow(kinds, rows)},
-    )
-
-
-def _replace_nodes(session: Session, tables: Tables, table: str, rows: Sequence[Row]) -> None:
-    kinds = tables.nodes[table].final
-    values = ", ".join(f"n.{quoted(column)} = c{i}" for i, column in enumerate(kinds) if column != "id")
-    match = f"MATCH (n:{quoted(table)} {{id: c{[*kinds].index('id')}}})"
-    session.do(f"LOAD FROM $rows {match} SET {values}", {"rows": _arrow(kinds, rows)})
-
-
-def _insert_nodes(session: Session, tables: Tables, table: str, rows: Sequence[Row]) -> None:
-    kinds = tables.nodes[table].final
-    values = ", ".join(f"{quoted(column)}: c{i}" for i, column in enumerate(kinds))
-    create = f"LOAD FROM $rows CREATE (:{quoted(table)} {{{values}}})"
-    copy = f"COPY {quoted(table)}({', '.join(map(quoted, kinds))}) FROM $rows"
-    session.do(copy if len(rows) >= _COPIED else create, {"rows": _arrow(kinds, rows)})
-
-
-def _insert_edges(session: Session, tables: Tables, pair: Pair, rows: Sequence[Row]) -> None:
-    (relation, source, target), kinds = pair, tables.relations[pair[0]].final
-    values = ", ".join(f"{quoted(column)}: c{i}" for i, column in enumerate(kinds, 2))
-    match = f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)} {{id: c1}})"
-    create = f"LOAD FROM $rows {match} CREATE (a)-[:{quoted(relation)} {{{values}}}]->(b)"
-    ends = f"(from={literal(source)}, to={literal(target)})"
-    copy = f"COPY {quoted(relation)}({', '.join(map(quoted, kinds))}) FROM $rows {ends}"
-    data = _arrow({"from": "STRING", "to": "STRING", **kinds}, rows)
-    session.do(copy if len(rows) >= _COPIED else create, {"rows": data})
-
-
-def _arrow(kinds: Mapping[str, str], rows: Sequence[Row]) -> Any:
+def _arrow(kinds: Mapping[str, str], rows: Iterable[Row]) -> Any:
     """Rows as an Arrow table with the columns c0, c1 and so on."""
     import pyarrow as pa
 
     scalars = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
-    arrays = []
+    listed, arrays = [*rows], []
     for column, kind in kinds.items():
         scalar = scalars[kind.removesuffix("[]")]
         own = pa.list_(scalar) if kind.endswith("[]") else scalar
-        arrays.append(pa.array([row.get(column) for row in rows], type=own))
+        try:
+            arrays.append(pa.array([row.get(column) for row in listed], type=own))
+        except ValueError as error:  # half of a surrogate pair, a whole number that is no float
+            raise InvalidInput(f"property {column!r}: {error}") from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _stored(tables: Mapping[str, Table], name: str, item: Node | Edge) -> dict[str, str] | None:
-    if name not in tables:
-        return None
-    tables[name].require_native(named(item))
-    return tables[name].columns
+def _named(item: Node | Edge) -> str:
+    return f"node {item.id!r}" if isinstance(item, Node) else edge_words(item)
 
 
 def _type_of(value: Any) -> str | None:
     """The type of the column that can hold a value as it is, `None` if none can."""
     scalar = _SCALARS.get(type(value))
-    if scalar == "INT64":
-        return scalar if -(2**63) <= value < 2**63 else None
-    if scalar == "STRING":
-        return scalar if is_text(value) else None
     if scalar is not None or not isinstance(value, (list, tuple)):
-        return scalar
-    merged: str | None = _EMPTY
-    for item in value:
-        kind = None if isinstance(item, (list, tuple)) else _type_of(item)
-        merged = _merged(merged, f"{kind}[]") if kind and merged else None
-    whole = [item for item in value if isinstance(item, int)]
-    return None if merged == "DOUBLE[]" and _is_large(whole) else merged
-
-
-def _merged(left: str, right: str) -> str | None:
-    """The type that holds the values of both, `None` if there is none."""
-    if left == right:
-        return left
-    if _EMPTY in (left, right):
-        other = left if right == _EMPTY else right
-        return other if other.endswith("[]") else None
-    for kinds in ({"INT64", "DOUBLE"}, {"INT64[]", "DOUBLE[]"}):
-        if {left, right} == kinds:
-            return min(kinds)
-    return None
-
-
-def _is_large(value: Any) -> bool:
-    return any(abs(one) > _EXACT for one in value) if isinstance(value, (list, tuple)) else abs(value) > _EXACT
+        return None if scalar == "INT64" and not -(2**63) <= value < 2**63 else scalar
+    kinds = {_type_of(item) for item in value}
+    if kinds == {"INT64", "DOUBLE"}:
+        return "DOUBLE[]"
+    kind = kinds.pop() if len(kinds) == 1 else None if kinds else ""
+    return f"{kind}[]" if kind in ("", *_SCALARS.values()) else None
