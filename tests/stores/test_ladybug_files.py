@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from graphret.errors import GraphretError, InvalidInput, StoreError, StoreMismatch, StoreUnavailable
-from graphret.search import BM25Index
-from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.testing.reading import all_edges, all_nodes, edge_key
@@ -75,15 +73,14 @@ for k in range(10_000):
 """
 
 
-@pytest.mark.parametrize("delay", [0.05, 0.5])
-def test_a_killed_writer_leaves_whole_batches(path: Path, delay: float) -> None:
+def test_a_killed_writer_leaves_whole_batches(path: Path) -> None:
     command = [sys.executable, "-c", _WRITER, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         done = 0
         while done < 2:
             done += process.stdout.readline().strip().isdigit()
-        time.sleep(delay)
+        time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
         done += sum(line.strip().isdigit() for line in process.stdout)
     with LadybugStore(path) as store:
@@ -127,15 +124,13 @@ def test_a_failed_write_leaves_nothing_and_readers_go_on(path: Path) -> None:
             with pytest.raises(OSError, match="no room"):
                 store.upsert(many, [Edge("new1", "KNEW", "ada")])
         store.detach(failing)
-        for k in range(5):
-            store.upsert([Node(f"s{k}", (f"Label{k}",), properties={f"p{k}": 1})], [Edge(f"s{k}", f"R{k}", "ada")])
         store.upsert(many)
         stop.set()
         for reader in readers:
             reader.join()
         assert not errors
-        assert all(nodes <= len(NODES) + 5 or nodes == len(NODES) + 5 + len(many) for nodes, _ in counts)
-        assert store.count() == (len(NODES) + 5 + len(many), len(EDGES) + 5)
+        assert counts <= {(len(NODES), len(EDGES)), (len(NODES) + len(many), len(EDGES))}
+        assert store.count() == (len(NODES) + len(many), len(EDGES))
 
 
 def _foreign(path: Path) -> None:
@@ -208,14 +203,6 @@ def test_a_temporary_database_is_gone_after_closing() -> None:
     assert not folder.exists()
     with pytest.raises(GraphretError):
         store.get(["ada"])
-
-
-def test_a_graph_is_not_loaded_past_an_attached_index(path: Path) -> None:
-    with LadybugStore(path) as store:
-        store.attach(BM25Index.of_store(store))
-        with pytest.raises(InvalidInput, match="attached"):
-            store.load(MemoryStore.of(NODES, EDGES))
-        assert store.count() == (0, 0)
 
 
 @pytest.mark.parametrize("options", [{"id_property": 3}, {"name_property": ""}, {"buffer_pool_size": "1"}], ids=str)

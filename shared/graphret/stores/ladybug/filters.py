@@ -15,21 +15,15 @@ _KINDS = {"STRING": str, "BOOL": bool, "DOUBLE": float, "FLOAT": float, **dict.f
 
 
 class Filter:
-    """A condition on a node of some tables.
-
-    Parameters
-    ----------
-    tables
-        Those that the node may be of; what has another type in one of them than in another is left to `rest`.
-    variable
-        What the query calls the node.
+    """A condition on a node of some tables, which a query calls by a variable.
 
     Attributes
     ----------
     text, parameters
         What the database decides: true of every node that satisfies the condition.
     rest
-        What `Where.matches` has to decide of the nodes that this leaves; `None` where nothing is left.
+        What `Where.matches` has to decide of the nodes that this leaves, such as what has another type in one of the
+        tables than in another; `None` where nothing is left.
     """
 
     def __init__(self, where: Where | None, catalog: Catalog, tables: Iterable[Table], variable: str = "n") -> None:
@@ -88,39 +82,34 @@ class Filter:
         return [table.properties[name] for name in {*_names(where.field)[:2]} if name in table.properties]
 
     def _label(self, op: str, operands: Sequence[Any]) -> str | None:
-        if op not in ("$eq", "$ne", "$in", "$nin", "$contains", "$exists"):
+        if op not in ("$eq", "$ne", "$in", "$nin", "$contains"):
             return None
         wanted = [one for one in operands if isinstance(one, str)]
-        if not self._catalog.native:
-            names = [table.name for table in self._tables if op == "$exists" or table.label in wanted]
-            found = f"label({self._variable}) IN {self._parameter(names)}" if names else "false"
-        elif op == "$exists":
-            found = f"size({self._variable}.labels) > 0"
+        if self._catalog.native:
+            has = [f"list_contains({self._variable}.labels, {self._parameter(one)})" for one in wanted]
         else:
-            has = (f"list_contains({self._variable}.labels, {self._parameter(one)})" for one in wanted)
-            found = " OR ".join(has) or "false"
-        return f"NOT ({found})" if op in ("$ne", "$nin") or operands == (False,) else f"({found})"
+            names = [table.name for table in self._tables if table.label in wanted]
+            has = [f"label({self._variable}) IN {self._parameter(names)}"] if names else []
+        return f"{'NOT ' if op in ('$ne', '$nin') else ''}({' OR '.join(has) or 'false'})"
 
     def _compared(self, op: str, operands: Sequence[Any], value: str, kind: str) -> str | None:
         """Compare a value that is there, of a type of column; `None` for what is not compared in Cypher."""
         item, listed = _KINDS.get(kind.removesuffix("[]")), kind.endswith("[]")
         if op == "$exists":
             return _constant(operands[0])
-        if item is None or any(isinstance(one, tuple) for one in operands):
+        if item is None or any(isinstance(one, tuple) for one in operands) or (listed and op != "$contains"):
             return None
         fitting = [item(one) for one in operands if _fits(one, item)]
         if op in ("$eq", "$ne", "$in", "$nin"):
-            same = f"({value} IN {self._parameter(fitting)})" if fitting and not listed else "(false)"
+            same = f"({value} IN {self._parameter(fitting)})" if fitting else "(false)"
             return f"NOT {same}" if op in ("$ne", "$nin") else same
         if op == "$contains":
             if not fitting or not (listed or item is str):
                 return "false"
-            if fitting == [""] and not listed:
-                return "true"
-            return f"{'list_contains' if listed else 'contains'}({value}, {self._parameter(fitting[0])})"
-        given = operands[0]
-        ordered = isinstance(given, (str, int, float)) and not isinstance(given, bool)
-        if not ordered or listed or item is bool or isinstance(given, str) != (item is str):
+            function = "list_contains" if listed else "contains"
+            return f"{function}({value}, {self._parameter(fitting[0])})" if fitting != [""] or listed else "true"
+        (given,) = operands
+        if item is bool or isinstance(given, bool | None) or isinstance(given, str) != (item is str):
             return "false"
         return f"({value} {_SIGNS[op]} {self._parameter(given)})"
 

@@ -256,9 +256,7 @@ class LadybugStore(AttachedIndexes):
 
         Of an edge, a property that has another type in another relation of the pattern may come back as text.
         """
-        self._refuse_cypher()
-        require_limit(max_rows)
-        require_seconds("timeout", timeout, zero=True)
+        self._require_query(max_rows, timeout)
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
 
@@ -284,8 +282,7 @@ class LadybugStore(AttachedIndexes):
         QueryTimeout
             When it took longer than `timeout` seconds.
         """
-        self._refuse_cypher()
-        require_limit(max_rows)
+        self._require_query(max_rows, None)
         require_seconds("timeout", timeout)
         return self._process.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
 
@@ -299,7 +296,7 @@ class LadybugStore(AttachedIndexes):
         QueryRefused
             When it does not parse, or names a table or a property that there is not.
         """
-        self._refuse_cypher()
+        self._require_query(None, timeout)
         with self._database.session() as session:
             try:
                 session.prepared(cypher)
@@ -307,9 +304,11 @@ class LadybugStore(AttachedIndexes):
                 raise refused(error, timeout) from error
         return None
 
-    def _refuse_cypher(self) -> None:
+    def _require_query(self, max_rows: int | None, timeout: float | None) -> None:
         if self._is_view:
             raise QueryRefused("a view answers no free Cypher, which could read past it")
+        require_limit(max_rows)
+        require_seconds("timeout", timeout, zero=True)
 
     # writing
 
