@@ -65,24 +65,15 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     assert "Director" in shown.out
 
 
-@pytest.mark.parametrize("format", ["parquet", "graphml"])
-def test_export_writes_and_says_what(tmp_path: Path, format: str) -> None:
-    out = tmp_path / "graph"
+def test_export_writes_and_says_what(tmp_path: Path) -> None:
+    out, target = tmp_path / "graph", tmp_path / "g.graphml"
     assert graphret("import", tables(tmp_path), "--to", out).code == 0
-    target = tmp_path / ("g.graphml" if format == "graphml" else "exported")
-    said = graphret("export", "--graph", out, "--format", format, "--out", target, "--json").json
+    export = ("export", "--graph", out, "--format", "graphml", "--out", target)
+    said = graphret(*export, "--json").json
     assert said.keys() == {"graph", "format", "out", "files", "nodes", "edges", "seconds"}
-    assert (said["nodes"], said["edges"], said["format"]) == (2, 1, format)
-    assert all(Path(file).is_file() for file in said["files"])
-    if format == "graphml":
-        assert nx.read_graphml(target).nodes["ada"]["born"] == 1815
-    if format == "parquet":
-        again = tmp_path / "again"
-        assert graphret("import", target, "--to", again, "--json").json["format"] == "parquet"
-        one, other = MemoryStore.load(out), MemoryStore.load(again)
-        assert list(one.nodes()) == list(other.nodes())
-        assert list(one.edges()) == list(other.edges())
-    assert graphret("export", "--graph", out, "--format", format, "--out", target).out.startswith("2 nodes and 1 edges")
+    assert (said["nodes"], said["edges"], said["files"]) == (2, 1, [str(target)])
+    assert nx.read_graphml(target).nodes["ada"]["born"] == 1815
+    assert graphret(*export).out.startswith("2 nodes and 1 edges")
 
 
 def test_columns_types_and_labels_by_option(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ TRIPLES = f"""\
 <http://ex.org/p#ada> <{RDFS}label> "Ada Lovelace"@en .
 <http://ex.org/p#ada> <{RDFS}comment> "A mathematician." .
 <http://ex.org/p#ada> <http://ex.org/born> "1815"^^<{XSD}integer> .
-<http://ex.org/p#ada> <http://ex.org/height> "1.65"^^<{XSD}double> .
 <http://ex.org/p#ada> <http://ex.org/famous> "true"^^<{XSD}boolean> .
 <http://ex.org/p#ada> <http://ex.org/died> "1852-11-27"^^<{XSD}date> .
 <http://ex.org/p#ada> <http://ex.org/wrong> "many"^^<{XSD}integer> .
@@ -100,7 +99,6 @@ def test_triples_become_nodes_properties_and_edges(tmp_path: Path, caplog: pytes
             {
                 "rdf-schema_label@fr": "Ada de Lovelace",
                 "born": 1815,
-                "height": 1.65,
                 "famous": True,
                 "died": "1852-11-27",
                 "wrong": "many",

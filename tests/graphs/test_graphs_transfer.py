@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -153,7 +152,7 @@ def test_a_killed_import_into_a_folder_leaves_the_graph_that_was_there(tmp_path:
 
 def test_formats_are_told_by_the_sources(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("id\na\n")
-    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "b"}))
+    (tmp_path / "n.jsonl").write_text('{"id": "b"}')
     assert import_graph(tmp_path, tmp_path / "g").format == "tables"
     assert import_graph([tmp_path / "n.csv"], tmp_path / "g").format == "csv"
     with pytest.raises(InvalidInput, match="the format is not clear"):

@@ -95,11 +95,15 @@ def test_a_killed_writer_leaves_whole_batches(path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing_and_readers_go_on(path: Path) -> None:
     class Failing:
-        def upsert(self, nodes: object) -> None:
+        reads_neighbors = True
+
+        def bind(self, store: object) -> None:
+            pass
+
+        def staged(self, upserts: object, deletes: object, source: object = None) -> None:
             raise OSError("no room")
 
-        def delete(self, ids: object) -> None:
-            pass
+        upsert = delete = bind
 
     many = [Node(f"new{i}", ("Fresh",), properties={"x": i}) for i in range(3000)]
     with LadybugStore(path) as store:

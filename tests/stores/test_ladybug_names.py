@@ -76,20 +76,18 @@ def test_what_is_there_is_replaced_moved_and_taken_away(store: LadybugStore) -> 
 
 
 def test_the_schema_says_what_queries_call_otherwise(store: LadybugStore) -> None:
-    own, memory = store.schema(), MemoryStore.of(NODES, EDGES).schema()
-    assert (own.labels, own.relation_names) == (memory.labels, memory.relation_names)
-    assert own.relations["Film", "director", "Director"] == 1
+    own = store.schema()
     assert GraphSchema.from_dict(json.loads(json.dumps(own.to_dict()))) == own
     assert "(:Film)-[:director]->(:Director) 1" in own.text(cypher=False).splitlines()
-    schema = own.in_cypher()
-    found = [store.query(f"MATCH ()-[r:`{relation}`]->() RETURN r").rows for relation in schema.relation_names]
-    assert sorted((rows[0][0] for rows in found), key=edge_key) == sorted(EDGES, key=edge_key)
+    relations = own.in_cypher().relation_names
+    found = [store.query(f"MATCH ()-[r:`{relation}`]->() RETURN r").rows[0][0] for relation in relations]
+    assert sorted(found, key=edge_key) == sorted(EDGES, key=edge_key)
 
 
 def test_a_query_says_the_names_that_the_schema_has_beside_them(store: LadybugStore) -> None:
     own = store.schema()
     assert own.cypher_labels == {"film": "film_", "film.person": "film_person", "_unlabelled": "_unlabelled_"}
-    (relation,) = (own.cypher_relations[name] for name in ("director",))
+    relation = own.cypher_relations["director"]
     query = f"MATCH (f:Film)-[r:{relation}]->(d:Director) RETURN f, r, d LIMIT 3"
     assert run_checked(store, query, schema=own).rows == [(NODES[0], EDGES[0], NODES[2])]
     unknown = "MATCH (f:Film)-[:director]->(d:Director) RETURN f LIMIT 3"
@@ -115,17 +113,12 @@ def test_a_label_that_no_table_has_is_unknown_to_queries() -> None:
                     store.query(query)
 
 
-@pytest.mark.parametrize("name", ["", "nul\0l", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("name", ["nul\0l", "\ud800"], ids=ascii)
 def test_names_that_cannot_be_are_refused(name: str) -> None:
     with LadybugStore(":memory:") as store:
-        store.upsert([Node("a")])
         for node in (Node("b", (name,)), Node("b", properties={name: 1})):
-            if node.labels != ("",):  # no label
-                with pytest.raises(InvalidInput, match="'b'"):
-                    store.upsert([node])
-        with pytest.raises(InvalidInput):
-            store.upsert([], [Edge("a", name, "a")])
-        assert store.count() == (1, 0)
+            with pytest.raises(InvalidInput, match="'b'"):
+                store.upsert([node])
 
 
 def test_properties_that_differ_only_in_case_are_refused_by_name_or_kept_as_json() -> None:

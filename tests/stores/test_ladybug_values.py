@@ -96,11 +96,9 @@ def test_one_text_is_one_statement(store: LadybugStore) -> None:
     assert store.query("MATCH (n:Node) RETURN n.id").rows == [("a",), ("b",)]
 
 
-@pytest.mark.parametrize("small", [True, False])
-def test_a_memory_store_is_loaded(keeping: LadybugStore, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not small:  # in several parts and transactions
-        monkeypatch.setattr(writer, "_LOADED", 50)
-        monkeypatch.setattr(writer, "_COPIED", 10)
+def test_a_memory_store_is_loaded(keeping: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_LOADED", 50)  # in several parts and transactions
+    monkeypatch.setattr(writer, "_COPIED", 10)
     nodes, edges = random_graph(5)
     nodes += [Node("none", ()), Node("deep", ("Film",), "é", "t", {"a": {"b": [1, None]}, "age": "old", "l": []})]
     edges += [Edge("none", "LIKES", "deep", 0.5, {"since": "ever", "target_row": 4}), Edge("deep", "ALONE", "deep")]

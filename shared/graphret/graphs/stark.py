@@ -21,6 +21,8 @@ NAMES = ("name", "title", "DisplayName", "display_name", "Title")
 #: The fields that hold what a node says.
 TEXTS = ("text", "abstract", "description")
 
+_CONTAINERS: dict[str, Any] = {kind.__name__: kind for kind in (set, frozenset, list, dict, tuple)}
+
 
 def read_stark(source: str | Path) -> GraphTables:
     """Read a processed STaRK knowledge base.
@@ -116,8 +118,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what stands in for an admitted name: a fresh function, and no object of the running program."""
-        if module in ("builtins", "__builtin__") and name in ("set", "frozenset", "list", "dict", "tuple"):
-            kind = {"set": set, "frozenset": frozenset, "list": list, "dict": dict, "tuple": tuple}[name]
+        if module in ("builtins", "__builtin__") and (kind := _CONTAINERS.get(name)) is not None:
             return lambda *items: kind(*items)
         if module == "collections" and name in ("OrderedDict", "defaultdict"):
             return lambda *_: {}  # what makes missing items is code, and not wanted
@@ -129,13 +130,13 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 class _Dtype:
-    """What a pickle says of the type of a numpy number, kept and not believed."""
+    """What a pickle says of the type of a numpy number, kept and not believed; it is little-endian everywhere."""
 
     def __init__(self, code: str) -> None:
         self.code = code
 
     def __setstate__(self, state: object) -> None:
-        """Keep the type little-endian, as every machine writes it."""
+        """Take no state."""
 
     def scalar(self, data: bytes) -> Any:
         if not re.fullmatch(r"[biuf][1248]", self.code):

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError, StoreMismatch
 from graphret.schema import GraphSchema
+from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import (
     GraphStore,
     Rows,
@@ -19,7 +20,6 @@ from graphret.stores.base import (
     require_names,
     require_seconds,
 )
-from graphret.stores.attached import AttachedIndexes
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
