@@ -17,7 +17,7 @@ CORE = ROOT / "shared" / "graphret"
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
     {"columns", "contracts", "errors", "text", "types", "validation", "where", "gazetteer"},
-    {"folder", "storage", "nodes", "edges", "schema"},
+    {"storage", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},
     {"corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 import shutil
-import subprocess
-import sys
-import textwrap
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphret.errors import CorruptIndex, IndexLocked, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersion, NotAnIndex, StorageError
 from graphret.storage import Bundle, Parts, load, save, verify, writing
 
 
@@ -66,30 +61,6 @@ def files(folder: Path) -> list[Path]:
     return [folder / "CURRENT", *sorted(generations(folder)[0].iterdir())]
 
 
-def script(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """A Python process that runs `code` with the helpers above at hand, and without this file's slower imports."""
-    head = """
-        from __future__ import annotations
-        import errno, os, sys
-        from pathlib import Path
-        from typing import Any
-        import numpy as np
-        import pyarrow as pa
-        from graphret.errors import StorageError
-        from graphret.storage import Bundle, Parts, load, save, writing
-    """
-    helpers = [inspect.getsource(h) for h in (numbered, put, get, number, generations, assert_clean)]
-    source = "\n".join([textwrap.dedent(head), *helpers, textwrap.dedent(code)])
-    command = [sys.executable, "-c", source, *map(str, arguments)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    return out
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "index"
@@ -107,8 +78,8 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("check", [True, False, None])
-def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool | None) -> None:
+@pytest.mark.parametrize("check", [True, False])
+def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool) -> None:
     save(folder, Parts(ARRAYS), kind="test", version=1)
     bundle = get(folder, verify=check)
     assert bundle.arrays.keys() == ARRAYS.keys()
@@ -119,7 +90,7 @@ def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool | None)
         assert not loaded.flags.writeable
         assert not loaded.flags.owndata
     assert bundle.arrays["fortran"].flags.f_contiguous
-    for path in files(folder)[1:]:
+    for path in files(folder)[1:]:  # by names that any file system takes
         assert re.fullmatch(r"[0-9]{3}-[A-Za-z0-9._-]+\.npy", path.name)
         if path.suffix == ".npy":
             np.load(path, mmap_mode="r", allow_pickle=False)
@@ -167,18 +138,40 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
 # Refusals
 
 
-def test_no_index(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "act", "error", "message"),
+    [
+        ("absent", get, NotAnIndex, "no such folder"),
+        ("file", get, NotAnIndex, "a file, not a folder"),
+        ("empty", verify, NotAnIndex, "no graphret index"),
+        ("one", lambda f: load(f, kind="other", version=1), NotAnIndex, "'test' index, not a 'other'"),
+        ("one", lambda f: save(f, Parts(), kind="other", version=1), NotAnIndex, r"'test'.*'other'"),
+        (
+            "one",
+            lambda f: save(f, numbered(2), kind="test", version=1, replaces="g"),
+            IndexChanged,
+            "load it again",
+        ),
+        ("one", lambda f: load(f, kind="test", version=0), NewerVersion, r"version 1.* 0"),
+        ("one", lambda f: load(f, kind="test", version=2), NotAnIndex, r"version 1.* 2; build it again"),
+        ("layout", get, NewerVersion, r"version 99.* 4; build it again"),
+        ("layout", verify, NewerVersion, "version 99"),
+        ("layout", lambda f: put(f, 2), NewerVersion, "version 99"),
+    ],
+)
+def test_what_cannot_be_opened_or_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, act: Any, error: type[Exception], message: str
+) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(NotAnIndex, match="no such folder"):
-        get(tmp_path / "absent")
-    with pytest.raises(NotAnIndex, match="a file, not a folder"):
-        get(tmp_path / "file")
-    with pytest.raises(NotAnIndex, match="no graphret index"):
-        verify(tmp_path / "empty")
     put(tmp_path / "one", 1)
-    with pytest.raises(NotAnIndex, match="'test' index, not a 'other'"):
-        load(tmp_path / "one", kind="other", version=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("graphret.storage.FORMAT_VERSION", 99)
+        put(tmp_path / "layout", 1)
+    with pytest.raises(error, match=message):
+        act(tmp_path / place)
+    assert number(tmp_path / "one") == 1
+    assert len(generations(tmp_path / "layout")) == 1
 
 
 def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
@@ -210,31 +203,6 @@ def test_files_beside_an_index_stay(folder: Path) -> None:
     assert (folder / "gen-mine").is_dir()
 
 
-def test_another_kind_is_not_replaced(folder: Path) -> None:
-    put(folder, 1)
-    with pytest.raises(NotAnIndex, match=r"'test'.*'other'"):
-        save(folder, Parts(), kind="other", version=1)
-    assert number(folder) == 1
-
-
-def test_newer_and_older_versions(folder: Path) -> None:
-    save(folder, Parts(), kind="test", version=3)
-    with pytest.raises(NewerVersion, match=r"version 3.* 2"):
-        load(folder, kind="test", version=2)
-    with pytest.raises(NotAnIndex, match=r"version 3.* 4; build it again"):
-        load(folder, kind="test", version=4)
-
-
-def test_a_newer_layout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("graphret.folder.FORMAT_VERSION", 7)
-        put(folder, 1)
-    for act in (lambda: get(folder), lambda: verify(folder), lambda: put(folder, 2)):
-        with pytest.raises(NewerVersion, match=r"version 7.* 3; build it again"):
-            act()
-    assert len(generations(folder)) == 1
-
-
 def test_verify_summarises(folder: Path) -> None:
     put(folder, 1)
     found = verify(folder)
@@ -245,33 +213,24 @@ def test_verify_summarises(folder: Path) -> None:
 # Damage
 
 
-def test_a_flipped_byte_is_found_and_named_in_every_file(folder: Path) -> None:
+def test_a_file_that_is_altered_cut_grown_or_missing_is_named(folder: Path) -> None:
     parts = numbered(1, size=50)
     parts.arrays["empty"] = np.empty(0)
     save(folder, parts, kind="test", version=1)
+    acts: list[Callable[[], object]] = [lambda: get(folder), lambda: get(folder, verify=False), lambda: verify(folder)]
     for path in files(folder):
         whole = path.read_bytes()
-        for at in {0, 7, len(whole) // 3, len(whole) // 2, len(whole) - 1}:
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-            for act in (lambda: get(folder), lambda: verify(folder)):
+        places = {0, 7, len(whole) // 3, len(whole) // 2, len(whole) - 1}
+        flipped = [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in places]
+        for content in (*flipped, whole[:-1], whole[: len(whole) // 2], b"", whole + b"x"):
+            path.write_bytes(content)
+            for act in acts:
                 with pytest.raises(CorruptIndex, match="^" + re.escape(f"{path}: ")):
                     act()
-        path.write_bytes(whole)
-    assert number(folder) == 1
-
-
-@pytest.mark.parametrize("check", [True, False])
-def test_a_file_cut_grown_or_missing_is_named(folder: Path, check: bool) -> None:
-    put(folder, 1)
-    for path in files(folder):
-        whole = path.read_bytes()
-        for content in (whole[:-1], whole[: len(whole) // 2], b"", whole + b"x"):
-            path.write_bytes(content)
-            with pytest.raises(CorruptIndex, match=re.escape(path.name)):
-                get(folder, verify=check)
         path.unlink()
-        with pytest.raises((CorruptIndex, NotAnIndex), match=re.escape(path.name)):
-            get(folder, verify=check)
+        for act in acts:
+            with pytest.raises((CorruptIndex, NotAnIndex), match=re.escape(path.name)):
+                act()
         path.write_bytes(whole)
     assert number(folder) == 1
 
@@ -294,18 +253,6 @@ def test_a_damaged_index_can_be_written_anew(folder: Path) -> None:
 # Writers that fail
 
 
-@contextmanager
-def _watched(folder: Path) -> Iterator[list[int | None]]:
-    """Collects the number of the OSError behind a StorageError that names `folder`."""
-    errors: list[int | None] = []
-    try:
-        yield errors
-    except StorageError as error:
-        if str(folder) in str(error) and isinstance(error.__cause__, OSError):
-            errors.append(error.__cause__.errno)
-        raise
-
-
 def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = [0]
 
@@ -326,12 +273,15 @@ def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypat
     failed = 0
     while True:
         left[0] = failed + 1
-        with suppress(StorageError), _watched(folder) as errors:
+        caught: list[StorageError] = []
+        try:
             put(folder, 2)
-        if not errors:
+        except StorageError as error:
+            caught.append(error)
+        if not caught:
             break
         failed += 1
-        assert errors == [errno.ENOSPC]
+        assert str(folder) in str(caught[0])
         # Where only the sync of the last rename failed, both are kept.
         assert len(generations(folder)) == (2 if number(folder) == 2 else 1)
     assert failed > 9
@@ -341,52 +291,7 @@ def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypat
     assert_clean(folder)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no fork")
-def test_a_writer_killed_at_any_moment(folder: Path) -> None:
-    code = """
-        import random, signal, time
-        folder, chance = Path(sys.argv[1]), random.Random(5)
-        put(folder, 0, size=100_000)
-        last = leftovers = 0
-        for _ in range(15):
-            pid = os.fork()
-            if not pid:
-                n = last
-                while True:
-                    n += 1
-                    put(folder, n, size=100_000)
-            time.sleep(chance.uniform(0, 0.12))
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            n = number(folder)
-            assert n >= last
-            leftovers += len(generations(folder)) > 1
-            put(folder, n + 1, size=100_000)
-            last = number(folder)
-            assert last == n + 1
-            assert_clean(folder)
-        print(leftovers)
-    """
-    assert int(finish(script(code, folder))) > 0  # some died half-way
-
-
 # Writers and readers at once
-
-
-def test_threads_take_turns(folder: Path) -> None:
-    put(folder, 0)
-
-    def add() -> None:
-        for _ in range(4):
-            with writing(folder):
-                put(folder, number(folder) + 1)
-
-    threads = [threading.Thread(target=add) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert number(folder) == 12
 
 
 def test_a_lock_that_is_not_released_in_time(folder: Path) -> None:
@@ -411,34 +316,13 @@ def test_a_lock_that_is_not_released_in_time(folder: Path) -> None:
         put(folder, 1)
 
 
-def test_a_killed_writer_leaves_no_lock(folder: Path) -> None:
-    code = """
-        import time
-        with writing(sys.argv[1]):
-            print("held", flush=True)
-            time.sleep(60)
-    """
-    process = script(code, folder)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    with pytest.raises(IndexLocked), writing(folder, timeout=0):
-        pass
-    process.kill()
-    process.communicate()
-    put(folder, 1)
-    assert number(folder) == 1
-
-
 def test_readers_never_fail_while_a_writer_swaps(folder: Path) -> None:
     put(folder, 0)
-    code = """
-        for n in range(1, 21):
-            put(Path(sys.argv[1]), n)
-    """
-    process, seen = script(code, folder), []
-    while process.poll() is None:
+    writer, seen = threading.Thread(target=lambda: [put(folder, n) for n in range(1, 21)]), []
+    writer.start()
+    while writer.is_alive():
         seen.append(number(folder))
-    finish(process)
+    writer.join()
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
     assert number(folder) == 20

@@ -8,46 +8,39 @@ the writer. Nothing is pickled.
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import io
-import itertools
-import logging
-import mmap
+import json
 import os
 import re
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from graphret.columns import to_numpy
-from graphret.errors import CorruptIndex, IndexChanged, NewerVersion, NotAnIndex, StorageError
-from graphret.folder import (
-    FRESH,
-    GENERATION,
-    Folder,
-    fsync_folder,
-    read_current,
-    reading,
-    storing,
-    swap,
-    write_file,
-    writing,
-)
+from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersion, NotAnIndex, StorageError
 
-__all__ = ["Bundle", "Parts", "coded", "load", "save", "verify", "writing"]
+Folder: TypeAlias = "str | os.PathLike[str]"
 
-_log = logging.getLogger(__name__)
+FORMAT_VERSION = 4
+"""The layout of folders; what the arrays mean is versioned by each kind."""
 
 QUICK_BYTES = 1 << 27
 """How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
+
+CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
+GENERATION = re.compile(r"gen-[0-9a-f]{16}")
+_PLACE = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass
@@ -91,6 +84,9 @@ def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
     return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
+# Writing
+
+
 def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str | None = None) -> str:
     """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
 
@@ -122,7 +118,6 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str
         If a file cannot be written (disk full); the message names it and the cause is the OSError.
     """
     folder = Path(folder)
-    files = _file_names(parts)
     with writing(folder):
         if (held := _held(folder)) and held["kind"] != kind:
             raise NotAnIndex(f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does not replace")
@@ -135,58 +130,122 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str
         try:
             with storing(generation):
                 generation.mkdir()
-            written = {file: {"name": name, **_write(generation / file, parts, name)} for file, name in files.items()}
-            with storing(generation):
-                fsync_folder(generation)
+            names = sorted([*parts.arrays, *parts.tables])
+            files = [_write(generation, i, name, parts) for i, name in enumerate(names)]
+            _sync_folder(generation)
             about = {"generation": generation.name, "kind": kind, "version": version, "meta": parts.meta}
-            swap(folder, {**about, "graphret": installed_version("graphret"), "files": written})
+            _swap(folder, {**about, "graphret": installed_version("graphret"), "files": files})
         except BaseException:
-            with suppress(StorageError):
-                if _held(folder).get("generation") != generation.name:
-                    shutil.rmtree(generation, ignore_errors=True)
+            if _held(folder).get("generation") != generation.name:
+                shutil.rmtree(generation, ignore_errors=True)
             raise
-        _sweep(folder, generation.name)
+        for path in folder.iterdir():  # older generations, and what a writer that died left
+            if GENERATION.fullmatch(path.name) and path != generation:
+                shutil.rmtree(path, ignore_errors=True)
     return generation.name
 
 
-def _file_names(parts: Parts) -> dict[str, str]:
-    """The name of a file for each part."""
-    names = sorted([*parts.arrays, *parts.tables])
-    plain = (re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] for name in names)
-    suffix = (".npy" if name in parts.arrays else ".arrow" for name in names)
-    return {f"{i:03d}-{one}{end}": name for i, (one, end, name) in enumerate(zip(plain, suffix, names, strict=True))}
+@contextmanager
+def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
+    """Hold the write lock of `folder` (made if need be), for a change that reads it first; readers need no lock.
 
+    It excludes other processes and other threads. A thread that holds it may take it again, as `save` does.
 
-def _write(path: Path, parts: Parts, name: str) -> dict[str, Any]:
-    def write(out: Any) -> None:
-        if name in parts.arrays:
-            np.lib.format.write_array(out, parts.arrays[name], version=(1, 0), allow_pickle=False)
-        else:
-            table = parts.tables[name]
-            with pa.ipc.new_file(out, table.schema) as writer:
-                writer.write_table(table.combine_chunks())
-
-    return write_file(path, write)
-
-
-def _held(folder: Path) -> dict[str, Any]:
-    """What CURRENT says, nothing where there is none that can be read."""
+    Raises
+    ------
+    IndexLocked
+        If it is not free within `timeout` seconds.
+    NotAnIndex
+        If `folder` holds other files and no index.
+    """
+    folder = Path(folder)
+    with storing(folder):
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _sync_folder(folder.parent)
+        if not folder.is_dir():
+            raise NotAnIndex(f"{folder}: a file, not a folder")
+        names = {path.name for path in folder.iterdir()} - {LOCK, FRESH}
+    if names and not any(map(GENERATION.fullmatch, names)) and not _held(folder):  # a damaged index is written anew
+        raise NotAnIndex(f"{folder}: holds other files and no graphret index, so nothing is written there")
+    lock = FileLock(folder.resolve() / LOCK, is_singleton=True)  # one for a path: a thread that holds it takes it again
     try:
-        return read_current(folder)
-    except (CorruptIndex, NotAnIndex):
-        return {}
+        with storing(folder / LOCK):
+            lock.acquire(timeout=timeout)
+    except Timeout as error:
+        raise IndexLocked(f"{folder}: still being written by another after {timeout:g} s") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
-def _sweep(folder: Path, keep: str) -> None:
-    """Remove all that is not in force: older generations, and what a writer that died left. The lock is held."""
-    with suppress(OSError):
-        (folder / FRESH).unlink(missing_ok=True)
-        for path in folder.iterdir():
-            if GENERATION.fullmatch(path.name) and path.name != keep:
-                shutil.rmtree(path, ignore_errors=True)
+def _write(generation: Path, number: int, name: str, parts: Parts) -> dict[str, Any]:
+    """Write an array or a table, and return its entry in CURRENT."""
+    plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}"
+    if name in parts.arrays:
+        array = parts.arrays[name]
+        return {"name": name, **_write_file(generation / f"{plain}.npy", lambda out: np.save(out, array, False))}
+    table = parts.tables[name].combine_chunks()
+
+    def write(out: Any) -> None:
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+
+    return {"name": name, **_write_file(generation / f"{plain}.arrow", write)}
 
 
-def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True) -> Bundle:
+def _write_file(path: Path, write: Callable[[Any], object]) -> dict[str, Any]:
+    """Write a file and put it on the disk; return its name, size and sha256."""
+    with storing(path), open(path, "w+b") as out:
+        write(out)
+        out.flush()
+        os.fsync(out.fileno())
+        size = out.tell()
+        out.seek(0)
+        return {"file": path.name, "size": size, "sha256": hashlib.file_digest(out, "sha256").hexdigest()}
+
+
+def _swap(folder: Path, current: dict[str, Any]) -> None:
+    """Put a generation in force: from the rename on, readers open it."""
+    line = json.dumps({"format": "graphret", "format_version": FORMAT_VERSION, **current}, allow_nan=False)
+    content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
+    _write_file(folder / FRESH, lambda out: out.write(content))
+    with storing(folder / CURRENT):
+        os.replace(folder / FRESH, folder / CURRENT)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names in `folder` on the disk."""
+    if os.name == "nt":  # Windows opens no folders
+        return
+    with storing(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems sync no folders
+                raise
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def storing(path: Path, what: str = "written") -> Iterator[None]:
+    """Turn an OSError into a StorageError that names `path`."""
+    try:
+        yield
+    except Timeout:  # of a lock, an OSError too
+        raise
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be {what}: {error.strerror or error}") from error
+
+
+# Reading
+
+
+def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bundle:
     """Open the index in `folder`; the arrays are mapped, not read into memory.
 
     Parameters
@@ -194,8 +253,8 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
     kind, version
         What is expected.
     verify
-        Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, sizes only. `None` is a
-        quick check: sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all.
+        Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, all sizes, and the sha256 of
+        the smallest files up to `QUICK_BYTES` in all.
 
     Raises
     ------
@@ -206,7 +265,14 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool | None = True)
     CorruptIndex
         If a file is missing, truncated or altered; the message names it.
     """
-    return _settled(Path(folder), verify, kind, version)[0]
+    folder = Path(folder)
+    current = read_current(folder)
+    if current["kind"] != kind:
+        raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
+    if current["version"] != version:
+        theirs = f"{folder}: this {kind!r} index has version {current['version']}, not {version}"
+        raise (NewerVersion if current["version"] > version else NotAnIndex)(f"{theirs}; build it again")
+    return _open(folder, current, verify)[0]
 
 
 def verify(folder: Folder) -> dict[str, Any]:
@@ -217,75 +283,79 @@ def verify(folder: Folder) -> dict[str, Any]:
     dict
         ``kind``, ``version``, ``graphret`` (the version that wrote it), ``generation``, ``files`` and ``bytes``.
     """
-    _, current = _settled(Path(folder), True)
-    sizes = [entry["size"] for entry in current["files"].values()]
+    folder = Path(folder)
+    _, current = _open(folder, read_current(folder), True)
     about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}
-    return about | {"files": len(sizes), "bytes": sum(sizes)}
+    return about | {"files": len(current["files"]), "bytes": sum(entry["size"] for entry in current["files"])}
 
 
-def _settled(
-    folder: Path, check: bool | None, kind: str | None = None, version: int | None = None
-) -> tuple[Bundle, dict[str, Any]]:
-    """Open the generation in force; again where a writer swapped and removed it meanwhile."""
-    current = read_current(folder)
+def read_current(folder: Path) -> dict[str, Any]:
+    """Return what CURRENT says, after a look at its checksum and at the version of the layout."""
+    path = folder / CURRENT
+    try:
+        with storing(path, "read"):
+            line, check, rest = path.read_bytes().decode().split("\n")
+        if rest or check != hashlib.sha256(line.encode()).hexdigest():
+            raise ValueError("its checksum does not match")
+        current: dict[str, Any] = json.loads(line)
+        theirs = current["format_version"]
+        ours = theirs == FORMAT_VERSION
+        if ours and not all(map(_PLACE.fullmatch, [current["generation"], *(e["file"] for e in current["files"])])):
+            raise ValueError("it names files elsewhere")
+    except StorageError as error:
+        if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            raise
+        holds = f"holds no graphret index (no file {CURRENT})" if folder.is_dir() else "a file, not a folder"
+        raise NotAnIndex(f"{folder}: {holds if folder.exists() else 'no such folder'}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptIndex(f"{path}: altered, or not written by graphret: {error}") from error
+    if not ours:
+        kind = NewerVersion if theirs > FORMAT_VERSION else NotAnIndex
+        raise kind(f"{folder}: its layout has version {theirs}, this graphret's {FORMAT_VERSION}; build it again")
+    return current
+
+
+def _held(folder: Path) -> dict[str, Any]:
+    """What CURRENT says, nothing where there is none that can be read."""
+    with suppress(CorruptIndex, NotAnIndex):
+        return read_current(folder)
+    return {}
+
+
+def _open(folder: Path, current: dict[str, Any], verify: bool) -> tuple[Bundle, dict[str, Any]]:
+    """Map every file of the generation in force; again where a writer swapped and removed it meanwhile."""
     while True:
-        if kind is not None and current["kind"] != kind:
-            raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
-        if version is not None and current["version"] != version:
-            theirs = f"{folder}: this {kind!r} index has version {current['version']}, not {version}"
-            raise (NewerVersion if current["version"] > version else NotAnIndex)(f"{theirs}; build it again")
+        bundle = Bundle(meta=current["meta"], folder=folder, generation=current["generation"])
+        unread = QUICK_BYTES
         try:
-            return _open(folder, current, check), current
+            for entry in sorted(current["files"], key=lambda entry: entry["size"]):
+                unread -= entry["size"]
+                path = folder / current["generation"] / entry["file"]
+                part = _mapped(path, entry, check=verify or unread >= 0)
+                kept: dict[str, Any] = bundle.arrays if isinstance(part, np.ndarray) else bundle.tables
+                kept[entry["name"]] = part
+            return bundle, current
         except CorruptIndex:
             before, current = current, read_current(folder)
             if current == before:
                 raise
 
 
-def _open(folder: Path, current: dict[str, Any], check: bool | None) -> Bundle:
-    """Map every file of a generation and compare checksums if told to."""
-    generation, entries = folder / current["generation"], current["files"]
-    # All are mapped before the first is hashed, so that a writer's sweep cannot overtake a long check.
-    maps = {file: _mapped(generation / file, entries[file]["size"]) for file in entries}
-    checked = list(entries) if check else _smallest(entries) if check is None else []
-    if check is None and len(checked) < len(entries):
-        left = len(entries) - len(checked)
-        _log.info("%s: the %d largest files were not held against their checksums; verify=True does", folder, left)
-    for file in checked:
-        if hashlib.sha256(maps[file]).hexdigest() != entries[file]["sha256"]:
-            raise CorruptIndex(f"{generation / file}: altered (its sha256 is not the one in CURRENT)")
-    bundle = Bundle(meta=current["meta"], folder=folder, generation=current["generation"])
-    for file, entry in entries.items():
-        try:
-            if file.endswith(".arrow"):
-                bundle.tables[entry["name"]] = pa.ipc.open_file(pa.py_buffer(maps[file])).read_all()
-            else:
-                bundle.arrays[entry["name"]] = _array(maps[file])
-        except (ValueError, TypeError, OSError) as error:  # Arrow's errors are such
-            raise CorruptIndex(f"{generation / file}: altered: {error}") from error
-    return bundle
-
-
-def _mapped(path: Path, size: int) -> mmap.mmap:
+def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any] | pa.Table:
     """Map a file, read-only; the map outlives the file's name."""
-    with reading(path), open(path, "rb") as handle:
-        there = os.fstat(handle.fileno()).st_size
-        if there != size or not size:
-            raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {size}")
-        return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _array(mapped: mmap.mmap) -> NDArray[Any]:
-    """The array of a mapped .npy file."""
-    head = io.BytesIO(mapped[:4096])
-    if np.lib.format.read_magic(head) != (1, 0):
-        raise ValueError("an unknown version of .npy")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
-    return np.ndarray(shape, dtype, mapped, head.tell(), order="F" if fortran else "C")
-
-
-def _smallest(entries: dict[str, dict[str, Any]]) -> list[str]:
-    """The smallest files, as many as have `QUICK_BYTES` in all."""
-    names = sorted(entries, key=lambda name: (entries[name]["size"], name))
-    sizes = itertools.accumulate(entries[name]["size"] for name in names)
-    return [name for name, total in zip(names, sizes, strict=True) if total <= QUICK_BYTES]
+    try:
+        with storing(path, "read"), open(path, "rb") as file:
+            there = os.fstat(file.fileno()).st_size
+            if there != entry["size"]:
+                raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {entry['size']}")
+            if check and hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
+                raise CorruptIndex(f"{path}: altered (its sha256 is not the one in CURRENT)")
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise CorruptIndex(f"{path}: missing") from error
+        raise
+    except (ValueError, TypeError, OSError) as error:  # Arrow's errors are such
+        raise CorruptIndex(f"{path}: altered: {error}") from error

@@ -1,4 +1,4 @@
-"""What an attack found: each of these failed once."""
+"""The attack that users can repeat, and what others found: each of these failed once."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ from graphret.types import Edge, Node
 from graphret.where import Where
 
 TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
+
+
+def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
+    command = [sys.executable, "-m", "graphret.testing.attacks"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count(" 0 got through") == 4
 
 
 def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> None:
@@ -194,7 +201,13 @@ def test_a_word_of_a_megabyte_is_left_out_and_the_trace_says_so() -> None:
 
 @pytest.mark.parametrize(
     "manifest",
-    [[], {"format_version": 3}, {"generation": "../x"}, {"files": {"../../etc/passwd": {}}}, {"files": {"a.npy": 1}}],
+    [
+        [],
+        {"format_version": 4},
+        {"generation": "../x"},
+        {"files": [{"file": "../../etc/passwd"}]},
+        {"files": ["a.npy"]},
+    ],
 )
 def test_a_manifest_that_is_none_is_named(tmp_path: Path, manifest: Any) -> None:
     MemoryStore.of([Node("a")]).save(tmp_path)

@@ -213,8 +213,8 @@ def _inspect_database(where: str, json: bool) -> None:
 
 def _require_room(to: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
-    from graphret.folder import CURRENT
     from graphret.graphs.locations import FOLDER, kind_of
+    from graphret.storage import CURRENT
     from graphret.stores import MemoryStore
 
     if kind_of(to) != FOLDER:

@@ -93,9 +93,9 @@ def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str
 
 def holds_documents(where: str) -> bool:
     """Whether there is a folder with a graph of documents, which has an index of its own."""
-    from graphret.folder import read_current
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.sage.persistence import KIND
+    from graphret.storage import read_current
 
     try:
         return kind_of(where) == FOLDER and bool(read_current(Path(where))["kind"] == KIND)

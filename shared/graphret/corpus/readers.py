@@ -18,7 +18,7 @@ from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_e
 from graphret.corpus.names import stem_of
 from graphret.corpus.tables import parse_delimited
 from graphret.errors import InvalidInput
-from graphret.folder import GENERATION
+from graphret.storage import GENERATION
 from graphret.types import Edge
 
 Parsed: TypeAlias = "Item | Edge"

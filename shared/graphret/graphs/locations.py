@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from graphret.errors import InvalidInput
-from graphret.folder import CURRENT, storing
+from graphret.storage import CURRENT, storing
 from graphret.stores.base import GraphStore
 from graphret.stores.locations import is_address, is_ladybug, neo4j_login, open_store
 

@@ -15,13 +15,13 @@ import numpy as np
 from graphret import storage
 from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.folder import CURRENT
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
 from graphret.graphs.locations import FOLDER, kind_of, opened, place_of
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
+from graphret.storage import CURRENT
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.stores.memory import MemoryStore
 

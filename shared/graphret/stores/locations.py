@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
-from graphret.folder import read_current
+from graphret.storage import read_current
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import KIND, VERSION, MemoryStore, graph_from_bundle
 
@@ -104,7 +104,7 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
     return bare, login
 
 
-def _open_folder(folder: Path, verify: bool | None = None, **others: Any) -> MemoryStore:
+def _open_folder(folder: Path, verify: bool = False, **others: Any) -> MemoryStore:
     if others:
         raise InvalidInput(f"{next(iter(others))}: a folder has no such option; it takes verify")
     try:

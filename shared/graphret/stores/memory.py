@@ -273,7 +273,7 @@ class MemoryStore(AttachedIndexes):
         storage.save(folder, graph_parts(self.graph), kind=KIND, version=VERSION)
 
     @classmethod
-    def load(cls, folder: str | Path, *, verify: bool | None = None) -> MemoryStore:
+    def load(cls, folder: str | Path, *, verify: bool = False) -> MemoryStore:
         """Open a saved graph by memory map.
 
         Parameters
