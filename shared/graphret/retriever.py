@@ -15,7 +15,8 @@ from graphret import fusion
 from graphret.contracts import require_direct, require_same_view
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
-from graphret.search.index import ArrayIndex, TextIndex, require_k
+from graphret.search.arrays import ArrayIndex
+from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where, WhereLike

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphret.errors import InvalidInput
-from graphret.linking import DOC, NAME, Linker, LinkRule
-from graphret.search import BM25Index, DenseIndex, NodeText
+from graphret.linking import Linker
+from graphret.search import DenseIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -87,13 +87,11 @@ def test_labels_and_conditions_limit_what_is_linked(linker: Linker) -> None:
 
 
 def test_grasps_rule_by_mode() -> None:
-    assert (LinkRule(5, 0.95), LinkRule(10, 0.90)) == (NAME, DOC)
     many = [Node(f"n{i}", name="Springfield") for i in range(20)]
     linker = Linker.build(many, documents=NodeText())
     assert [one.id for one in linker.link("Springfield")] == ["n0", "n1", "n10", "n11", "n12"]
     assert len(linker.link("Springfield", mode="doc")) == 10
     assert len(linker.link("Springfield", k=7)) == 7
-    assert len(Linker.build(many, rules={"name": LinkRule(2, 1.0)}).link("Springfield")) == 2
 
 
 def test_only_what_comes_near_the_best_is_kept(linker: Linker) -> None:
@@ -103,13 +101,6 @@ def test_only_what_comes_near_the_best_is_kept(linker: Linker) -> None:
     kept = [one.score for one in linker.link("Tom Matrix", tau=0.8)]
     assert kept == [score for score in scores if score >= 0.8 * scores[0]][:5]
     assert len(kept) < 4
-
-
-def test_a_batch_is_its_mentions_one_by_one(encoder: Any) -> None:
-    linker = Linker.build(NODES, encoder=encoder)
-    mentions = ["Solaris", "tom", "Matrix", ""]
-    assert linker.link(mentions) == [linker.link(mention) for mention in mentions]
-    assert linker.link([]) == []
 
 
 def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
@@ -186,8 +177,6 @@ def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
         linker.delete(["1"])
         assert linker.spot("did Robert Miller sing") == []
         assert "1" not in [one.id for one in linker.link("Robert Miller")]
-    with pytest.raises(InvalidInput, match="aliases"):
-        Linker.build([bob], aliases="")
 
 
 @pytest.mark.parametrize("asked_before", [False, True])
@@ -236,20 +225,23 @@ def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
     assert linker.view(None).spot("saw Solaris") == linker.spot("saw Solaris")
 
 
-def test_what_cannot_be_meant_is_refused(linker: Linker, encoder: Any) -> None:
-    with pytest.raises(InvalidInput, match="mode"):
-        linker.link("x", mode="title")
-    with pytest.raises(InvalidInput, match="no index of documents"):
-        linker.link("x", mode="doc")
-    with pytest.raises(InvalidInput, match="query 1"):
-        linker.link(["x", 7])  # type: ignore[list-item]
+@pytest.mark.parametrize(
+    ("mention", "options", "message"),
+    [
+        ("x", {"mode": "title"}, "mode"),
+        ("x", {"mode": "doc"}, "no index of documents"),
+        (7, {}, "mention"),
+        ("x", {"tau": 1.5}, "tau"),
+        ("x", {"k": 0}, "k:"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(linker: Linker, mention: Any, options: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        linker.link(mention, **options)
+
+
+def test_its_indexes_are_of_one_table(linker: Linker, encoder: Any) -> None:
     with pytest.raises(InvalidInput, match="question"):
         linker.spot(None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="tau"):
-        linker.link("x", tau=1.5)
-    with pytest.raises(InvalidInput, match="k:"):
-        linker.link("x", k=0)
-    with pytest.raises(InvalidInput, match="alpha"):
-        Linker.build(NODES, alpha=2)
     with pytest.raises(InvalidInput, match="one table"):
-        Linker(BM25Index.build(NODES), dense=DenseIndex.build(NODES, encoder))
+        Linker(linker.names, dense=DenseIndex.build(NODES, encoder))

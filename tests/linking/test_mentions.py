@@ -213,14 +213,14 @@ def test_a_changed_book_is_one_made_of_what_is_left(seed: int) -> None:
         chosen = rng.sample(range(15), 4)
         old = [held.pop(f"n{i}") for i in chosen if f"n{i}" in held]
         new = [node(i) for i in chosen[:3]]
-        book.staged(old, new)()
+        book.change(old, new)
         held |= {n.id: n for n in new}
     built = NameBook((n.id, n.name, n.properties["aliases"]) for n in held.values())
     assert len(book) == len(built)
     for _ in range(50):
         run = rng.choices(parts, k=rng.randint(1, 8))
         found, expected = (
-            [(at.start, at.end, one.bearers_at(at.name_index)) for at in one.find_every(run)] for one in (book, built)
+            [(at.start, at.end, one.bearers(at.name_index)) for at in one.find_every(run)] for one in (book, built)
         )
         assert found == expected
         assert book.bearers(" ".join(run)) == built.bearers(" ".join(run))

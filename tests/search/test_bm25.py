@@ -134,11 +134,3 @@ def test_the_weights_of_terms_add_up_to_scores_however_few_nodes_are_asked_for(
     np.testing.assert_allclose(built.term_weights(query, every).sum(axis=1), built.scores(query), rtol=1e-5)
     some = np.asarray(data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=20)), dtype=np.int64)
     np.testing.assert_array_equal(built.term_weights(query, some), built.term_weights(query, every)[some])
-
-
-@given(st.lists(st.sampled_from(WORDS), max_size=3), st.sets(st.sampled_from(WORDS)))
-def test_all_terms_of_a_phrase_are_among_others(phrase: list[str], said: set[str]) -> None:
-    analyzer = Analyzer()
-    terms = set(analyzer(" ".join(said)))
-    assert analyzer.all_in(" ".join(phrase), terms) == (bool(phrase) and set(phrase) <= said)
-    assert not analyzer.all_in("the of", terms)

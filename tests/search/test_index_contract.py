@@ -40,20 +40,13 @@ class TestDense(TextIndexSuite):
 class TestHybrid(TextIndexSuite):
     @pytest.fixture
     def make(self, encoder: Any) -> MakeIndex:
-        def made(nodes: Sequence[Node]) -> HybridIndex:
-            lexical = BM25Index.build(nodes)
-            return HybridIndex(lexical, DenseIndex.build(lexical.table, encoder))
-
-        return made
+        return lambda nodes: HybridIndex.build(nodes, encoder)
 
 
 class TestFields(TextIndexSuite):
-    @pytest.fixture(params=["lexical", "dense", "both"])
-    def make(self, request: pytest.FixtureRequest, encoder: Any) -> MakeIndex:
-        kind = request.param
-        return lambda nodes: FieldIndex.build(
-            nodes, encoder=None if kind == "lexical" else encoder, lexical=kind != "dense"
-        )
+    @pytest.fixture
+    def make(self, encoder: Any) -> MakeIndex:
+        return lambda nodes: FieldIndex.build(nodes, encoder=encoder)
 
 
 @pytest.mark.parametrize("text", [NodeText(), NodeText.documents()], ids=["text", "neighbors"])

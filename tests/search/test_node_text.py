@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.search import BM25Index, DenseIndex, FieldIndex, NodeText
-from graphret.search.index import ArrayIndex
+from graphret.search.arrays import ArrayIndex
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -87,13 +88,11 @@ def test_one_field_and_names_alone() -> None:
     ],
 )
 def test_settings_survive_saving(text: NodeText) -> None:
-    assert NodeText.from_dict(text.to_dict()) == text
+    assert NodeText(**json.loads(json.dumps(text.to_dict()))) == text
     assert "neighbors" not in NodeText().to_dict()
 
 
-@pytest.mark.parametrize(
-    "settings", [{"properties": "year"}, {"relations": "r"}, {"neighbors": -1}, {"only": "body"}, {"aliases": ""}]
-)
+@pytest.mark.parametrize("settings", [{"properties": "year"}, {"relations": "r"}, {"only": "body"}])
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(settings))):
         NodeText(**settings)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.search.arrays import ArrayIndex, CombinedIndex
 from graphret.search.bm25 import BM25Index
-from graphret.search.index import ArrayIndex, CombinedIndex, TextIndex, top_k
+from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node

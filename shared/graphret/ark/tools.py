@@ -41,8 +41,9 @@ from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.schema import GraphSchema
+from graphret.search.arrays import ArrayIndex
 from graphret.search.fields import NodeText
-from graphret.search.index import ArrayIndex, TextIndex
+from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Node

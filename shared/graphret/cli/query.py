@@ -90,7 +90,7 @@ def _ask_sage(text: str, told: Any) -> None:
     from graphret.expansion import RANKINGS, Expand
     from graphret.explain import Panel, store_lookup, write_html
     from graphret.retriever import IndexRetriever, Retriever
-    from graphret.search.index import ArrayIndex
+    from graphret.search.arrays import ArrayIndex
 
     opened = options.open_graph(told.graph, encoder=options.encoder_of(told.encoder or "saved"))
     index: ArrayIndex = opened.index
@@ -222,8 +222,7 @@ def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
 
 def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
     """Index the text of a graph, in properties too (ARK, section 3), for this one question."""
-    from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
-    from graphret.search.index import table_of
+    from graphret.search import BM25Index, HybridIndex, NodeText
     from graphret.where import PROPERTIES
 
     nodes, _ = store.count()
@@ -231,8 +230,8 @@ def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
         remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
     found = [pair for by_name in store.schema().properties.values() for pair in by_name.items()]
     texts = {name for name, about in found if about.type.rpartition("LIST OF ")[2] in _TEXTUAL}
-    text = NodeText(properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))).bound(store)
+    text = NodeText(properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts})))
     with stderr().status(f"indexing {nodes:,} nodes"):
-        table = table_of(store)
-        lexical = BM25Index.build(table, text=text)
-        return lexical if encoder is None else HybridIndex(lexical, DenseIndex.build(table, encoder, text=text))
+        if encoder is None:
+            return BM25Index.of_store(store, text=text)
+        return HybridIndex.of_store(store, encoder, text=text)

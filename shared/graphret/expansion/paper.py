@@ -84,7 +84,8 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
 
     @cache
     def said(phrase: str) -> bool:
-        return analyzer.all_in(phrase, asked)
+        terms = analyzer(phrase)
+        return bool(terms) and asked.issuperset(terms)
 
     @cache
     def rows(position: int) -> list[list[str]]:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.search.index import ArrayIndex, TextIndex, min_max
+from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph
 from graphret.types import Edge

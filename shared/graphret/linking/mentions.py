@@ -96,7 +96,7 @@ def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms |
     capitals = _capitals(question, tokens, named)
 
     def bearers(key: int | str) -> tuple[str, ...]:
-        ids = book.bearers_at(key)
+        ids = book.bearers(key)
         return ids if keep is None else keep(ids)
 
     sure: list[_Match] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.contracts import Lock
@@ -13,8 +13,6 @@ from graphret.types import Node
 
 #: How a node is called by a variant of its name.
 OWN, ALIAS, SHORT = "name", "alias", "short"
-
-
 #: What holds a sentence together: marks that end it, dashes, quotes and brackets.
 SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”‚„«»‹›")
 
@@ -36,11 +34,7 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
 
 def normal_form(name: str) -> str:
     """Return what names are compared by: their words, or where they have none their symbols."""
-    return " ".join(words(name)) or _as_symbols(name)
-
-
-def _as_symbols(name: str) -> str:
-    return " ".join(name.split())
+    return " ".join(words(name) or name.split())
 
 
 def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
@@ -76,10 +70,11 @@ class NameBook:
         """How many different names there are."""
         return len(self._bearers)
 
-    def bearers(self, name: str) -> tuple[str, ...]:
-        """Return the ids of the nodes that bear a name, in order."""
+    def bearers(self, name: int | str) -> tuple[str, ...]:
+        """Return the ids of the nodes that bear a name, or that of a match, in order; none if it is gone meanwhile."""
         with self._lock:
-            return self._listed(self._key(name))
+            held = self._bearers.get(self._key(name) if isinstance(name, str) else name, ())
+            return (held,) if isinstance(held, str) else tuple(sorted(held))
 
     def find_every(self, run: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, its places those of words; see `Gazetteer.find_every`."""
@@ -90,36 +85,21 @@ class NameBook:
         """Whether a text of symbols alone, such as ``$``, is a name."""
         return text in self._bearers
 
-    def bearers_at(self, key: int | str) -> tuple[str, ...]:
-        """Return the ids of the nodes that bear the name of a match, in order; none if it is gone meanwhile."""
+    def change(self, old: Iterable[Node], new: Iterable[Node]) -> None:
+        """Take nodes away and add others, in that order."""
         with self._lock:
-            return self._listed(key)
-
-    def staged(self, old: Collection[Node], new: Collection[Node]) -> Callable[[], None]:
-        """Return what takes nodes away and adds others, in that order."""
-        gone = [(variant, node.id) for node in old for _, variant in variants_of(node, self._aliases)]
-        fresh = [(variant, node.id) for node in new for _, variant in variants_of(node, self._aliases)]
-
-        def apply() -> None:
-            with self._lock:
-                for variant, node_id in gone:
-                    self._remove(variant, node_id)
-                for variant, node_id in fresh:
-                    self._add(variant, node_id)
-
-        return apply
+            for nodes, apply in ((old, self._remove), (new, self._add)):
+                for node in nodes:
+                    for _, variant in variants_of(node, self._aliases):
+                        apply(variant, node.id)
 
     def _key(self, name: str) -> int | str:
         position = self._gazetteer.position(name)
-        return _as_symbols(name) if position is None else position
-
-    def _listed(self, key: int | str) -> tuple[str, ...]:
-        held = self._bearers.get(key, ())
-        return (held,) if isinstance(held, str) else tuple(sorted(held))
+        return normal_form(name) if position is None else position
 
     def _add(self, name: str, node_id: str) -> None:
         position = self._gazetteer.add(name)
-        key = _as_symbols(name) if position is None else position
+        key = normal_form(name) if position is None else position
         if key == "":
             return
         held = self._bearers.setdefault(key, node_id)

@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphret.search.analysis import Analyzer
+from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex, HnswSettings
-from graphret.search.fields import NodeSource, NodeText
+from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.search.index import ArrayIndex, Matches, TextIndex
+from graphret.search.index import Matches, TextIndex
 from graphret.search.multi_field import FieldIndex
 
 if TYPE_CHECKING:
@@ -27,13 +28,12 @@ __all__ = [
     "HybridIndex",
     "Matches",
     "Neo4jTextIndex",
-    "NodeSource",
     "NodeText",
     "TextIndex",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Neo4jTextIndex":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("graphret.search.neo4j_index").Neo4jTextIndex
+    if name == "Neo4jTextIndex":
+        return import_module("graphret.search.neo4j_index").Neo4jTextIndex
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.text import words
 
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
-
-
-@lru_cache(maxsize=8)
-def _stopwords(language: str) -> frozenset[str]:
-    if not language:
-        return frozenset()
-    from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
-
-    try:
-        return frozenset(Tokenizer(stopwords=language).stopwords)
-    except ValueError as error:
-        raise InvalidInput(f"analyzer: no stop words for {language!r}: {error}") from None
-
-
-@lru_cache(maxsize=8)
-def _stemmer(language: str) -> Any:
-    import Stemmer
-
-    try:
-        return Stemmer.Stemmer(language)
-    except KeyError:
-        known = ", ".join(Stemmer.algorithms())
-        raise InvalidInput(f"analyzer: no stemmer for {language!r}; known are {known}") from None
 
 
 @dataclass(frozen=True)
@@ -50,31 +25,31 @@ class Analyzer:
 
     language: str = "english"
     stopwords: str = "english"
-    _cache: dict[str, str] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
-        return [term for term in map(self._term, words(text)) if term]
+        terms = _terms(self.language, self.stopwords)
+        return [term for word in words(text) if (term := terms[word])]
 
-    def all_in(self, text: str, terms: Collection[str]) -> bool:
-        """Whether a text has terms, and all of them are among `terms`."""
-        found = False
-        for term in map(self._term, words(text)):
-            if term:
-                if term not in terms:
-                    return False
-                found = True
-        return found
 
-    def _term(self, word: str) -> str:
-        term = self._cache.get(word)
-        if term is None:
-            stop = word in _stopwords(self.stopwords)
-            term = "" if stop else _stemmer(self.language).stemWord(word) if self.language else word
-            if len(self._cache) < _WORDS_KEPT:
-                self._cache[word] = term
+class _Terms(dict[str, str]):
+    """The term of each word, empty for a stop word; made when first asked for."""
+
+    def __init__(self, language: str, stopwords: str) -> None:
+        import Stemmer
+        from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
+
+        try:
+            self._stem = Stemmer.Stemmer(language).stemWord if language else str
+            self._stopwords = frozenset(Tokenizer(stopwords=stopwords).stopwords if stopwords else ())
+        except (KeyError, ValueError) as error:
+            raise InvalidInput(f"analyzer: {language!r}, {stopwords!r}: {error}") from None
+
+    def __missing__(self, word: str) -> str:
+        term: str = "" if word in self._stopwords else self._stem(word)
+        if len(self) < _WORDS_KEPT:
+            self[word] = term
         return term
 
-    def to_dict(self) -> dict[str, str]:
-        """The settings, as they are saved with an index."""
-        return {"language": self.language, "stopwords": self.stopwords}
+
+_terms = lru_cache(maxsize=8)(_Terms)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
+from graphret.search.arrays import ArrayIndex
 from graphret.search.counts import PARTS, FieldCounts, sparse_arrays, sparse_of
-from graphret.search.fields import FieldText, NodeSource, NodeText
-from graphret.search.index import ArrayIndex, table_of
+from graphret.search.fields import NodeText
 from graphret.storage import Bundle, Parts
+from graphret.stores.base import GraphStore
 from graphret.types import Node
 
 #: How strongly the length of a field damps its counts, by field.
@@ -136,7 +138,6 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self.weights = weights or TermWeights(counts, text.weights, settings)
-        self._asked: tuple[str, NDArray[np.int64]] = "", np.empty(0, dtype=np.int64)
 
     @classmethod
     def build(
@@ -146,48 +147,30 @@ class BM25Index(ArrayIndex):
         text: NodeText | None = None,
         analyzer: Analyzer | None = None,
         settings: BM25Settings | None = None,
-    ) -> BM25Index:
-        """Index nodes."""
-        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        text, analyzer = text or NodeText(), analyzer or Analyzer()
-        return cls(table, FieldCounts.of(_fields(table, text), analyzer), text, analyzer, settings or BM25Settings())
-
-    @classmethod
-    def of_store(
-        cls,
-        store: NodeSource,
-        *,
-        text: NodeText | None = None,
-        labels: Collection[str] | None = None,
-        analyzer: Analyzer | None = None,
-        settings: BM25Settings | None = None,
-    ) -> BM25Index:
-        """Index the nodes of a store, or those that bear one of `labels`.
-
-        ``store.attach(index)`` then keeps it in step with the store.
+        source: GraphStore | None = None,
+    ) -> Self:
+        """Index nodes.
 
         Parameters
         ----------
         text
             What is read of a node, such as ``NodeText.names()`` or ``NodeText.documents()``.
+        source
+            The store in which neighbours are looked up.
         """
-        text = (text or NodeText()).bound(store)
-        index = cls.build(table_of(store, labels), text=text, analyzer=analyzer, settings=settings)
-        index.scope = None if labels is None else frozenset(labels)
-        return index
+        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        text, analyzer = (text or NodeText()).bound(source), analyzer or Analyzer()
+        blocks = (text.all_fields(table[start : start + _BLOCK]) for start in range(0, len(table), _BLOCK))
+        counts = FieldCounts.of(chain.from_iterable(blocks), analyzer)
+        return cls(table, counts, text, analyzer, settings or BM25Settings())
 
     # -- scoring
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
-        asked, known_ids = self._asked
-        if asked == query:
-            return known_ids
         positions = self.counts.positions
-        known = (positions.get(term) for term in dict.fromkeys(self.analyzer(query)))
-        ids = np.asarray([i for i in known if i is not None], dtype=np.int64)
-        self._asked = query, ids  # one assignment, so that other threads see both or neither
-        return ids
+        terms = dict.fromkeys(self.analyzer(query))
+        return np.asarray([positions[term] for term in terms if term in positions], dtype=np.int64)
 
     def _scores(self, query: str) -> NDArray[np.float32]:
         terms = self.term_ids(query)
@@ -237,19 +220,24 @@ class BM25Index(ArrayIndex):
 
     # -- change
 
-    def changed(self, table: NodeTable, fresh: Collection[str]) -> BM25Index:
+    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
         old = table.places_in(self.table, fresh)
-        new = self.text.all_fields(table.at(np.flatnonzero(old < 0)))
-        return BM25Index(table, self.counts.changed(old, new, self.analyzer), self.text, self.analyzer, self.settings)
+        new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
+        return self._of(table, self.counts.changed(old, new, self.analyzer))
 
-    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> BM25Index:
-        return BM25Index(table, self.counts.take(positions), self.text, self.analyzer, self.settings)
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        return self._of(table, self.counts.take(positions))
+
+    def _of(self, table: NodeTable, counts: FieldCounts) -> Self:
+        other = type(self)(table, counts, self.text, self.analyzer, self.settings)
+        other.scope = self.scope
+        return other
 
     # -- on disk
 
     def parts(self) -> Parts:
         """The index as it is saved, without its table."""
-        settings = {"text": self.text.to_dict(), "analyzer": self.analyzer.to_dict(), "settings": asdict(self.settings)}
+        settings = {"text": self.text.to_dict(), "analyzer": asdict(self.analyzer), "settings": asdict(self.settings)}
         parts = Parts(meta=settings)
         parts.add("counts", self.counts.parts())
         parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays("parts", self.weights.of_parts)
@@ -259,7 +247,7 @@ class BM25Index(ArrayIndex):
     def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
         """Open a saved index; its arrays stay on disk until they are read."""
         meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
-        settings, text = BM25Settings(**meta["settings"]), NodeText.from_dict(meta["text"])
+        settings, text = BM25Settings(**meta["settings"]), NodeText(**meta["text"])
         weights, width = TermWeights(counts, text.weights, settings), meta["counts"]["n_terms"]
         weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width))
         weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width))
@@ -267,11 +255,6 @@ class BM25Index(ArrayIndex):
 
 
 _FEW = 16  # fewer nodes than one in so many are scored by themselves
-
-
-def _fields(table: NodeTable, text: NodeText) -> Iterable[dict[str, FieldText]]:
-    for start in range(0, len(table), _BLOCK):
-        yield from text.all_fields(table[start : start + _BLOCK])
 
 
 def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.search.arrays import ArrayIndex
 from graphret.search.encoder import Encoder, as_encoder
-from graphret.search.fields import NodeSource, NodeText
-from graphret.search.index import ArrayIndex, table_of, top_k
-from graphret.search.vectors import check_vectors, normalize
+from graphret.search.fields import NodeText
+from graphret.search.index import remember, top_k
+from graphret.search.vectors import Floats, check_vectors, normalize
 from graphret.storage import Bundle, Parts
+from graphret.stores.base import GraphStore
 from graphret.types import Node
 
 _QUERIES_KEPT = 4096  # embeddings, a few megabytes
@@ -45,7 +47,7 @@ class HnswSettings:
     expansion_search: int = 256
 
 
-def hnsw_graph(width: int, settings: HnswSettings, vectors: NDArray[np.float32] | None = None, threads: int = 0) -> Any:
+def hnsw_graph(width: int, settings: HnswSettings, vectors: Floats | None = None, threads: int = 0) -> Any:
     """Return usearch's graph of unit rows, ``(n, width)``, empty without; with one thread it is the same each time.
 
     It holds vectors of 16 bits, which are read and compared in half the time; what it finds is scored with all 32.
@@ -82,7 +84,7 @@ class DenseIndex(ArrayIndex):
     def __init__(
         self,
         table: NodeTable,
-        vectors: NDArray[np.float32],
+        vectors: Floats,
         encoder: Encoder | None,
         *,
         text: NodeText | None = None,
@@ -95,7 +97,7 @@ class DenseIndex(ArrayIndex):
         self.encoder = encoder
         self.text = text or NodeText()
         self.hnsw = hnsw or HnswSettings()
-        self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._queries: dict[str, Floats] = {}
         self._graphs: list[Any] = []  # the one, once it is made; shared by the copies that searches take
         self._written = False
 
@@ -108,8 +110,14 @@ class DenseIndex(ArrayIndex):
         vectors: NDArray[Any] | None = None,
         text: NodeText | None = None,
         hnsw: HnswSettings | None = None,
-    ) -> DenseIndex:
+        source: GraphStore | None = None,
+    ) -> Self:
         """Index nodes, embedding their texts unless their vectors are given in the order of the table.
+
+        Parameters
+        ----------
+        source
+            The store in which neighbours are looked up.
 
         Raises
         ------
@@ -117,51 +125,30 @@ class DenseIndex(ArrayIndex):
             When a vector is not finite or of another width.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        encoder, text = as_encoder(encoder), text or NodeText()
-        if vectors is None:
-            if encoder is None:
-                raise InvalidInput("encoder: one is needed where no vectors are given")
-            vectors = _embedded(table, text, encoder)
-        checked = normalize(check_vectors(vectors, len(table), what="embedding"))
-        return cls(table, checked, encoder, text=text, hnsw=hnsw)
-
-    @classmethod
-    def of_store(
-        cls,
-        store: NodeSource,
-        encoder: Any,
-        *,
-        text: NodeText | None = None,
-        labels: Collection[str] | None = None,
-        hnsw: HnswSettings | None = None,
-    ) -> DenseIndex:
-        """Index the nodes of a store, or those that bear one of `labels`; see `build` and `BM25Index.of_store`."""
-        text = (text or NodeText()).bound(store)
-        index = cls.build(table_of(store, labels), encoder, text=text, hnsw=hnsw)
-        index.scope = None if labels is None else frozenset(labels)
-        return index
+        encoder, text = as_encoder(encoder), (text or NodeText()).bound(source)
+        made = _embedded(table, text, encoder) if vectors is None else vectors
+        return cls(table, normalize(check_vectors(made, len(table), what="embedding")), encoder, text=text, hnsw=hnsw)
 
     # -- embeddings of queries
 
-    def remember(self, query: str, vector: Any) -> NDArray[np.float32]:
+    def remember(self, query: str, vector: Any) -> Floats:
         """Use a given embedding for a query instead of the encoder's; return it at length 1."""
         width = self.vectors.shape[1] if len(self.vectors) else None
-        unit: NDArray[np.float32] = normalize(check_vectors([vector], 1, width, what="query embedding"))[0]
+        unit: Floats = normalize(check_vectors([vector], 1, width, what="query embedding"))[0]
         with self._lock:
-            self._queries[query] = unit
+            remember(self._queries, query, unit, _QUERIES_KEPT)
             self._recent.pop(query, None)
-            while len(self._queries) > _QUERIES_KEPT:
-                self._queries.popitem(last=False)
         return unit
 
     def remembers(self, query: str) -> bool:
         """Whether the embedding of a query is at hand."""
         return query in self._queries
 
-    def with_query(self, query: str, vector: Any) -> DenseIndex:
+    def with_query(self, query: str, vector: Any) -> Self:
         """Return this index with an embedding given for a query; the index itself does not learn of it."""
-        other = self._of(self.table, self.vectors)
-        other._graphs, other._written = self._graphs, self._written
+        other = copy(self)
+        other._queries = {}
+        other.forget()
         other.remember(query, vector)
         return other
 
@@ -172,7 +159,7 @@ class DenseIndex(ArrayIndex):
             for query, vector in zip(unknown, self.encoder.encode_queries(unknown), strict=True):
                 self.remember(query, vector)
 
-    def query_vector(self, query: str) -> NDArray[np.float32]:
+    def query_vector(self, query: str) -> Floats:
         """Return the embedding of a query, ``(d,)``."""
         if (known := self._queries.get(query)) is not None:
             return known
@@ -182,16 +169,14 @@ class DenseIndex(ArrayIndex):
 
     # -- scoring
 
-    def _scores(self, query: str) -> NDArray[np.float32]:
+    def _scores(self, query: str) -> Floats:
         return self._cosines(query, slice(None)) if len(self.table) else np.zeros(0, dtype=np.float32)
 
-    def _cosines(self, query: str, rows: Any) -> NDArray[np.float32]:
+    def _cosines(self, query: str, rows: Any) -> Floats:
         """The cosines of some rows, each computed by itself, so that equal vectors tie, which in BLAS they may not."""
         return np.asarray(np.einsum("ij,j->i", self.vectors[rows], self.query_vector(query)), dtype=np.float32)
 
-    def ranked(
-        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def ranked(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.int64], Floats]:
         """Do as `ArrayIndex.ranked`; the search of a filtered part, or for very many, is exact."""
         if not self.approximate or mask is not None or k + _SPARE > self.hnsw.expansion_search:
             return super().ranked(query, k, mask)
@@ -200,7 +185,7 @@ class DenseIndex(ArrayIndex):
         best = top_k(scores, k)
         return near[best], scores[best]
 
-    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> Floats:
         return self._cosines(query, positions) if self.approximate else super().score_at(query, positions)
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
@@ -222,27 +207,25 @@ class DenseIndex(ArrayIndex):
 
     # -- change
 
-    def changed(self, table: NodeTable, fresh: Collection[str]) -> DenseIndex:
-        old = table.places_in(self.table, fresh)
-        new = np.flatnonzero(old < 0)
-        vectors = np.zeros((len(table), self.vectors.shape[1]), dtype=np.float32)
-        vectors[old >= 0] = self.vectors[old[old >= 0]]
-        if len(new):
-            if self.encoder is None:
-                raise InvalidInput("encoder: the index has none to embed new nodes with")
-            embedded = _embedded(table.at(new), self.text, self.encoder)
-            if not len(self.vectors):
-                vectors = np.zeros((len(table), embedded.shape[1]), dtype=np.float32)
-            vectors[new] = normalize(check_vectors(embedded, len(new), vectors.shape[1], what="embedding"))
-        other = self._of(table, vectors)
+    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
+        old, vectors = table.places_in(self.table, fresh), self.vectors
+        if len(new := np.flatnonzero(old < 0)):
+            made = _embedded(table.at(new), self.text.bound(source), self.encoder)
+            width = vectors.shape[1] if len(vectors) else None
+            made = normalize(check_vectors(made, len(new), width, what="embedding"))
+            old[new] = len(vectors) + np.arange(len(new))
+            vectors = np.concatenate([vectors, made]) if len(vectors) else made
+        other = self._of(table, vectors[old])
         other._written = True
         return other
 
-    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> DenseIndex:
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         return self._of(table, np.asarray(self.vectors[positions]))
 
-    def _of(self, table: NodeTable, vectors: NDArray[np.float32]) -> DenseIndex:
-        return DenseIndex(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+    def _of(self, table: NodeTable, vectors: Floats) -> Self:
+        other = type(self)(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        other.scope = self.scope
+        return other
 
     # -- on disk
 
@@ -278,13 +261,17 @@ class DenseIndex(ArrayIndex):
         return index
 
 
-def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder) -> NDArray[np.float32]:
+def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder | None) -> Floats:
     """Embed nodes, ``(n, d)``; one of which a chosen field says nothing has the zero vector."""
+    if encoder is None:
+        raise InvalidInput("encoder: the index has none to embed nodes with")
     texts = text.all_texts(nodes)
-    told = [row for row, one in enumerate(texts) if one or text.only is None]
-    if len(told) == len(texts):
-        return encoder.encode_documents(texts)
-    vectors = np.zeros((len(texts), encoder.dimension), dtype=np.float32)
-    if told:
-        vectors[told] = check_vectors(encoder.encode_documents([texts[row] for row in told]), len(told))
+    rows = [row for row, one in enumerate(texts) if one or text.only is None]
+    made = (
+        encoder.encode_documents([texts[row] for row in rows])
+        if rows or not texts
+        else np.zeros((0, encoder.dimension))
+    )
+    vectors = np.zeros((len(texts), np.shape(made)[1]), dtype=np.float32)
+    vectors[rows] = check_vectors(made, len(rows), what="embedding")
     return vectors

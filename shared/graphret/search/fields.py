@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from graphret.errors import InvalidInput
-from graphret.types import Edge, Node
-from graphret.where import PROPERTIES, Where, WhereLike
+from graphret.stores.base import GraphStore
+from graphret.types import Node
+from graphret.where import PROPERTIES, Where
 
 #: A field of a node: a text, or a list of texts that are its parts, such as the rows of a table.
 FieldText: TypeAlias = str | list[str]
@@ -23,27 +24,6 @@ NEIGHBORS = "neighbors"
 ALIASES = "aliases"
 _OWN = frozenset(("title", "body", NEIGHBORS))
 _BLOCK = 2_000  # nodes whose neighbours are read at once
-
-
-class NodeSource(Protocol):
-    """What search needs of a store; every `GraphStore` is one."""
-
-    def get(self, ids: Sequence[str]) -> list[Node | None]: ...
-
-    def neighbors(
-        self,
-        ids: Sequence[str],
-        *,
-        relations: Collection[str] | None = None,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        direction: str = "both",
-        limit: int | None = None,
-    ) -> list[Edge]: ...
-
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]: ...
-
-    def view(self, where: WhereLike) -> NodeSource: ...
 
 
 @dataclass(frozen=True)
@@ -77,22 +57,21 @@ class NodeText:
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
-    properties: tuple[str, ...] = ()
+    properties: Sequence[str] = ()
     max_chars: int = 4000
     neighbors: int = 0
-    relations: tuple[str, ...] | None = None
-    only: tuple[str, ...] | None = None
+    relations: Sequence[str] | None = None
+    only: Sequence[str] | None = None
     aliases: str = ALIASES
-    source: NodeSource | None = field(default=None, compare=False, repr=False)
+    source: GraphStore | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for what in ("properties", "relations", "only"):
-            if isinstance(getattr(self, what), str):
-                raise InvalidInput(f"{what}: a tuple of names is expected, not the string {getattr(self, what)!r}")
-        if not isinstance(self.aliases, str) or not self.aliases:
-            raise InvalidInput(f"aliases: the name of a property is expected, not {self.aliases!r}")
-        if isinstance(self.neighbors, bool) or not isinstance(self.neighbors, int) or self.neighbors < 0:
-            raise InvalidInput(f"neighbors: a whole number of at least 0 is expected, not {self.neighbors!r}")
+            names = getattr(self, what)
+            if isinstance(names, str):
+                raise InvalidInput(f"{what}: a tuple of names is expected, not the string {names!r}")
+            if names is not None:
+                object.__setattr__(self, what, tuple(names))
 
     @classmethod
     def names(cls, aliases: str = ALIASES) -> NodeText:
@@ -109,12 +88,7 @@ class NodeText:
         max_chars: int = 4000,
     ) -> NodeText:
         """Whole documents: name, text, the chosen properties, then neighbours' names by relation."""
-        return cls(
-            properties=_names(properties),
-            max_chars=max_chars,
-            neighbors=neighbors,
-            relations=None if relations is None else _names(relations),
-        )
+        return cls(properties=properties, max_chars=max_chars, neighbors=neighbors, relations=relations)
 
     @classmethod
     def one_field(cls, name: str) -> NodeText:
@@ -204,9 +178,13 @@ class NodeText:
         """Whether the text of a node depends on its neighbours."""
         return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
 
-    def bound(self, store: NodeSource) -> NodeText:
+    def bound(self, store: GraphStore | None) -> NodeText:
         """Return this text with the store in which neighbours are looked up; itself where it reads none."""
-        return replace(self, source=store) if self.reads_neighbors else self
+        return self if store is None or not self.reads_neighbors else replace(self, source=store)
+
+    def view(self, where: Where) -> NodeText:
+        """Return this text with a view of the store in which neighbours are looked up."""
+        return self if self.source is None else replace(self, source=self.source.view(where))
 
     def naming(self, ids: Sequence[str], where: Where) -> set[str]:
         """Return those of the nodes whose text may name a neighbour that satisfies a condition."""
@@ -218,79 +196,57 @@ class NodeText:
         return found
 
     @property
-    def _store(self) -> NodeSource:
+    def _store(self) -> GraphStore:
         if self.source is None:
             raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
         return self.source
 
     def _related(self, nodes: Sequence[Node]) -> Iterator[list[_Related]]:
+        """Go through the neighbours of each node by relation, outgoing edges first; a nameless one goes by its id."""
         for start in range(0, len(nodes), _BLOCK):
-            yield from self._related_block([node.id for node in nodes[start : start + _BLOCK]])
-
-    def _related_block(self, ids: Sequence[str]) -> list[list[_Related]]:
-        """Return the neighbours of each node by relation, outgoing edges first; a nameless one goes by its id."""
-        found: dict[str, dict[tuple[bool, str], dict[str, float]]] = {i: defaultdict(dict) for i in ids}
-
-        def add(node_id: str, incoming: bool, edge: Edge, other: str) -> None:
-            others = found[node_id][incoming, edge.relation]
-            others[other] = max(edge.weight, others.get(other, edge.weight))
-
-        for edge in self._store.neighbors(ids, relations=self.relations):
-            if edge.source in found:
-                add(edge.source, False, edge, edge.target)
-            if edge.target in found and edge.target != edge.source:
-                add(edge.target, True, edge, edge.source)
-        cut = {
-            (i, key): heapq.nsmallest(self.neighbors, others.items(), key=lambda item: (-item[1], item[0]))
-            for i, groups in found.items()
-            for key, others in groups.items()
-        }
-        wanted = list(dict.fromkeys(other for chosen in cut.values() for other, _ in chosen))
-        there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
-        names = {other: node.name if node is not None and node.name else other for other, node in there}
-        return [
-            [
-                _Related(key[1], key[0], [names[other] for other, _ in cut[i, key]], len(others) - len(cut[i, key]))
-                for key, others in sorted(found[i].items())
-            ]
-            for i in ids
-        ]
+            ids = [node.id for node in nodes[start : start + _BLOCK]]
+            found: dict[str, dict[tuple[bool, str], dict[str, float]]] = {i: defaultdict(dict) for i in ids}
+            for edge in self._store.neighbors(ids, relations=self.relations):
+                for incoming, (own, other) in enumerate(((edge.source, edge.target), (edge.target, edge.source))):
+                    if own in found and not (incoming and own == other):
+                        weights = found[own][bool(incoming), edge.relation]
+                        weights[other] = max(edge.weight, weights.get(other, edge.weight))
+            heaviest = {
+                (i, group): heapq.nsmallest(self.neighbors, weights.items(), key=lambda one: (-one[1], one[0]))
+                for i, groups in found.items()
+                for group, weights in groups.items()
+            }
+            wanted = list(dict.fromkeys(other for chosen in heaviest.values() for other, _ in chosen))
+            there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
+            names = {other: node.name if node is not None and node.name else other for other, node in there}
+            for i in ids:
+                yield [
+                    _Related(*group[::-1], [names[other] for other, _ in heaviest[i, group]], len(weights))
+                    for group, weights in sorted(found[i].items())
+                ]
 
     # -- settings
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings that are not the default, as they are saved with an index."""
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        """The settings that are not the default, as they are saved with an index; the store has to be bound again."""
         usual = NodeText()
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in own.items()
-            if value != getattr(usual, name)
-        }
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> NodeText:
-        """Read what `to_dict` made; neighbours need a store bound again."""
-        settings: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in saved.items()}
-        return cls(**settings)
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        return {name: value for name, value in own.items() if value != getattr(usual, name)}
 
 
 class _Related(NamedTuple):
-    """Neighbours of a node by one relation in one direction: some names, and how many there are besides."""
+    """Neighbours of a node by one relation in one direction: some of their names, and how many there are."""
 
     relation: str
     incoming: bool
     names: list[str]
-    more: int
+    total: int
 
     def __str__(self) -> str:
         """``directed_by: A, B, and 37 more``; for edges that lead to the node, ``directed_by of: A``."""
-        listed = ", ".join(self.names) + (f", and {self.more} more" if self.more else "")
+        more = self.total - len(self.names)
+        listed = ", ".join(self.names) + (f", and {more} more" if more else "")
         return f"{self.relation}{' of' if self.incoming else ''}: {listed}"
-
-
-def _names(given: Sequence[str]) -> tuple[str, ...]:
-    return given if isinstance(given, str) else tuple(given)  # type: ignore[return-value] # refused when it is made
 
 
 def _flat(value: Any) -> str:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.search.arrays import ArrayIndex, CombinedIndex
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
-from graphret.search.index import ArrayIndex, CombinedIndex, min_max
+from graphret.search.encoder import as_encoder
+from graphret.search.fields import NodeText
+from graphret.search.index import min_max
+from graphret.stores.base import GraphStore
+from graphret.types import Node
 
 
 class HybridIndex(CombinedIndex):
@@ -30,6 +37,21 @@ class HybridIndex(CombinedIndex):
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
         self.alpha = alpha
+
+    @classmethod
+    def build(
+        cls,
+        nodes: NodeTable | Iterable[Node],
+        encoder: Any = None,
+        *,
+        text: NodeText | None = None,
+        alpha: float = 0.6,
+        source: GraphStore | None = None,
+    ) -> Self:
+        """Index nodes by their words, and by their embeddings where there is an encoder; see `BM25Index.build`."""
+        lexical, model = BM25Index.build(nodes, text=text, source=source), as_encoder(encoder)
+        dense = None if model is None else DenseIndex.build(lexical.table, model, text=text, source=source)
+        return cls(lexical, dense, alpha=alpha)
 
     @property
     def lexical(self) -> BM25Index:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.search.arrays import ArrayIndex, CombinedIndex
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
-from graphret.search.fields import NodeSource, NodeText
-from graphret.search.index import ArrayIndex, CombinedIndex, min_max, table_of
+from graphret.search.fields import NodeText
+from graphret.search.index import min_max
+from graphret.stores.base import GraphStore
+from graphret.types import Node
 
 #: The weight of each field, or of one scorer of a field as ``field/bm25`` or ``field/dense``; or what gives them for a
 #: query.
 Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
-
-BM25, DENSE = "bm25", "dense"
 
 
 class FieldIndex(CombinedIndex):
@@ -49,13 +49,13 @@ class FieldIndex(CombinedIndex):
     @classmethod
     def build(
         cls,
-        nodes: NodeTable | Sequence[Any],
+        nodes: NodeTable | Iterable[Node],
         fields: Mapping[str, NodeText] | None = None,
         *,
         encoder: Any = None,
-        lexical: bool = True,
         weights: Weights | None = None,
-    ) -> FieldIndex:
+        source: GraphStore | None = None,
+    ) -> Self:
         """Index nodes by field.
 
         Parameters
@@ -65,55 +65,32 @@ class FieldIndex(CombinedIndex):
             "directed_by": NodeText.relation("directed_by")}``; by default names and texts.
         encoder
             Gives each field a dense scorer besides; `None` for none.
-        lexical
-            Whether each field has a BM25 scorer.
+        source
+            The store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         read = {"name": NodeText.names(), "text": NodeText.one_field("body")} if fields is None else fields
         model = as_encoder(encoder)
         scorers: dict[str, ArrayIndex] = {}
         for name, text in read.items():
-            if "/" in name:
-                raise InvalidInput(f"fields: {name!r} holds a '/', which parts the field from its scorer")
-            if lexical:
-                scorers[f"{name}/{BM25}"] = BM25Index.build(table, text=text)
+            scorers[f"{name}/bm25"] = BM25Index.build(table, text=text, source=source)
             if model is not None:
-                scorers[f"{name}/{DENSE}"] = DenseIndex.build(table, model, text=text)
+                scorers[f"{name}/dense"] = DenseIndex.build(table, model, text=text, source=source)
         return cls(scorers, weights)
-
-    @classmethod
-    def of_store(
-        cls,
-        store: NodeSource,
-        fields: Mapping[str, NodeText] | None = None,
-        *,
-        labels: Collection[str] | None = None,
-        **options: Any,
-    ) -> FieldIndex:
-        """Index the nodes of a store by field, or those that bear one of `labels`; `options` as for `build`."""
-        bound = None if fields is None else {name: text.bound(store) for name, text in fields.items()}
-        index = cls.build(table_of(store, labels), bound, **options)
-        index.scope = None if labels is None else frozenset(labels)
-        return index
-
-    @property
-    def fields(self) -> list[str]:
-        """The names of the fields, in order."""
-        return list(dict.fromkeys(name.split("/")[0] for name in self.members))
 
     def _shares(self, query: str) -> dict[str, float]:
         """The weight of each scorer, in sum 1."""
         given = self.weights(query) if callable(self.weights) else self.weights
-        for name, weight in given.items():
-            if name not in self.members and name not in self.fields:
-                raise InvalidInput(f"weights: there is no field {name!r}; known are {', '.join(self.members)}")
-            if isinstance(weight, bool) or not np.isfinite(weight) or weight < 0:
-                raise InvalidInput(f"weights: {name!r} needs a number of at least 0, not {weight!r}")
-        shares = {name: float(given.get(name, given.get(name.split("/")[0], 1.0))) for name in self.members}
-        total = sum(shares.values())
-        if total <= 0:
-            raise InvalidInput("weights: all are 0")
-        return {name: share / total for name, share in shares.items()}
+        field_of = {name: name.rpartition("/")[0] for name in self.members}
+        unknown = given.keys() - {*field_of, *field_of.values()}
+        weights = [given.get(name, given.get(field, 1.0)) for name, field in field_of.items()]
+        total = sum(weights)
+        if unknown or min(weights) < 0 or not 0 < total < np.inf:
+            raise InvalidInput(
+                f"weights: numbers of at least 0, not all of them 0, are expected for some of {', '.join(field_of)} or "
+                f"for whole fields, not {dict(given)}"
+            )
+        return {name: weight / total for name, weight in zip(field_of, weights, strict=True)}
 
     def _scores(self, query: str) -> NDArray[np.float32]:
         total = np.zeros(len(self.table), dtype=np.float32)
@@ -121,9 +98,3 @@ class FieldIndex(CombinedIndex):
             if share:
                 total += np.float32(share) * min_max(self.members[name].scores(query))
         return total
-
-    def weighted(self, weights: Weights) -> FieldIndex:
-        """Return this index with other weights, as for one search; an `InvalidInput` says what is wrong with them."""
-        state = copy(self)
-        FieldIndex.__init__(state, state.members, weights)
-        return state

@@ -184,7 +184,7 @@ def _recorded(name: str, more: Sequence[str], text: NodeText | None) -> NodeText
     said = next((one.removeprefix(_READS) for one in more if one.startswith(_READS)), None)
     if said is None:
         raise StoreMismatch(f"the index {name!r} does not say how it reads nodes: {drop}")
-    found = NodeText.from_dict(json.loads(said))
+    found = NodeText(**json.loads(said))
     if text is None:
         return found
     if settings_of(found) != settings_of(text):

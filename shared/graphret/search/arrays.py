@@ -1,0 +1,279 @@
+"""Indexes held in memory, over a table of nodes: how they are asked, combined, changed and cut to a view."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.contracts import Lock, require_direct, restriction_of
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.search.fields import NodeText
+from graphret.search.index import BatchIndex, Matches, remember, top_k
+from graphret.stores.base import GraphStore
+from graphret.types import Node
+from graphret.where import Where, WhereLike
+
+_QUERIES_KEPT = 16  # whose scores of every node are remembered
+
+
+class TableIndex(ABC):
+    """What is made of the nodes of a table, and follows their changes.
+
+    A state is never changed but replaced, so that a reader sees one state, whatever is upserted meanwhile.
+
+    `scope` holds the labels that it is limited to: an upserted node that bears none of them is taken away. `None`
+    limits nothing.
+    """
+
+    scope: frozenset[str] | None = None
+
+    @property
+    @abstractmethod
+    def table(self) -> NodeTable:
+        """The nodes."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any) -> Self:
+        """Make it of nodes; where the store is known in which they have neighbours, it is the option `source`."""
+
+    @classmethod
+    def of_store(
+        cls, store: GraphStore, *arguments: Any, labels: Collection[str] | None = None, **options: Any
+    ) -> Self:
+        """Make it of the nodes of a store, or of those that bear one of `labels`; all else is as `build` takes it.
+
+        ``store.attach(index)`` then keeps it in step with the store.
+        """
+        made = cls.build(table_of(store, labels), *arguments, source=store, **options)
+        made.scope = None if labels is None else frozenset(labels)
+        return made
+
+    @abstractmethod
+    def leaves(self) -> list[ArrayIndex]:
+        """The indexes that it is made of, or itself where it is made of no other."""
+
+    @abstractmethod
+    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
+        """Return what is made of another table, reading only the nodes that are new or in `fresh`.
+
+        `source` is the store in which neighbours are looked up for once, in place of the one that is bound.
+        """
+
+    @abstractmethod
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        """Return what is made of the nodes at `positions` alone, statistics included; `table` holds just them."""
+
+    # -- change
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether what is held of a node depends on its neighbours."""
+        return any(leaf.text.reads_neighbors for leaf in self.leaves())
+
+    def bind(self, store: GraphStore) -> None:
+        """Look neighbours up in a store from now on."""
+        for leaf in self.leaves():
+            leaf.text = leaf.text.bound(store)
+
+    def upsert(self, nodes: Iterable[Node]) -> None:
+        """Add nodes, or replace those of the same id."""
+        self.staged(list(nodes), ())()
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away; unknown ids are ignored."""
+        self.staged((), list(ids))()
+
+    def refresh(self, store: GraphStore) -> None:
+        """Bring the index up to date with a store that somebody else wrote to; an attached index follows by itself."""
+        now, before = table_of(store, self.scope), {node.id: node for node in self.table}
+        fresh = [node for node in now if self.reads_neighbors or before.get(node.id) != node]
+        self.staged(fresh, before.keys() - set(now.ids), store)()
+
+    def staged(
+        self, upserts: Sequence[Node], deletes: Collection[str], source: GraphStore | None = None
+    ) -> Callable[[], None]:
+        """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
+
+        `source` is the store as it will be, where neighbours are then looked up.
+        """
+        scope = self.scope
+        outside = {node.id for node in upserts if scope is not None and scope.isdisjoint(node.labels)}
+        table = self.table.changed([node for node in upserts if node.id not in outside], {*deletes, *outside})
+        state = self.changed(table, [node.id for node in upserts], source)
+
+        def adopt() -> None:
+            self.__dict__ = state.__dict__  # one assignment, so that a search sees the old state or the new
+
+        return adopt
+
+    # -- views
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self.table.restriction
+
+    def view(self, where: WhereLike) -> Self:
+        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+
+        Nodes that named a neighbour outside are read anew without it, which for a dense index takes its encoder.
+        """
+        state, condition = copy(self), Where.parse(where)
+        restricted = state.table.restricted(condition)
+        if restricted is None or condition is None:
+            return state
+        cut = state.induced(*restricted)
+        ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
+        stale: set[str] = set()
+        for leaf in cut.leaves():
+            stale |= leaf.text.naming(ids, hidden)
+            leaf.text = leaf.text.view(condition)
+        return cut.changed(cut.table, sorted(stale)) if stale else cut
+
+
+class ArrayIndex(TableIndex, BatchIndex):
+    """A text index over a `NodeTable` that scores every node of it at once.
+
+    A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node is read.
+    """
+
+    text: NodeText
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._lock = Lock()
+        self.forget()
+
+    @property
+    def table(self) -> NodeTable:
+        return self._table
+
+    def leaves(self) -> list[ArrayIndex]:
+        return [self]
+
+    def texts(self) -> list[NodeText]:
+        """The ways in which this index reads nodes."""
+        return [leaf.text for leaf in self.leaves()]
+
+    @abstractmethod
+    def _scores(self, query: str) -> NDArray[np.float32]:
+        """Score every node, ``(n,)``."""
+
+    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+        state = copy(self)
+        mask = state.table.mask(where, labels)
+        state.prepare(queries)
+        ranked = (state.ranked(query, k, mask) for query in queries)
+        return [Matches(state.table.ids.take(found), scores) for found, scores in ranked]
+
+    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+        state = copy(self)
+        positions = state.table.positions(ids)
+        state.prepare(queries)
+        return [state.score_at(query, positions) for query in queries]
+
+    def ranked(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first, and their scores."""
+        scores = self.scores(query)
+        found = top_k(scores, k, mask)
+        return found, scores[found]
+
+    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return the positions of the `k` best nodes among those in `mask`, best first."""
+        return self.ranked(query, k, mask)[0]
+
+    def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of the nodes at `positions`, ``(p,)``."""
+        return np.asarray(self.scores(query)[positions], dtype=np.float32)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        known = self._recent.get(query)
+        if known is None:
+            known = self._scores(query)
+            known.flags.writeable = False
+        with self._lock:
+            remember(self._recent, query, known, _QUERIES_KEPT)
+        return known
+
+    def forget(self) -> None:
+        """Drop the remembered scores of recent queries."""
+        self._recent: dict[str, NDArray[np.float32]] = {}
+
+    def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
+        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
+        return None
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Do at once what a batch of queries needs, such as their embeddings."""
+        return
+
+
+class CombinedTable(TableIndex):
+    """What is made of indexes over one table of nodes, its `members`.
+
+    Members are read as they are when it is copied, as at the beginning of a search: one that follows a store by itself
+    is followed.
+    """
+
+    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
+        self.members = dict(members)
+        if any(member.table.ids is not self.table.ids for member in self.members.values()):
+            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
+
+    @property
+    def table(self) -> NodeTable:
+        return next(iter(self.members.values())).table
+
+    def leaves(self) -> list[ArrayIndex]:
+        return [leaf for member in self.members.values() for leaf in member.leaves()]
+
+    def __copy__(self) -> Self:
+        return self._of(copy)
+
+    def _of(self, change: Callable[[ArrayIndex], ArrayIndex]) -> Self:
+        """Return this with other members."""
+        state = object.__new__(type(self))
+        state.__dict__ |= self.__dict__ | {"members": {name: change(one) for name, one in self.members.items()}}
+        return state
+
+    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
+        return self._of(lambda member: member.changed(table, fresh, source))
+
+    def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
+        return self._of(lambda member: member.induced(table, positions))
+
+
+class CombinedIndex(CombinedTable, ArrayIndex):
+    """An index whose score is made of those of its members."""
+
+    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
+        CombinedTable.__init__(self, members)
+        ArrayIndex.__init__(self, self.table)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        if self._table is not self.table:  # it has other members, or one was changed by itself
+            self._table = self.table
+            self.forget()
+        return super().scores(query)
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        for leaf in self.leaves():
+            leaf.prepare(queries)
+
+
+def table_of(store: GraphStore, labels: Collection[str] | None = None) -> NodeTable:
+    """Return the table of a store's nodes, or of those that bear one of `labels`."""
+    require_direct(store)
+    table = NodeTable.of(node for block in store.nodes(labels) for node in block)
+    table.restriction = restriction_of(store)
+    return table
