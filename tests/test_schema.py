@@ -99,9 +99,7 @@ def test_no_value_breaks_the_line(value: str) -> None:
 
 
 def test_names_are_written_as_cypher_has_them() -> None:
-    assert quote_name("WROTE") == "WROTE"
-    assert quote_name("a`]->() DELETE n //") == "`a``]->() DELETE n //`"
-    assert quote_name("1st") == "`1st`"
+    assert [quote_name(name) for name in ("WROTE", "a`]->() //", "1st")] == ["WROTE", "`a``]->() //`", "`1st`"]
 
 
 # From nodes and edges

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
@@ -19,80 +15,49 @@ from graphret.where import Where
 
 #: By property, values that one column holds together, and some that it does not.
 KINDS: dict[str, list[Any]] = {
-    "whole": [0, 1, -1, 7, 2**53, -(2**60)],
-    "real": [0.0, 1.0, 0.5, -2.5, 1e300],
-    "text": ["", "a", "A", "ab", "é", "東京", "1", "'\"`\\", "a\n"],
+    "whole": [0, 1, -1, 2**53],
+    "real": [0.0, 1.0, 0.5, -2.5],
+    "text": ["", "a", "A", "ab", "é", "'\"`\\"],
     "flag": [True, False],
     "texts": [[], ["a"], ["a", "b"], [""]],
-    "wholes": [[], [1], [0, 1]],
     "mixed": [1, "one", [1, "one"], {"a": {"b": 1}}, {"a": "x"}, 2**70, True, '"mixed":1', None],
     "properties.name": ["inner", "outer"],
     "a.b": [1, 2],
 }
-FIELDS = [*KINDS, "absent", "id", "name", "label", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed"]
-OPERANDS: list[Any] = [
-    *(value for values in KINDS.values() for value in values if not isinstance(value, dict)),
-    *(1.5, -0.0, 2.0**70, 10**25, "n", "n1", "Odd", "a\0", [1, True], [None]),
-]
+FIELDS = [*KINDS, "absent", "id", "name", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed"]
+OPERANDS: list[Any] = [0, 1, 1.5, True, "", "a", "one", "inner", "n1", 2**70, "a\0", ["a"], [1, "one"], None]
 
 
-def nodes() -> st.SearchStrategy[list[Node]]:
-    def made(rows: list[tuple[dict[str, Any], tuple[str, ...], str]]) -> list[Node]:
-        return [Node(f"n{i}", labels, name, "", values) for i, (values, labels, name) in enumerate(rows)]
-
-    values = st.fixed_dictionaries({}, optional={name: st.sampled_from(found) for name, found in KINDS.items()})
-    labels = st.sampled_from([("Odd",), ("Even",), ("Odd", "Even"), ("Even", "Odd", "Both"), ()])
-    return st.lists(st.tuples(values, labels, st.sampled_from(["", "a", "Odd"])), min_size=1, max_size=6).map(made)
-
-
-def conditions() -> st.SearchStrategy[dict[str, Any]]:
-    operand, equal = st.sampled_from(OPERANDS), ["$eq", "$ne", "$contains"]
-    leaf = st.one_of(
-        st.tuples(
-            st.sampled_from([field for field in FIELDS if field != "label"]), st.sampled_from(["$gt", "$lte"]), operand
-        ),
-        st.tuples(st.sampled_from(FIELDS), st.sampled_from([*equal, "$eq"]), operand),
-        st.tuples(st.sampled_from(FIELDS), st.sampled_from(["$in", "$nin"]), st.lists(operand, max_size=3)),
-        st.tuples(st.sampled_from(FIELDS), st.just("$exists"), st.booleans()),
-    )
-    return st.recursive(
-        leaf.map(lambda item: {item[0]: {item[1]: item[2]}}),
-        lambda inner: st.one_of(
-            st.lists(inner, min_size=1, max_size=3).map(lambda found: {"$and": found}),
-            st.lists(inner, min_size=1, max_size=3).map(lambda found: {"$or": found}),
-            inner.map(lambda one: {"$not": one}),
-        ),
-        max_leaves=4,
-    )
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[LadybugStore]:
+def test_conditions_mean_what_they_say() -> None:
+    nodes = [
+        Node(f"n{i}", [("Odd",), ("Even", "Odd"), ()][i % 3], ["", "a"][i % 2], "", {k: v[i % len(v)] for k, v in own})
+        for i in range(18)
+        for own in [[*KINDS.items()][i % 4 :]]
+    ]
+    edges = [Edge("n0", "TO", node.id) for node in nodes]
+    conditions = [
+        {field: {op: one}} for field in FIELDS for op in ("$eq", "$gt", "$lte", "$contains") for one in OPERANDS
+    ]
+    conditions += [{field: {op: OPERANDS[k::4]}} for field in FIELDS for op in ("$in", "$nin") for k in range(4)]
     with LadybugStore(":memory:", nested="json") as store:
-        yield store
-
-
-@settings(max_examples=20, deadline=None)
-@given(nodes=nodes(), wanted=st.lists(conditions(), min_size=2, max_size=4))
-def test_a_condition_means_what_it_says(store: LadybugStore, nodes: list[Node], wanted: list[dict[str, Any]]) -> None:
-    store.delete([node.id for block in store.nodes() for node in block])
-    edges = [Edge(nodes[0].id, "TO", node.id) for node in nodes] + [Edge(n.id, "TO", nodes[0].id) for n in nodes[1:]]
-    store.upsert(nodes, edges)
-    memory, ids = MemoryStore.of(all_nodes(store), edges), [node.id for node in nodes]
-    for condition, direction in zip(wanted, cycle(("both", "out", "in")), strict=False):
-        where = Where.parse(condition)
-        assert where is not None
-        expected = {node.id for node in nodes if where.matches(node)}
-        assert {node.id for node in all_nodes(store, where=condition)} == expected, condition
-        view, shown = store.view(condition), memory.view(condition)
-        assert view.get(ids) == [node if node.id in expected else None for node in memory.get(ids) if node], condition
-        assert view.count() == shown.count(), condition
-        assert view.neighbors(ids) == shown.neighbors(ids), condition
-        assert [edge for block in view.edges() for edge in block] == view.neighbors(ids, direction="out"), condition
-        assert view.schema().labels == shown.schema().labels, condition
-        for limit in (None, 1):
-            options: dict[str, Any] = {"where": condition, "direction": direction, "labels": ["Odd"], "limit": limit}
-            assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
+        store.upsert(nodes, edges)
+        memory, ids = MemoryStore.of(all_nodes(store), edges), [node.id for node in nodes]
+        for condition in conditions:
+            where = Where.parse(condition)
+            assert where is not None
+            expected = {node.id for node in nodes if where.matches(node)}
+            assert {node.id for node in all_nodes(store, where=condition)} == expected, condition
+        for condition in (
+            {"$or": [one, {"$not": other}]} for one, other in zip(conditions[::50], conditions[7::50], strict=False)
+        ):
+            view, shown = store.view(condition), memory.view(condition)
+            assert view.count() == shown.count(), condition
+            assert view.get(ids) == shown.get(ids), condition
+            assert view.neighbors(ids) == shown.neighbors(ids), condition
+            assert [edge for block in view.edges() for edge in block] == view.neighbors(ids, direction="out")
+            for limit in (None, 1):
+                options: dict[str, Any] = {"where": condition, "labels": ["Odd"], "limit": limit}
+                assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
 
 
 @pytest.mark.parametrize(

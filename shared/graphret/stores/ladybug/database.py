@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class Database:
             raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
         if isinstance(buffer_pool_size, bool) or not isinstance(buffer_pool_size, int) or buffer_pool_size < 0:
             raise InvalidInput(f"buffer_pool_size: a number of bytes is expected, not {buffer_pool_size!r}")
-        self._ladybug = ladybug
+        self._connect = partial(Session, ladybug)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if str(path) == ":memory:":
             self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
@@ -109,17 +110,15 @@ class Database:
         with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
             if self._key in _open_files:
                 raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
-            self._database = self._opened(buffer_pool_size or _POOL)
+            try:
+                memory = buffer_pool_size or _POOL
+                self._database: Any = ladybug.Database(str(self.path), read_only=read_only, buffer_pool_size=memory)
+            except (RuntimeError, IndexError, MemoryError) as error:
+                text = first_line(error)
+                if "lock" in text.lower() or "IO exception" in text or not self.path.exists():
+                    raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
+                raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
             _open_files.add(self._key)
-
-    def _opened(self, memory: int) -> Any:
-        try:
-            return self._ladybug.Database(str(self.path), read_only=self.read_only, buffer_pool_size=memory)
-        except (RuntimeError, IndexError, MemoryError) as error:
-            text = first_line(error)
-            if "lock" in text.lower() or "IO exception" in text or not self.path.exists():
-                raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
-            raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
@@ -128,7 +127,7 @@ class Database:
             if self._database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
             if self._session is None:
-                self._session = Session(self._ladybug, self._database)
+                self._session = self._connect(self._database)
             self._session.set_timeout(None)
             try:
                 yield self._session

@@ -76,7 +76,7 @@ class Graph:
         for name, nodes in by_table(located.items()):
             for outgoing in {"both": (True, False), "out": (True,), "in": (False,)}[direction]:
                 near, far = (0, 1) if outgoing else (1, 0)
-                related = self.catalog.related(relations)
+                related = (t for t in self.catalog.relations.values() if relations is None or t.label in relations)
                 for tables in read_together(t for t in related if any(pair[near] == name for pair in t.pairs)):
                     ends = sorted({pair[far] for table in tables for pair in table.pairs if pair[near] == name})
                     other = Filter(where, self.catalog, [self.catalog.nodes[end] for end in ends], "m")
@@ -115,7 +115,7 @@ class Graph:
             most = {"i": keys, "most": limit + _HUB}
             hubs = keys if len(keys) == 1 else [row[0] for row in self.session.rows(count, most)]
         finite = "CASE WHEN r.weight - r.weight = 0 THEN CAST(r.weight AS DOUBLE) ELSE 1.0 END"
-        weight = finite if any(one.weighs for one in tables) else "1.0"
+        weight = finite if any("weight" in one.own for one in tables) else "1.0"
         rows = ["coalesce(r.source_row, -1)", "coalesce(r.target_row, -1)"] if self.catalog.native else []
         heaviest = ", ".join([f"{weight} DESC", far, "label(r)", *rows])
         alone = f"MATCH {self.catalog.by_key(table, '$i')} MATCH {pattern} WHERE {other.text}"

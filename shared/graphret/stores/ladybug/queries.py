@@ -161,11 +161,10 @@ class QueryProcess:
             child.stdin.write(question)
             child.stdin.flush()
             answer = pickle.load(child.stdout)
-        except (pickle.UnpicklingError, OSError) as error:
+        except BaseException as error:
             self.close()
-            raise EOFError from error
-        except BaseException:
-            self.close()
+            if isinstance(error, (pickle.UnpicklingError, OSError)):
+                raise EOFError from error
             raise
         finally:
             clock.cancel()

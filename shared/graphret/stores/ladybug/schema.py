@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -46,8 +46,18 @@ def read_schema(graph: Graph, sample: int) -> GraphSchema:
         edges = [_in_cypher(relation, edge, [("weight", edge.weight != 1.0 and edge.weight)]) for edge in held]
         builder.observe_edges(edges, times=max(1, round(n / max(1, len(edges)))))
         edges_in_part.update([relation.label] if n > sample else [])
-    return _named(
-        graph, builder, labels, triples, sampled_properties=in_part, sampled_relation_properties=edges_in_part
+    relations = [t for t in catalog.relations.values() if any(t.label == name for _, name, _ in triples)]
+    tables = {table.label: name for name, table in catalog.nodes.items()}
+    readable = EDGE_COLUMNS.keys() if catalog.native else {"weight"}
+    return builder.build(
+        labels,
+        triples,
+        sampled_properties=in_part,
+        sampled_relation_properties=edges_in_part,
+        cypher_labels={label: tables.get(label) for label in sorted(labels) if label and tables.get(label) != label},
+        cypher_relations={table.label: table.name for table in relations if table.label != table.name},
+        columns={label: NODE_COLUMNS for label in tables if catalog.native and label and label in labels},
+        relation_columns={table.label: readable for table in relations if "weight" in table.own},
     )
 
 
@@ -56,23 +66,3 @@ def _in_cypher(table: Table, item: T, own: Iterable[tuple[str | None, Any]]) -> 
     fields = {column: value for column, value in own if column and value}
     named = {table.properties.get(name, name): value for name, value in item.properties.items()}
     return replace(item, properties=fields | named)
-
-
-def _named(
-    graph: Graph, builder: SchemaBuilder, labels: Mapping[str, int], triples: Mapping[Any, int], **sampled: set[str]
-) -> GraphSchema:
-    """Return the schema with the names of the graph, and those of queries beside them."""
-    catalog = graph.catalog
-    relations = [t for t in catalog.relations.values() if any(t.label == relation for _, relation, _ in triples)]
-    tables = {table.label: name for name, table in catalog.nodes.items()}
-    return builder.build(
-        labels,
-        triples,
-        cypher_labels={label: tables.get(label) for label in sorted(labels) if label and tables.get(label) != label},
-        cypher_relations={table.label: table.name for table in relations if table.label != table.name},
-        columns={label: NODE_COLUMNS for label in tables if catalog.native and label and label in labels},
-        relation_columns={
-            t.label: EDGE_COLUMNS.keys() if catalog.native else {"weight"} for t in relations if t.weighs
-        },
-        **sampled,
-    )

@@ -197,11 +197,9 @@ class LadybugStore(AttachedIndexes):
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        return self._copy(_scope=both(self._scope, _condition(labels, where)))._node_blocks()
-
-    def _node_blocks(self) -> Iterator[list[Node]]:
-        for block in self._ids(BLOCK):
-            with self._reading() as graph:  # the store may have been written to between two blocks
+        part = self._copy(_scope=both(self._scope, _condition(labels, where)))
+        for block in part._ids(BLOCK):
+            with part._reading() as graph:  # the store may have been written to between two blocks
                 tables = ((graph.catalog.nodes.get(name), ids) for name, ids in by_table(block))
                 found = [node for table, ids in tables if table for node in graph.of_table(table, ids)]
             if found:
@@ -209,13 +207,11 @@ class LadybugStore(AttachedIndexes):
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""
-        return self._edge_blocks(require_names("relations", relations))
-
-    def _edge_blocks(self, relations: list[str] | None) -> Iterator[list[Edge]]:
+        wanted = require_names("relations", relations)
         for block in self._ids(_SOURCES):
             with self._reading() as graph:
                 sources = graph.locate([i for i, _ in block]) if self._scope else dict(block)
-                found = graph.neighbors(sources, relations, self._scope, "out")
+                found = graph.neighbors(sources, wanted, self._scope, "out")
             if found:
                 yield found
 

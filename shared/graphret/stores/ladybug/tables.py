@@ -6,7 +6,7 @@ import datetime
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -107,11 +107,6 @@ class Table:
         """The columns of which a node is made, besides the id."""
         return [*(column for column in self.own[1:] if column and column in self.columns), *self.properties.values()]
 
-    @property
-    def weighs(self) -> bool:
-        """Whether its edges have weights."""
-        return "weight" in self.own
-
 
 @dataclass(frozen=True)
 class Catalog:
@@ -154,10 +149,6 @@ class Catalog:
             raise InvalidInput(f"id_property: {own[0]!r} is not text, or a whole number, in each table: {tables}")
         return cls({name: replace(table, own=own) for name, table in nodes.items()}, relations, False, own, *kinds)
 
-    def related(self, relations: Collection[str] | None) -> list[Table]:
-        """Return the tables of some relations, or all."""
-        return [table for table in self.relations.values() if relations is None or table.label in relations]
-
     def id_of(self, variable: str) -> str:
         """Return what a query returns as the id of a node: a string."""
         own = f"{variable}.{quoted(self.own[0])}" if self.own[0] else f"id({variable})"
@@ -196,7 +187,7 @@ class Catalog:
 
     def edge(self, table: Table, source: str, target: str, held: Mapping[Any, Any]) -> Edge:
         """Return the edge of the values of its columns."""
-        weight = held.get("weight") if table.weighs else None
+        weight = held.get("weight") if "weight" in table.own else None
         weight = 1.0 if weight is None or not math.isfinite(weight) else float(weight)
         return Edge(source, table.label, target, weight, self._properties(table, held))
 

@@ -288,11 +288,7 @@ def require_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
 
 def require_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
-    found: dict[EdgeKey, Edge] = {}
-    for edge in edges:
-        require_edge(edge)
-        found[edge_key(edge)] = edge
-    return found
+    return {edge_key(edge): edge for edge in edges if require_edge(edge)}
 
 
 def _arrow(kinds: Mapping[str, str], rows: Iterable[Row]) -> Any:
