@@ -23,23 +23,17 @@ if TYPE_CHECKING:
 STORE = MemoryStore.of([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
 
 
-def test_a_graph_that_was_saved(tmp_path: Path) -> None:
+def test_a_graph_that_was_saved_and_that_of_another_method(tmp_path: Path) -> None:
     STORE.save(tmp_path / "graph")
-    for where in (tmp_path / "graph", str(tmp_path / "graph")):
-        opened = open_store(where)
-        assert isinstance(opened, MemoryStore)
-        assert opened.get(["a"]) == STORE.get(["a"])
-    assert open_store(tmp_path / "graph", verify=True).count() == (2, 1)
-
-
-def test_the_graph_of_another_method(tmp_path: Path) -> None:
     graph = SageGraph.build(BALLPARKS, encoder=None)
     graph.save(tmp_path / "sage")
-    opened = open_store(tmp_path / "sage")
-    assert opened.count() == graph.store.count()
-    ids = graph.nodes.ids.tolist()
-    assert opened.get(ids) == graph.store.get(ids)
-    assert opened.neighbors(ids) == graph.store.neighbors(ids)
+    for where, saved in ((tmp_path / "graph", STORE), (str(tmp_path / "sage"), graph.store)):
+        for opened in (open_store(where), open_store(where, verify=True)):
+            assert isinstance(opened, MemoryStore)
+            ids = saved.graph.nodes.ids.tolist()
+            assert opened.count() == saved.count()
+            assert opened.get(ids) == saved.get(ids)
+            assert opened.neighbors(ids) == saved.neighbors(ids)
 
 
 def test_the_versions_that_it_knows_are_those_that_are_written() -> None:
@@ -130,13 +124,13 @@ ENVIRONMENT = {"NEO4J_USERNAME": "me", "NEO4J_PASSWORD": "pass", "NEO4J_DATABASE
             ENVIRONMENT | {"NEO4J_USERNAME": ""},
             ("bolt://host?a=b", {"database": "my films"}),
         ),
-        ("neo4j://host:7687/", {}, ("neo4j://host:7687", {})),
     ],
 )
 def test_user_password_and_database_come_from_the_address_or_the_environment(
     address: str, environment: dict[str, str], expected: tuple[str, dict[str, Any]]
 ) -> None:
     assert is_address(address)
+    assert not any(map(is_address, ("folder", "/a/folder", "C:\\folder", "a:b")))
     assert neo4j_login(address, environment) == expected
 
 
@@ -164,8 +158,3 @@ def test_a_neo4j_by_its_address(
         assert store.get(["a"]) == STORE.get(["a"])
     with open_store(neo4j_uri, database="neo4j") as again:  # type: ignore[attr-defined]
         assert again.neighbors(["a"]) == STORE.neighbors(["a"])
-
-
-@pytest.mark.parametrize("where", ["folder", "/a/folder", "C:\\folder", "a:b"])
-def test_paths_are_no_addresses(where: str) -> None:
-    assert not is_address(where)

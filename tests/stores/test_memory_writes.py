@@ -137,7 +137,6 @@ def test_columns_with_nothing_but_ids_and_ends() -> None:
         ({"relations": []}, "relation"),
         ({"weight": [1.0, float("nan")]}, "weight, row 1"),
         ({"weight": [1.0, "heavy"]}, "weight"),
-        ({"source_row": [0, -2]}, "source_row, row 1"),
         ({"edge_properties": [{}]}, "properties: 2 rows"),
         ({"edge_properties": [{}, {"target_row": "x"}]}, "edge_properties, row 1: target_row"),
     ],

@@ -39,12 +39,7 @@ def rows_of(
     """Return what is written beside nodes: title, the rest of their text, their neighbours' names, and a vector.
 
     Words are stored as graphret reads them, case and accents folded. Neighbours' names are kept apart, and not
-    embedded, so that a view need not read them.
-
-    Parameters
-    ----------
-    places
-        The element ids of nodes; those without one are left out.
+    embedded, so that a view need not read them. Nodes without a place (an element id) are left out.
     """
     nodes = [node for node in nodes if node.id in places]
     vectors: list[Any] = [None] * len(nodes)
@@ -97,7 +92,7 @@ def indexes_of(
 ) -> Iterator[Callable[[Run], Any]]:
     """Return what makes the indexes that are not there, each in a transaction of its own."""
     node = f"(n:{quote(label_of(layout))})"
-    properties = ", ".join(f"n.{quote(name)}" for name in (TITLE, TEXT, NAMES, _READS + _recipe(text)))
+    properties = ", ".join(f"n.{quote(name)}" for name in (TITLE, TEXT, NAMES, _READS + recipe_of(text)))
     yield lambda run: run(
         f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH [{properties}] "
         "OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}"
@@ -119,7 +114,7 @@ def require_indexes(
     *,
     making: bool = False,
 ) -> NodeText:
-    """Check that the indexes are there, of the right kind, nodes and text, filled, and as wide as the encoder.
+    """Check that the indexes are there, over the right nodes and text, filled, and as wide as the encoder.
 
     Parameters
     ----------
@@ -136,65 +131,36 @@ def require_indexes(
     Raises
     ------
     StoreMismatch
-        When one is not as it must be, or the nodes have their documents in another index: they can be in one.
+        When one is not as it must be.
     """
-    shown = run("SHOW INDEXES YIELD name, type, state, options, labelsOrTypes, properties, failureMessage")
+    shown = run("SHOW INDEXES YIELD name, state, options, labelsOrTypes, properties")
     found = {row[0]: row[1:] for row in shown}
-    label = label_of(layout)
-    wanted = [("FULLTEXT", fulltext, [TITLE, TEXT, NAMES])] + ([("VECTOR", vector, [VECTOR])] if vector else [])
-    for kind, name, properties in wanted:
+    for name in (fulltext, vector) if vector else (fulltext,):
         if name not in found:
-            same = (kind, [label], properties)
-            twins = [n for n, (k, *_, on, over, _) in found.items() if (k, on, (over or [])[: len(properties)]) == same]
-            if twins:
-                raise StoreMismatch(
-                    f"there is no index {name!r}, and the index {twins[0]!r} is over the same documents, those of the "
-                    f"label {label!r}: take it by its name (name=), or drop it"
-                )
-            if not making:
-                raise StoreMismatch(f"there is no index {name!r} in the database; Neo4jTextIndex.create makes it")
-            continue
-        other, state, options, labels, over, failure = found[name]
-        if other != kind or labels != [label] or over[: len(properties)] != properties:
-            raise StoreMismatch(
-                f"the index {name!r} is of type {other}, over {over} of {labels}, not {kind} over {properties} of "
-                f"{label}: give another name (name=), or drop it"
-            )
+            if making:
+                continue
+            raise StoreMismatch(f"there is no index {name!r} in the database; Neo4jTextIndex.create makes it")
+        state, options, labels, properties = found[name]
+        drop = f"drop it (DROP INDEX {quote(name)}) and create it again"
+        if labels != [label_of(layout)]:
+            raise StoreMismatch(f"the index {name!r} is over nodes of {labels}, not of {label_of(layout)}: {drop}")
         if state == "FAILED" or (state != "ONLINE" and not making):
-            raise StoreMismatch(f"the index {name!r} is {state.lower()}: {failure or 'try again when it is filled'}")
-        if kind == "VECTOR" and (wide := options["indexConfig"].get("vector.dimensions")) != dimension:
+            raise StoreMismatch(f"the index {name!r} is {state.lower()}: try again when it is filled, or {drop}")
+        if name == vector and (wide := options["indexConfig"].get("vector.dimensions")) != dimension:
             raise StoreMismatch(f"the index {name!r} has vectors of {wide} numbers, the encoder makes {dimension}")
-        if kind == "FULLTEXT":
-            text = _recorded(name, over[len(properties) :], text)
+        if name == fulltext:
+            recorded = next((one.removeprefix(_READS) for one in properties if one.startswith(_READS)), None)
+            if recorded is None or (text is not None and recorded != recipe_of(text)):
+                wanted = "none of graphret's" if text is None else recipe_of(text)
+                raise StoreMismatch(
+                    f"the index {name!r} holds the documents of NodeText {recorded}, which those of {wanted} would "
+                    f"overwrite: take that text (text=), or {drop}"
+                )
+            text = text or NodeText(**json.loads(recorded))
     return text or NodeText()
 
 
-def settings_of(text: NodeText) -> dict[str, Any]:
-    """The settings on which the words of a document depend, as far as they are not the default."""
-    return {name: value for name, value in text.to_dict().items() if name not in ("weights", "max_chars")}
-
-
-def _recipe(text: NodeText) -> str:
-    return json.dumps(settings_of(text), sort_keys=True)
-
-
-def _recorded(name: str, more: Sequence[str], text: NodeText | None) -> NodeText:
-    """Return how an index reads nodes, and raise a `StoreMismatch` that names both if that is not as `text` does."""
-    drop = f"drop the index (DROP INDEX {quote(name)}) and create it again"
-    said = next((one.removeprefix(_READS) for one in more if one.startswith(_READS)), None)
-    if said is None:
-        raise StoreMismatch(f"the index {name!r} does not say how it reads nodes: {drop}")
-    found = NodeText(**json.loads(said))
-    if text is None:
-        return found
-    if settings_of(found) != settings_of(text):
-        raise StoreMismatch(
-            f"the index {name!r} holds the documents of {_shown(found)}, which those of {_shown(text)} would "
-            f"overwrite: take that text (text=), or {drop}"
-        )
-    return text
-
-
-def _shown(text: NodeText) -> str:
-    settings = (f"{name}={tuple(v) if isinstance(v, list) else v!r}" for name, v in settings_of(text).items())
-    return f"NodeText({', '.join(settings)})"
+def recipe_of(text: NodeText) -> str:
+    """The settings on which the words of a document depend, as far as they are not the default, as JSON."""
+    settings = {name: value for name, value in text.to_dict().items() if name not in ("weights", "max_chars")}
+    return json.dumps(settings, sort_keys=True)

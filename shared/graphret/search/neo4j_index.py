@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -23,7 +23,7 @@ from graphret.stores.neo4j.graph import Graph
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
-#: So many vectors that qualify are compared, as quickly as the index is asked.
+#: Up to so many vectors that qualify are all compared, as quickly as HNSW is asked.
 ABOVE = 1_000
 #: Hits that are asked of an index at first, and of the vector index at most, where not all of them qualify.
 _FIRST, _MOST = 500, 100_000
@@ -37,9 +37,8 @@ class Neo4jTextIndex(BatchIndex):
     """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by `create` or `open`.
 
     The database keeps beside each node its document (``graphret_title``, ``graphret_text``, ``graphret_names``) and,
-    with an encoder, the vector of its own text (``graphret_embedding``). The index follows the store that it was made
-    with: a write of the store writes these in the same transaction. Writes by others do not; `refresh` makes up for
-    them.
+    with an encoder, the vector of its own text (``graphret_embedding``). A write of the store that the index was made
+    with writes these in the same transaction; `refresh` makes up for writes by others.
 
     The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
     by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
@@ -53,7 +52,7 @@ class Neo4jTextIndex(BatchIndex):
     A view finds only nodes that may be seen, by their own texts: names of neighbours are not searched there, since some
     may be hidden. Lucene's scores would tell of hidden documents, so that the best node of a view has the full-text
     score 1, and the one of rank r has 1 / log2(1 + r). How nodes rank may still depend on how frequent a word is among
-    hidden documents, and which vectors HNSW finds, being approximate, on hidden ones: up to `above` nodes of a view are
+    hidden documents, and which vectors HNSW finds, being approximate, on hidden ones: up to 1,000 nodes of a view are
     therefore all compared.
 
     Parameters
@@ -64,13 +63,12 @@ class Neo4jTextIndex(BatchIndex):
         How a node becomes text; by default as it did when the index was made.
     encoder
         What embeds nodes and questions; `None` for full text alone.
-    name
-        The indexes are ``<name>_fulltext`` and ``<name>_vector``.
     alpha
         The share of full text.
-    above
-        Number of nodes that qualify above which vectors are looked for by HNSW; up to it all are compared.
     """
+
+    #: The indexes are ``graphret_fulltext`` and ``graphret_vector``; a database has one such pair for a graph.
+    prefix = "graphret"
 
     def __init__(
         self,
@@ -78,9 +76,7 @@ class Neo4jTextIndex(BatchIndex):
         *,
         text: NodeText | None = None,
         encoder: Any = None,
-        name: str = "graphret",
         alpha: float = 0.6,
-        above: int = ABOVE,
     ) -> None:
         if not isinstance(store, Neo4jStore):
             raise InvalidInput(f"store: a Neo4jStore is expected, not {type(store).__name__}")
@@ -91,9 +87,8 @@ class Neo4jTextIndex(BatchIndex):
         self.text = text or NodeText()
         self.encoder: Encoder | None = as_encoder(encoder)
         self.alpha = alpha if self.encoder is not None else 1.0
-        self.fulltext = f"{name}_fulltext"
-        self.vector = f"{name}_vector" if self.encoder is not None else None
-        self.above = above
+        self.fulltext = f"{self.prefix}_fulltext"
+        self.vector = f"{self.prefix}_vector" if self.encoder is not None else None
 
     @classmethod
     def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
@@ -110,7 +105,7 @@ class Neo4jTextIndex(BatchIndex):
         ------
         StoreMismatch
             When an index that is there has another dimension, is over other nodes, has documents of another text (which
-            this one would overwrite) or has failed, or when the nodes have their documents in another index.
+            this one would overwrite) or has failed.
         InvalidInput
             When the store is a view or asynchronous, and when it is followed by an index of another encoder, whose
             vectors this one would overwrite.
@@ -159,11 +154,8 @@ class Neo4jTextIndex(BatchIndex):
 
     def keeps_as(self, other: Any) -> bool:
         """Whether it keeps the same beside a node as another index does, or one of them but the words."""
-        if documents.settings_of(self.text) != documents.settings_of(other.text):
-            return False
-        if self.encoder is None or other.encoder is None:
-            return True
-        return (self.encoder.name, self.text.max_chars) == (other.encoder.name, other.text.max_chars)
+        encoders = {(one.encoder.name, one.text.max_chars) for one in (self, other) if one.encoder is not None}
+        return documents.recipe_of(self.text) == documents.recipe_of(other.text) and len(encoders) <= 1
 
     @property
     def reads_neighbors(self) -> bool:
@@ -214,45 +206,33 @@ class Neo4jTextIndex(BatchIndex):
 
     def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
         borne = require_names("labels", labels)
-
-        def one(query: str) -> Matches:
-            vector = self._embedded(query)
-            found = self.store.read(lambda graph: _Question(self, graph, query, vector).search(k, borne, where))
-            return Matches(list(found), np.asarray(list(found.values()), dtype=np.float32))
-
-        return [one(query) for query in queries]
+        found = self._each(queries, lambda question: question.search(k, borne, where))
+        return [Matches(list(one), np.asarray(list(one.values()), dtype=np.float32)) for one in found]
 
     def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
         wanted = require_ids(ids)
+        found = self._each(queries, lambda question: question.score(wanted))
+        return [np.asarray([one[node_id] for node_id in wanted], dtype=np.float32) for one in found]
 
-        def one(query: str) -> NDArray[np.float32]:
-            vector = self._embedded(query)
+    def _each(self, queries: list[str], work: Callable[[_Question], Scores]) -> Iterator[Scores]:
+        for query in queries:
+            vector = None
+            if self.encoder is not None:
+                made = self.encoder.encode_queries([query])
+                unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
+                vector = unit.tolist() if unit.any() else None
 
-            def work(graph: Graph) -> Scores:
-                places = graph.places(wanted)
-                for node_id in wanted:
-                    if node_id not in places:
-                        raise InvalidInput(f"node {node_id!r}: there is no such node")
-                return _Question(self, graph, query, vector).combined(list(places), {}, {})
+            def asked(graph: Graph, query: str = query, vector: list[float] | None = vector) -> Scores:
+                return work(_Question(self, graph, query, vector))
 
-            scores = self.store.read(work)
-            return np.asarray([scores[node_id] for node_id in wanted], dtype=np.float32)
-
-        return [one(query) for query in queries]
-
-    def _embedded(self, query: str) -> list[float] | None:
-        if self.encoder is None:
-            return None
-        made = self.encoder.encode_queries([query])
-        unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
-        return unit.tolist() if unit.any() else None
+            yield self.store.read(asked)
 
 
 class _Question:
     """A question to the indexes of a graph: what is asked of each, and how their scores become one."""
 
     def __init__(self, index: Neo4jTextIndex, graph: Graph, query: str, vector: list[float] | None) -> None:
-        self.graph, self.alpha, self.above = graph, index.alpha, index.above
+        self.graph, self.alpha = graph, index.alpha
         self.in_view = graph.scope is not None
         names = index.reads_neighbors and not self.in_view
         lucene = documents.lucene(query, names=names) if self.alpha > 0 else None
@@ -281,11 +261,19 @@ class _Question:
         else:
             pool = max(4 * k, 50)
             lexical, near = self._lexical(pool, labels, where), self._near(pool, labels, where)
-            scores = self.combined(list({**lexical, **near}), lexical, near)
+            scores = self._combined(list({**lexical, **near}), lexical, near)
             found = dict(sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k])
         return found | (self._fill(k - len(found), list(found), labels, where) if len(found) < k else {})
 
-    def combined(self, ids: Sequence[str], lexical: Scores, near: Scores) -> Scores:
+    def score(self, ids: Sequence[str]) -> Scores:
+        """Score given nodes."""
+        places = self.graph.places(ids)
+        for node_id in ids:
+            if node_id not in places:
+                raise InvalidInput(f"node {node_id!r}: there is no such node")
+        return self._combined(list(places), {}, {})
+
+    def _combined(self, ids: Sequence[str], lexical: Scores, near: Scores) -> Scores:
         """Score nodes by both indexes, given some of the scores of each."""
         if self.words and (more := [one for one in ids if one not in lexical]):
             lexical = lexical | self._lexical_of(more)
@@ -357,9 +345,9 @@ class _Question:
         clause, parameters, _ = self._conditions(labels, where, f"n.{documents.VECTOR} IS NOT NULL")
         match = f"MATCH {self.graph.layout.node('n')}{clause}"
         tail = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
-        parameters |= self.vector | {"k": k, "most": self.above + 1}
+        parameters |= self.vector | {"k": k, "most": ABOVE + 1}
         narrowed = self.in_view or labels is not None or where is not None
-        few = narrowed and self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] <= self.above
+        few = narrowed and self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] <= ABOVE
         first = max(_FIRST if narrowed else 100, 4 * k if narrowed else k)
         while not few and first <= _MOST:
             call = "CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n"

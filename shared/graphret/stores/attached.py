@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.contracts import restriction_of
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, StoreError
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
 
@@ -84,6 +84,10 @@ class AttachedIndexes:
         if isinstance(index, StagedIndex):
             index.bind(self)
         self._followers = (*others, index)
+
+    def _require_writable(self) -> None:
+        if self._is_view:
+            raise StoreError("a view of a store cannot be written to; write to the store itself")
 
     def detach(self, index: Any) -> None:
         """Let an index go; one that is not attached is ignored."""

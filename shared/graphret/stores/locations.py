@@ -20,7 +20,6 @@ GRAPH_KINDS = {KIND: VERSION, "sage": 1}
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NEO4J = {f"{scheme}{security}" for scheme in ("bolt", "neo4j") for security in ("", "+s", "+ssc")}
-_LADYBUG_MAGIC = b"LBUG"
 
 
 def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
@@ -56,9 +55,8 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
         from graphret.stores.ladybug import LadybugStore
 
         return LadybugStore(path, **options)
-    if not path.exists():
-        raise NotAnIndex(f"{path}: no such file or folder")
-    raise NotAnIndex(f"{path}: neither a folder that graphret wrote nor the file of a Ladybug database")
+    what = "neither a folder that graphret wrote nor the file of a Ladybug database"
+    raise NotAnIndex(f"{path}: {what if path.exists() else 'no such file or folder'}")
 
 
 def is_address(where: str) -> bool:
@@ -76,7 +74,7 @@ def is_ladybug(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(_LADYBUG_MAGIC)) == _LADYBUG_MAGIC
+        return file.read(4) == b"LBUG"
 
 
 def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
@@ -95,10 +93,9 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
         user, password = environment.get("NEO4J_USERNAME"), environment.get("NEO4J_PASSWORD")
     else:
         user, password = unquote(user), unquote(password or "")
-    login: dict[str, Any] = {}
-    if user:
-        login["auth"] = (user, password or "")
-    if database := database or environment.get("NEO4J_DATABASE", ""):
+    database = database or environment.get("NEO4J_DATABASE", "")
+    login: dict[str, Any] = {"auth": (user, password or "")} if user else {}
+    if database:
         login["database"] = database
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", parts.query, parts.fragment))
     return bare, login

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret import storage
-from graphret.columns import Records, Strings, no_records, to_column
+from graphret.columns import Records, Strings, no_records
 from graphret.contracts import Lock
 from graphret.edges import NO_PART, EdgeTable
-from graphret.errors import InvalidInput, StoreError
+from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
@@ -76,8 +76,6 @@ class MemoryStore(AttachedIndexes):
         relation: ArrayLike | None = None,
         relations: Sequence[str] = ("RELATED",),
         weight: ArrayLike | None = None,
-        source_row: ArrayLike | None = None,
-        target_row: ArrayLike | None = None,
         edge_properties: Records | Sequence[Mapping[str, Any]] | None = None,
     ) -> MemoryStore:
         """Make a store of columns, with no object for each node or edge; they may come in any order.
@@ -96,10 +94,8 @@ class MemoryStore(AttachedIndexes):
             For each edge the position of its relation in `relations`, ``(m,)``.
         weight
             ``(m,)``; 1 where left out.
-        source_row, target_row
-            The rows that an edge is about, -1 for none, ``(m,)``.
         edge_properties
-            One for each edge. The rows may be among them, unless they are `Records`.
+            One for each edge, ``source_row`` and ``target_row`` among them.
 
         Raises
         ------
@@ -110,18 +106,12 @@ class MemoryStore(AttachedIndexes):
         table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
         if len(set(relations)) < len(relations) or not all(isinstance(name, str) and name for name in relations):
             raise InvalidInput("relations: distinct names are expected")
-        n, most = len(table), 2**31 - 1
-        rows = {"source_row": source_row, "target_row": target_row}
-        if edge_properties is not None and not isinstance(edge_properties, Records):
-            found, edge_properties = _split_rows(edge_properties)
-            rows.update(found)
-        sources = _integers("source", source, n)
+        n, sources = len(table), _integers("source", source, len(table))
         m = len(sources)
         given: dict[str, Any] = {
             "target": _integers("target", target, n),
             "relation": _integers("relation", np.zeros(m, np.int16) if relation is None else relation, len(relations)),
             "weight": _numbers("weight", np.ones(m) if weight is None else weight),
-            **{key: _integers(key, np.full(m, -1) if own is None else own, most, -1) for key, own in rows.items()},
             "edge_properties": no_records(m) if edge_properties is None else edge_properties,
         }
         for name, column in given.items():
@@ -134,9 +124,7 @@ class MemoryStore(AttachedIndexes):
             given["relation"],
             list(relations),
             given["weight"],
-            given["source_row"],
-            given["target_row"],
-            to_column(Records, "edge_properties", given["edge_properties"]),
+            *_split_rows(given["edge_properties"]),
             distinct=True,
         )
         return cls(Graph(table, edges))
@@ -264,10 +252,6 @@ class MemoryStore(AttachedIndexes):
         """The condition of the view that this is; `None` where it is none."""
         return self.graph.nodes.restriction
 
-    def _require_writable(self) -> None:
-        if self._is_view:
-            raise StoreError("a view of a store cannot be written to; write to the store itself")
-
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all."""
         storage.save(folder, graph_parts(self.graph), kind=KIND, version=VERSION)
@@ -303,19 +287,18 @@ def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.delete(np.arange(n), gone[gone >= 0])
 
 
-def _split_rows(
-    properties: Sequence[Mapping[str, Any]],
-) -> tuple[dict[str, NDArray[np.int32]], Sequence[Mapping[str, Any]]]:
-    """The rows that edges are about, if any has one, and the properties without them."""
-    found = {}
-    for key in PART_KEYS:
-        if any(key in own for own in properties):
-            rows = (
-                require_part(own[key], f"edge_properties, row {i:,}: {key}") if key in own else NO_PART
-                for i, own in enumerate(properties)
-            )
-            found[key] = np.fromiter(rows, np.int32, len(properties))
-    return found, [{k: v for k, v in own.items() if k not in found} for own in properties] if found else properties
+def _split_rows(properties: Sequence[Mapping[str, Any]]) -> tuple[Any, Any, Sequence[Mapping[str, Any]]]:
+    """The rows that edges are about at their source and their target, and the properties without them."""
+    if isinstance(properties, Records) or not any(key in own for own in properties for key in PART_KEYS):
+        return None, None, properties
+    rows = [
+        [
+            require_part(own[key], f"edge_properties, row {i:,}: {key}") if key in own else NO_PART
+            for i, own in enumerate(properties)
+        ]
+        for key in PART_KEYS
+    ]
+    return rows[0], rows[1], [{k: v for k, v in own.items() if k not in PART_KEYS} for own in properties]
 
 
 def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -328,13 +311,13 @@ def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-def _integers(what: str, values: ArrayLike, bound: int, least: int = 0) -> NDArray[Any]:
+def _integers(what: str, values: ArrayLike, bound: int) -> NDArray[Any]:
     array = np.asarray(values)
     if not array.size:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidInput(f"{what}: integers in one dimension are expected, not {array.dtype} in {array.ndim}")
-    if (wrong := (array < least) | (array >= bound)).any():
+    if (wrong := (array < 0) | (array >= bound)).any():
         row = int(np.argmax(wrong))
-        raise InvalidInput(f"{what}, row {row:,}: {int(array[row]):,} is not from {least} to below {bound:,}")
+        raise InvalidInput(f"{what}, row {row:,}: {int(array[row]):,} is not from 0 to below {bound:,}")
     return array

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from graphret.errors import (
     AccessDenied,
@@ -41,8 +41,11 @@ class Answer(list[list[Any]]):
     more: bool = False
 
 
-class Run(Protocol):
+@dataclass(frozen=True, slots=True)
+class Run:
     """Runs a query and returns its rows, at most `cap` of them, and none after `max_bytes`."""
+
+    send: Callable[[str, dict[str, Any]], neo4j.Result]
 
     def __call__(
         self,
@@ -50,7 +53,21 @@ class Run(Protocol):
         parameters: Mapping[str, Any] | None = None,
         cap: int | None = None,
         max_bytes: int | None = None,
-    ) -> Answer: ...
+    ) -> Answer:
+        import neo4j.exceptions
+
+        try:
+            result = self.send(text, dict(parameters or {}))
+            rows = (record.values() for record in itertools.islice(result, cap))
+            answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
+            answer.columns = list(result.keys())
+            answer.more = cap is not None and len(answer) < cap and result.peek() is not None
+            answer.kind = result.consume().query_type
+        except neo4j.exceptions.TransientError as error:
+            if "Memory" in (error.code or ""):  # the driver would try again what asks for too much
+                raise StoreError(f"the server lacks the memory for the query: {error.message}") from error
+            raise
+        return answer
 
 
 @dataclass(slots=True)
@@ -77,7 +94,7 @@ class Connection:
         timeout = timeout or self.timeout
         with self._session(neo4j.READ_ACCESS, fetch_size) as session:
             try:
-                return work(_running(lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)))
+                return work(Run(lambda text, values: session.run(neo4j.Query(text, timeout=timeout), values)))
             except (DriverError, Neo4jError) as error:
                 if not error.is_retryable():
                     raise
@@ -122,32 +139,7 @@ class Connection:
 def _transacted(work: Callable[[Run], T], timeout: float | None) -> Callable[[neo4j.ManagedTransaction], T]:
     import neo4j
 
-    return neo4j.unit_of_work(timeout=timeout)(lambda transaction: work(_running(transaction.run)))
-
-
-def _running(run: Callable[[str, dict[str, Any]], neo4j.Result]) -> Run:
-    def running(
-        text: str,
-        parameters: Mapping[str, Any] | None = None,
-        cap: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Answer:
-        import neo4j.exceptions
-
-        try:
-            result = run(text, dict(parameters or {}))
-            rows = (record.values() for record in itertools.islice(result, cap))
-            answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
-            answer.columns = list(result.keys())
-            answer.more = cap is not None and len(answer) < cap and result.peek() is not None
-            answer.kind = result.consume().query_type
-        except neo4j.exceptions.TransientError as error:
-            if "Memory" in (error.code or ""):  # the driver would try again what asks for too much
-                raise StoreError(f"the server lacks the memory for the query: {error.message}") from error
-            raise
-        return answer
-
-    return running
+    return neo4j.unit_of_work(timeout=timeout)(lambda transaction: work(Run(transaction.run)))
 
 
 def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
@@ -157,17 +149,15 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
     except ImportError as error:
         raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
-    if not isinstance(uri, str) or "://" not in uri:
-        raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
-    if "@" in uri.partition("?")[0]:  # not shown, for the password
-        raise InvalidInput("uri: the user and the password are no part of it; pass them as auth=(user, password)")
     try:
-        parts = urlsplit(uri)
+        parts = urlsplit(uri if isinstance(uri, str) else "")
         _ = parts.port  # the driver takes the rest of a port that is too large
     except ValueError as error:
-        raise InvalidInput(f"uri: {uri!r}: {error}") from error
-    if database := parts.path.strip("/"):  # the driver would take the user's own
-        raise InvalidInput(f"uri: {uri!r}: the database is no part of it; pass database={unquote(database)!r}")
+        raise InvalidInput(f"uri: {error}") from error
+    if not parts.netloc:
+        raise InvalidInput(f"uri: an address such as 'neo4j://localhost:7687' is expected, not {uri!r}")
+    if "@" in parts.netloc or parts.path.strip("/"):  # not shown, for the password; the driver knows no database there
+        raise InvalidInput("uri: neither user nor database is part of it; pass auth=(user, password) and database=")
     given = {name: value for name, value in options.items() if value is not None}
     with translated(uri), sending():
         return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **given)

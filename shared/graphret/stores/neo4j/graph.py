@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.connection import Run
 from graphret.stores.neo4j.filters import Filter, relation_types
 from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
-from graphret.stores.neo4j.values import Change, edge_from, json_value, node_from
+from graphret.stores.neo4j.values import EdgeRows, NodeRows, edge_from, json_value, node_from
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -109,61 +109,47 @@ class Graph:
     ) -> list[Edge]:
         """Read the edges that touch nodes; see `GraphStore.neighbors`.
 
-        The database takes the heaviest of each node and direction. Where it cannot decide all of `where`, it gives all
-        edges, and the nodes at their other ends are read.
+        The database takes the heaviest of each node. Where it cannot decide all of `where`, it gives all edges, and the
+        nodes at their other ends are read.
         """
         types = relation_types(relations)
         if types is None or not ids:
             return []
         others, parameters, left = self.conditions("b", labels=labels, where=where)
         touching = self._touching(types, others, direction, limited=limit is not None and left is None)
-        found: dict[str, list[tuple[str, Edge]]] = defaultdict(list)
+        found: dict[str, dict[str, Edge]] = defaultdict(dict)
         for some in _blocks(list(dict.fromkeys(ids)), _IDS):
             keys: dict[str, Any] = {}
             clause, more, _ = self.conditions("a", self.layout.among("a", some, keys))
             text = (
-                f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} RETURN {self.layout.id_of('a')}, "
-                "source, type(r), target, properties(r), elementId(r)"
+                f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} "
+                f"RETURN {self.layout.id_of('a')} AS anchor, source, type(r), target, properties(r), elementId(r)"
             )
             for anchor, *row, element in self.run(text, parameters | more | keys | {"limit": limit}):
-                found[anchor].append((element, edge_from(*row)))
+                found[anchor][element] = edge_from(*row)
         if left is not None:
-            found = self._matching(found, left)
-        chosen: dict[str, Edge] = {}
-        for edges in found.values():
-            edges = list(dict(edges).items())  # a loop comes in both directions
-            if limit is not None:
-                edges = sorted(edges, key=lambda one: (-one[1].weight, edge_order(one[1]), one[0]))[:limit]
-            chosen.update(edges)
-        return [edge for _, edge in sorted(chosen.items(), key=lambda one: (edge_order(one[1]), one[0]))]
+            ends = {_other(edge, anchor) for anchor, edges in found.items() for edge in edges.values()}
+            fits = {node.id for node in self.get(sorted(ends)) if node is not None and left.matches(node)}
+            for anchor, edges in found.items():
+                there = [one for one in edges.items() if _other(one[1], anchor) in fits]
+                found[anchor] = dict(sorted(there, key=lambda one: (-one[1].weight, edge_order(*one)))[:limit])
+        chosen = {element: edge for edges in found.values() for element, edge in edges.items()}
+        return [edge for _, edge in sorted(chosen.items(), key=lambda one: edge_order(*one))]
 
     def _touching(self, types: str, others: str, direction: str, *, limited: bool) -> str:
         """Write the subquery that finds the edges ``r`` of a node ``a``, `source` and `target`."""
+        left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[direction]
         near, far = self.layout.id_of("a"), self.layout.id_of("b")
-        kept = ""
-        if limited:
-            weight = "r.weight" if self.layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
-            order = [f"coalesce({weight}, 1.0) DESC", far, "type(r)", *(f"coalesce(r.{row}, -1)" for row in ROWS)]
-            order += [] if self.layout.own else ["elementId(r)"]  # others make edges that are alike
-            kept = f"WITH a, r, b ORDER BY {', '.join(order)} LIMIT $limit "
-        parts = []
-        for way, (source, target) in (("out", (near, far)), ("in", (far, near))):
-            if direction in (way, "both"):
-                left, right = ("-", "->") if way == "out" else ("<-", "-")
-                match = f"WITH a MATCH (a){left}[r{types}]{right}{self.layout.node('b')}{others}"
-                parts.append(f"{match} {kept}RETURN r, {source} AS source, {target} AS target")
-        return " UNION ALL ".join(parts)
-
-    def _matching(self, found: Mapping[str, list[tuple[str, Edge]]], left: Where) -> Any:
-        """Keep of the edges of each node those whose other end satisfies a condition."""
-
-        def other(anchor: str, edge: Edge) -> str:
-            return edge.target if edge.source == anchor else edge.source
-
-        ends = sorted({other(anchor, edge) for anchor, edges in found.items() for _, edge in edges})
-        nodes = self.get(ends)
-        fits = {node.id for node in nodes if node is not None and left.matches(node)}
-        return {anchor: [one for one in edges if other(anchor, one[1]) in fits] for anchor, edges in found.items()}
+        ends = (
+            f"CASE startNode(r) WHEN a THEN {near} ELSE {far} END AS source, "
+            f"CASE startNode(r) WHEN a THEN {far} ELSE {near} END AS target"
+        )
+        weight = "r.weight" if self.layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
+        rows = ", ".join(f"coalesce(r.{row}, -1)" for row in ROWS)
+        order = f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows}, elementId(r)"
+        kept = f"ORDER BY {order} LIMIT $limit " if limited else ""
+        match = f"WITH a MATCH (a){left}[r{types}]{right}{self.layout.node('b')}{others}"
+        return f"{match} WITH r, {ends} {kept}RETURN r, source, target"
 
     # counts
 
@@ -194,10 +180,10 @@ class Graph:
         node = f"(n:{quote(self.layout.marker)})"
         self.run(f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR {node} REQUIRE n.{quote(node_id)} IS UNIQUE")
 
-    def upsert(self, change: Change) -> None:
+    def upsert(self, nodes: NodeRows, edges: EdgeRows) -> None:
         """Write nodes, then edges."""
-        self._refuse_others([row[0] for rows in change.nodes.values() for row in rows])
-        for labels, rows in change.nodes.items():
+        self._refuse_others([row[0] for rows in nodes.values() for row in rows])
+        for labels, rows in nodes.items():
             node = f"(n:{quote(self.layout.marker)} {{{quote(self._writable())}: row[0]}})"
             borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
             text = (
@@ -208,7 +194,7 @@ class Graph:
                 if stale := self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]}):
                     gone = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
-        for relation, rows in change.edges.items():
+        for relation, rows in edges.items():
             text = f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
             for some in _blocks(rows, _ROWS_WRITTEN):
                 places = self._places_of_ends(relation, some)
@@ -226,8 +212,8 @@ class Graph:
             among = self.layout.among("n", some, parameters)
             self.run(f"MATCH (n:{quote(self.layout.marker)}) WHERE {among} DETACH DELETE n", parameters)
 
-    def delete_edges(self, edges: Mapping[str, Sequence[list[Any]]]) -> None:
-        """Take edges away, given as rows of `Change`."""
+    def delete_edges(self, edges: EdgeRows) -> None:
+        """Take edges away."""
         for relation, rows in edges.items():
             for some in _blocks(rows, _ROWS_WRITTEN):
                 places = self._places_of_ends(relation, some)
@@ -272,10 +258,14 @@ class Graph:
         return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
 
 
-def edge_order(edge: Edge) -> tuple[Any, ...]:
-    """The place of an edge: by source, target, relation and rows."""
+def edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
+    """The place of an edge: by source, target, relation and rows, of several that others made by element id."""
     rows = (edge.properties.get(row) for row in ROWS)
-    return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows)
+    return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows), element
+
+
+def _other(edge: Edge, anchor: str) -> str:
+    return edge.target if edge.source == anchor else edge.source
 
 
 def _blocks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -163,17 +163,10 @@ class Neo4jStore(AttachedIndexes):
     # reading
 
     def schema(self, *, refresh: bool = False) -> GraphSchema:
-        """Return labels, relations and properties; read once, sampled where the graph is large.
+        """Return labels, relations and properties; read once, and again with `refresh` or after a write.
 
-        Labels and relations are counted, which the database does at once. Of a relation with more than 10,000 edges so
-        many are read for the labels of their ends, where the counts do not say them. Properties are read from 1,000
-        nodes of each label and edges of each relation, and have the names that Cypher knows them by, ``id``, ``name``
-        and ``text`` among them.
-
-        Parameters
-        ----------
-        refresh
-            Read it again; the store does so too after it wrote.
+        All labels and relations are counted. Properties, by the names that Cypher knows, are read from 1,000 nodes of
+        each label and edges of each relation, the labels at the ends of a relation from 10,000 edges.
         """
         if self._schema is None or refresh:
             self._schema = self.read(read_schema)
@@ -228,31 +221,31 @@ class Neo4jStore(AttachedIndexes):
 
         Its size is bounded by the server's memory: write a graph of millions of nodes in several calls.
         """
-        self._refuse_on_view(writing=True)
+        self._require_writable()
         nodes, edges = list(nodes), list(edges)
         layout = self.read(lambda graph: graph.layout)
-        change = prepared(layout, nodes, edges, self._nested)
+        rows = prepared(layout, nodes, edges, self._nested)
         layout = replace(layout, added=layout.added or (bool(nodes) and not layout.own))
         if nodes and not self._constrained:
             self._connection.write(lambda run: Graph(run, layout).constrain())
             self._constrained = True
-        self._write(lambda run: Graph(run, layout).upsert(change), nodes, edges, layout=layout)
+        self._write(lambda run: Graph(run, layout).upsert(*rows), nodes, edges, layout=layout)
         self._layout = layout
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
-        self._refuse_on_view(writing=True)
+        self._require_writable()
         gone = list(dict.fromkeys(require_ids(ids)))
         self._write(lambda run: self._graph(run).delete(gone), deletes=gone)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
-        self._refuse_on_view(writing=True)
+        self._require_writable()
         gone = list(edges)
         rows = [{row: edge.properties[row] for row in ROWS if row in edge.properties} for edge in gone]
         keys = [replace(edge, properties=own) for edge, own in zip(gone, rows, strict=True)]
-        change = prepared(OWN, (), keys, self._nested)
-        self._write(lambda run: self._graph(run).delete_edges(change.edges), edges=gone)
+        _, placed = prepared(OWN, (), keys, self._nested)
+        self._write(lambda run: self._graph(run).delete_edges(placed), edges=gone)
 
     def _write(
         self,
@@ -287,8 +280,7 @@ class Neo4jStore(AttachedIndexes):
         max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
-        self._refuse_on_view(writing=False)
-        require_seconds("timeout", timeout, zero=True)
+        self._require_cypher(timeout)
         cap = require_limit(max_rows)
         if not isinstance(cypher, str):
             raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
@@ -306,13 +298,11 @@ class Neo4jStore(AttachedIndexes):
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
-        self._refuse_on_view(writing=False)
-        require_seconds("timeout", timeout, zero=True)
+        self._require_cypher(timeout)
         return self.read(lambda graph: graph.run(f"EXPLAIN {cypher}").kind, timeout=timeout)
 
-    def _refuse_on_view(self, *, writing: bool) -> None:
-        if self._is_view and writing:
-            raise StoreError("a view of a store cannot be written to; write to the store itself")
+    def _require_cypher(self, timeout: float | None) -> None:
+        require_seconds("timeout", timeout, zero=True)
         if self._is_view:
             raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
 
@@ -324,7 +314,7 @@ class Neo4jStore(AttachedIndexes):
 
     def write(self, work: Callable[[Run], T]) -> T:
         """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
-        self._refuse_on_view(writing=True)
+        self._require_writable()
         running = self._connection.running
         return self._connection.write(work) if running is None else work(running)
 

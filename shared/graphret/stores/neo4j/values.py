@@ -7,7 +7,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -20,19 +19,13 @@ _EDGE_FIELDS = ("weight",)
 _FRACTION = re.compile(r"\.\d+")
 
 
-@dataclass(slots=True)
-class Change:
-    """Nodes and edges ready to be written, grouped by what a query has to name.
-
-    `nodes` has rows of id and properties by labels, `edges` rows of source, target, two rows and properties by
-    relation.
-    """
-
-    nodes: dict[tuple[str, ...], list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
-    edges: dict[str, list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
+#: What is written, grouped by what a query has to name: rows of id and properties by labels, and by relation rows of
+#: source, target, two rows of tables and properties.
+NodeRows = dict[tuple[str, ...], list[list[Any]]]
+EdgeRows = dict[str, list[list[Any]]]
 
 
-def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> Change:
+def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> tuple[NodeRows, EdgeRows]:
     """Check nodes and edges, and lay them out; of edges with the same ends, relation and rows the last one stays.
 
     Parameters
@@ -45,17 +38,19 @@ def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], neste
     InvalidInput
         When one is malformed, Neo4j cannot hold it, or an id comes twice.
     """
-    change, seen = Change(), set()
+    node_rows: NodeRows = defaultdict(list)
+    edge_rows: EdgeRows = defaultdict(list)
+    seen = set()
     for node in checked_nodes(nodes):
         if node.id in seen:
             raise InvalidInput(f"node {node.id!r}: the id comes twice")
         seen.add(node.id)
         labels = tuple(sorted(set(node.labels)))
-        change.nodes[labels].append([node.id, _node_values(layout, node, nested)])
+        node_rows[labels].append([node.id, _node_values(layout, node, nested)])
     distinct = {(edge.relation, *(row := _edge_row(layout, edge, nested))[:4]): row for edge in edges}
     for (relation, *_), row in distinct.items():
-        change.edges[relation].append(row)
-    return change
+        edge_rows[relation].append(row)
+    return node_rows, edge_rows
 
 
 def _node_values(layout: Layout, node: Node, nested: str) -> dict[str, Any]:
