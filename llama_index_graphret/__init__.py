@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise MissingDependency("llama-index-core", "llama-index", "llama_index_graphret") from error
 
-from llama_index_graphret.adapters import EncoderEmbedding, LlamaIndexEncoder, LlamaIndexSeeds
+from llama_index_graphret.adapters import EncoderEmbedding, LlamaIndexSeeds
 from llama_index_graphret.ark import ArkRetriever, ark_tools
 from llama_index_graphret.chat import LlamaIndexChat
 from llama_index_graphret.core_llm import CoreLLM, ScriptedExplorer
@@ -19,7 +19,7 @@ from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
 from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
-from llama_index_graphret.postprocessors import ExpansionEndEvent, ExpansionStartEvent, GraphReranker, SageExpansion
+from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
 from llama_index_graphret.property_graph import from_property_graph_store
 from llama_index_graphret.property_graph_store import GraphNode, GraphRelation, GraphretPropertyGraphStore
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
@@ -28,14 +28,11 @@ __all__ = [
     "ArkRetriever",
     "CoreLLM",
     "EncoderEmbedding",
-    "ExpansionEndEvent",
-    "ExpansionStartEvent",
     "GraphNode",
     "GraphRelation",
     "GraphReranker",
     "GraphretPropertyGraphStore",
     "LlamaIndexChat",
-    "LlamaIndexEncoder",
     "LlamaIndexSeeds",
     "RRFFusionRetriever",
     "SageExpansion",

@@ -15,25 +15,11 @@ from pydantic import SkipValidation
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, Steps
-from graphret.search.encoder import CallableEncoder, as_encoder
+from graphret.search.encoder import as_encoder
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.evidence import evidence_of, mark
 from llama_index_graphret.nodes import outline
-
-
-class LlamaIndexEncoder(CallableEncoder):
-    """A LlamaIndex embedding model as an encoder; async retrievers await the model itself."""
-
-    def __init__(self, embed_model: BaseEmbedding) -> None:
-        plain = embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)
-        super().__init__(
-            embed_model.get_text_embedding_batch,
-            name=plain.name if plain is not None else embed_model.model_name,
-            query_fn=lambda texts: [embed_model.get_query_embedding(text) for text in texts],
-            aquery_fn=embed_model.aget_query_embedding,
-        )
-        self.embed_model = embed_model
 
 
 class EncoderEmbedding(BaseEmbedding):
@@ -46,17 +32,17 @@ class EncoderEmbedding(BaseEmbedding):
     ----------
     encoder
         ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
-    embed_batch_size, options
-        As any LlamaIndex embedding model has them.
+    options
+        As any LlamaIndex embedding model has them: ``embed_batch_size``, ``callback_manager``.
     """
 
     encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
 
-    def __init__(self, encoder: Any = "default", *, embed_batch_size: int = 512, **options: Any) -> None:
+    def __init__(self, encoder: Any = "default", **options: Any) -> None:
         resolved = as_encoder(encoder)
         if resolved is None:
             raise InvalidInput("encoder: embeddings need one")
-        options = {"model_name": resolved.name, "embed_batch_size": embed_batch_size, **options}
+        options = {"model_name": resolved.name, "embed_batch_size": 512, **options}
         super().__init__(encoder=resolved, **options)  # type: ignore[call-arg]
 
     @classmethod
@@ -96,23 +82,18 @@ class LlamaIndexSeeds(Retriever):
         it answers with as many as it was made for.
     name
         What evidence and traces call it; its class by default.
-    bundle
-        The question as LlamaIndex put it, whose embedding the retriever then gets too.
     """
 
-    def __init__(
-        self, retriever: BaseRetriever, *, deepen: bool = True, name: str = "", bundle: QueryBundle | None = None
-    ) -> None:
+    def __init__(self, retriever: BaseRetriever, *, deepen: bool = True, name: str = "") -> None:
         if not isinstance(retriever, BaseRetriever):
             raise InvalidInput(f"retriever: a LlamaIndex retriever is expected, not {type(retriever).__name__}")
         self.retriever = retriever
         self.deepen = deepen
         self.name = name or type(retriever).__name__
-        self.bundle = bundle
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, retriever = Trace(), self._deep(k)
-        bundle = copy.copy(self.bundle or QueryBundle(query))  # LlamaIndex's retrievers write their embedding into it
+        bundle = QueryBundle(query)
         with trace.stage("search", retriever=self.name) as stage:
             found = yield Call(lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle))
             stage.details["found"] = len(found)
@@ -144,8 +125,11 @@ def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
     return list(hits.values())
 
 
-def as_seeds(seeds: Any, bundle: QueryBundle | None = None) -> Retriever | None:
+def as_seeds(seeds: Any) -> Retriever | None:
     """Return a seed retriever of either kind as a graphret one; `None` stays `None`."""
-    if seeds is None or isinstance(seeds, Retriever):
-        return seeds
-    return LlamaIndexSeeds(seeds, bundle=bundle)
+    return seeds if seeds is None or isinstance(seeds, Retriever) else LlamaIndexSeeds(seeds)
+
+
+def encoder_of(embed_model: BaseEmbedding) -> Any:
+    """Return a LlamaIndex embedding model as an encoder."""
+    return embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
-from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import FunctionTool
 
 from graphret.ark import Ark, ArkSettings, Toolbox
@@ -20,7 +18,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat, SchemaMetadata
+from llama_index_graphret.chat import LlamaIndexChat, metadata_of
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever, top_k
 
@@ -76,19 +74,16 @@ class ArkRetriever(CoreRetriever):
         callback_manager: CallbackManager | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(top_k(k, similarity_top_k=similarity_top_k), filters, callback_manager=callback_manager)
         models = [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm)
-        self.ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
-
-    def _retriever(self, bundle: QueryBundle) -> Retriever:
-        return self.ark
+        ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
+        super().__init__(ark, top_k(k, similarity_top_k=similarity_top_k), filters, callback_manager=callback_manager)
 
 
 def ark_tools(
     store: GraphStore,
     index: TextIndex,
     *,
-    settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+    settings: ArkSettings | None = None,
     text: NodeText | None = None,
     where: WhereLike = None,
 ) -> list[FunctionTool]:
@@ -108,29 +103,20 @@ def ark_tools(
     where
         What the tools may read at all; nothing else can be reached or counted.
     """
-    toolbox = Toolbox(store, index, settings, text=text)
+    toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
     if where is not None:
         toolbox = toolbox.view(where)
     return [_tool(toolbox, one) for one in toolbox.operations]
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
-    metadata = SchemaMetadata(tool)
-    assert metadata.fn_schema is not None
-    arguments = inspect.signature(metadata.fn_schema).parameters.values()
-    positional = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in arguments]
-    signature = inspect.Signature(positional, return_annotation=str)
+    def run(**arguments: Any) -> str:
+        return toolbox.run(tool.name, arguments).text
 
-    def run(*given: Any, **arguments: Any) -> str:
-        return toolbox.run(tool.name, {**signature.bind_partial(*given).arguments, **arguments}).text
+    async def arun(**arguments: Any) -> str:
+        return (await toolbox.arun(tool.name, arguments)).text
 
-    async def arun(*given: Any, **arguments: Any) -> str:
-        return (await toolbox.arun(tool.name, {**signature.bind_partial(*given).arguments, **arguments})).text
-
-    for function in (run, arun):  # what agents that write code are shown
-        function.__name__, function.__doc__ = tool.name, tool.description
-        vars(function)["__signature__"] = signature
-    return FunctionTool(fn=run, async_fn=arun, metadata=metadata)
+    return FunctionTool(fn=run, async_fn=arun, metadata=metadata_of(tool))
 
 
 def _chat_model(llm: Any) -> Any:

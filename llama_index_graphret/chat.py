@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Unpack
 
 from llama_index.core.base.llms.types import (
@@ -17,7 +16,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
     ToolCallBlock,
 )
-from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
@@ -26,11 +25,10 @@ from graphret.errors import InvalidInput
 from graphret.llm import ChatError, ChatOptions, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.errors import as_chat_error
 
-_SPENT = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
-# Additional arguments that say no more than text, calls and usage do.
-_SAID_ELSEWHERE = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_SPENT))
+_USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
+# Additional arguments that repeat text, calls and usage.
+_REPEATED = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_USAGE))
 _NATIVE = "graphret_native"
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any], "object": dict[str, Any]}
 
 
 class LlamaIndexChat:
@@ -83,7 +81,7 @@ class LlamaIndexChat:
             return "chat", {"messages": history, **given}
         if not (isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model):
             raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
-        offered = [FunctionTool(fn=_refuse, metadata=SchemaMetadata(tool)) for tool in tools]
+        offered = [FunctionTool(fn=_not_run, metadata=metadata_of(tool)) for tool in tools]
         given |= {"tools": offered, "chat_history": history, "allow_parallel_tool_calls": True}
         return "chat_with_tools", given
 
@@ -101,7 +99,7 @@ class LlamaIndexChat:
         choices = _get(response.raw, "choices")
         ended = _get(choices[0], "finish_reason") if choices else None
         reason = ended if ended in ("length", "content_filter") else "tool_calls" if calls else "stop"
-        native = None if (kept := _native(message)) is None else {self._origin: kept}
+        native = {self._origin: message.model_dump(mode="json")} if _holds_more(message) else None
         return Reply(text, calls, _usage(response), reason, self.name, native)
 
 
@@ -123,62 +121,43 @@ def to_message(message: Message) -> ChatMessage:
 
 def native_of(message: ChatMessage) -> Mapping[str, Any] | None:
     """Return `Message.native`, as `to_message` has put it."""
-    found = (b.additional_information.get(_NATIVE) for b in message.blocks if isinstance(b, ThinkingBlock))
+    found = (block.additional_information.get(_NATIVE) for block in message.blocks if isinstance(block, ThinkingBlock))
     return next((native for native in found if isinstance(native, Mapping)), None)
 
 
 def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
     """Return the tool calls in a message, with their arguments as the model wrote them."""
-    blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
-    said = [one.tool_kwargs if isinstance(one.tool_kwargs, str) else json.dumps(one.tool_kwargs) for one in blocks]
-    numbered = enumerate(zip(blocks, said, strict=True))
-    return tuple(ToolCall(one.tool_call_id or f"call_{i}", one.tool_name, given) for i, (one, given) in numbered)
+    calls = []
+    for i, block in enumerate(block for block in message.blocks if isinstance(block, ToolCallBlock)):
+        arguments = block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs)
+        calls.append(ToolCall(block.tool_call_id or f"call_{i}", block.tool_name, arguments))
+    return tuple(calls)
 
 
-def _native(message: ChatMessage) -> dict[str, Any] | None:
-    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures."""
-    said = {key for key, value in message.additional_kwargs.items() if value} - _SAID_ELSEWHERE
-    if not said and all(isinstance(block, (TextBlock, ToolCallBlock)) for block in message.blocks):
-        return None
-    try:
-        return message.model_dump(mode="json")
-    except ValueError:  # bytes, which are no JSON
-        return None
+def metadata_of(tool: Tool) -> ToolMetadata:
+    """Return what LlamaIndex knows of a tool; the JSON schema of its arguments is the one that graphret has."""
+
+    class Arguments(BaseModel):
+        @classmethod
+        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+            return dict(tool.parameters)
+
+    return ToolMetadata(tool.description, tool.name, Arguments)
 
 
-class SchemaMetadata(ToolMetadata):
-    """Tool metadata with a JSON schema as it is, rather than one made from a pydantic model.
-
-    Such a model is made of it for the agents that ask for one.
-    """
-
-    def __init__(self, tool: Tool) -> None:
-        super().__init__(description=tool.description, name=tool.name, fn_schema=_model(tool))
-        self._parameters = dict(tool.parameters)
-
-    def get_parameters_dict(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
-        return dict(self._parameters)
+def _holds_more(message: ChatMessage) -> bool:
+    """Whether a message has more than text and calls: a model's reasoning or its signature, to be handed back."""
+    extra = {key for key, value in message.additional_kwargs.items() if value}
+    return bool(extra - _REPEATED) or not all(isinstance(one, (TextBlock, ToolCallBlock)) for one in message.blocks)
 
 
-@lru_cache(maxsize=64)
-def _model(tool: Tool) -> type[BaseModel]:
-    required = tool.parameters.get("required", ())
-    fields: dict[str, Any] = {}
-    for name, given in tool.parameters.get("properties", {}).items():
-        kind = _TYPES.get(str(given.get("type")), Any)
-        says = Field(... if name in required else None, description=given.get("description"))
-        fields[name] = (kind if name in required else kind | None, says)
-    return create_model(tool.name, **fields)
-
-
-def _refuse(**arguments: Any) -> str:
+def _not_run(**arguments: Any) -> str:
     raise NotImplementedError("graphret runs its tools itself")
 
 
 def _usage(response: ChatResponse) -> Usage:
     for holder in (_get(response.raw, "usage"), response.additional_kwargs):
-        for names in _SPENT:
+        for names in _USAGE:
             read, written = (_get(holder, name) for name in names)
             if isinstance(read, int) and isinstance(written, int):
                 return Usage(read, written)

@@ -26,7 +26,6 @@ from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import BaseTool
 
 import graphret
-from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Reply, Role, Tool
 from llama_index_graphret.chat import calls_of, native_of, to_message
@@ -123,10 +122,9 @@ class CoreLLM(FunctionCallingLLM):
     def _validate_chat_with_tools_response(
         self, response: ChatResponse, tools: Sequence[BaseTool], allow_parallel_tool_calls: bool = False, **kwargs: Any
     ) -> ChatResponse:
+        calls = [block for block in response.message.blocks if isinstance(block, ToolCallBlock)]
         if not allow_parallel_tool_calls:
-            blocks = response.message.blocks
-            later = [block for block in blocks if isinstance(block, ToolCallBlock)][1:]
-            response.message.blocks = [block for block in blocks if block not in later]
+            response.message.blocks = [block for block in response.message.blocks if block not in calls[1:]]
         return response
 
     def get_tool_calls_from_response(
@@ -144,27 +142,15 @@ class ScriptedExplorer(CoreLLM):
 
     See `graphret.ark.ScriptedExplorer`. It drives `ArkRetriever`, and those LlamaIndex agents that offer `ark_tools`
     by function calling: `FunctionAgent`, and an `AgentWorkflow` of such. It ends by naming the nodes that it takes for
-    the answer. A `ReActAgent`, a `CodeActAgent` or a query engine wants an LLM, and a call without tools says so.
+    the answer. A `ReActAgent`, a `CodeActAgent` or a query engine wants an LLM.
     """
 
     def __init__(self, *, callback_manager: CallbackManager | None = None) -> None:
-        super().__init__(_Policy(), context_window=1_000_000, callback_manager=callback_manager)
+        super().__init__(graphret.ScriptedExplorer(), context_window=1_000_000, callback_manager=callback_manager)
 
     @classmethod
     def class_name(cls) -> str:
         return "ScriptedExplorer"
-
-
-class _Policy(graphret.ScriptedExplorer):
-    """The policy; a loop that offers nothing to explore with would wait for its answer in vain."""
-
-    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
-        if not any(tool.name in (SEARCH, EXPLORE) for tool in tools or ()):
-            raise InvalidInput(
-                "tools: ScriptedExplorer is no language model: it needs ark_tools, offered by function calling as "
-                "FunctionAgent does; give a ReActAgent, a CodeActAgent or a query engine an LLM"
-            )
-        return super().chat(messages, tools=tools, **options)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
@@ -196,8 +182,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _response(reply: Reply) -> ChatResponse:
-    spent = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
-    return ChatResponse(message=to_message(reply.message), delta=reply.text, raw={"usage": spent})
+    usage = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
+    return ChatResponse(message=to_message(reply.message), delta=reply.text, raw={"usage": usage})
 
 
 def _completion(reply: Reply) -> CompletionResponse:

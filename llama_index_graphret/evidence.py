@@ -51,7 +51,7 @@ class SageNodeWithScore(NodeWithScore):
 
 
 class SageRetrievalEvent(BaseEvent):
-    """A graphret retriever answered: the question, the trace, and for each node id its evidence, as JSON values."""
+    """A graphret retriever or postprocessor answered: the question, the trace and each node's evidence, as JSON."""
 
     query: str
     trace: dict[str, Any] = Field(default_factory=dict)

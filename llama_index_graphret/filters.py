@@ -39,32 +39,28 @@ def to_where(filters: FiltersLike) -> Where | None:
         return _leaf(filters)
     if not isinstance(filters, MetadataFilters):
         return Where.parse(filters)
-    parts = [part for one in filters.filters if (part := to_where(one)) is not None]
+    parts = tuple(part for one in filters.filters if (part := to_where(one)) is not None)
     if not parts:
         return None
-    condition = filters.condition or FilterCondition.AND
-    if condition is FilterCondition.NOT:
-        return Where("$not", children=(_joined("$or", parts),))
-    return _joined("$and" if condition is FilterCondition.AND else "$or", parts)
+    alternatives = filters.condition in (FilterCondition.OR, FilterCondition.NOT)
+    joined = Where("$or" if alternatives else "$and", children=parts)
+    return Where("$not", children=(joined,)) if filters.condition is FilterCondition.NOT else joined
 
 
 def _leaf(one: MetadataFilter) -> Where:
-    key, operator, value = one.key, one.operator, one.value
-    if operator in _DIRECT:
-        return _parsed(key, {_DIRECT[operator]: value})
-    if operator in _EACH and isinstance(value, list):
-        return Where(_EACH[operator], children=tuple(_parsed(key, {"$contains": item}) for item in value))
-    if operator is FilterOperator.IS_EMPTY:
-        empty: tuple[dict[str, Any], ...] = ({"$exists": False}, {"$eq": ""}, {"$eq": []})
-        return Where("$or", children=tuple(_parsed(key, part) for part in empty))
-    raise InvalidInput(f"filters: {operator.value!r} of {value!r} on {key!r} has no counterpart in graphret")
+    field = f"properties.{one.key}" if one.key in _NODE_FIELDS else one.key
+    if one.operator in _DIRECT:
+        return _parsed({field: {_DIRECT[one.operator]: one.value}})
+    if one.operator in _EACH and isinstance(one.value, list):
+        return _parsed({_EACH[one.operator]: [{field: {"$contains": item}} for item in one.value]})
+    if one.operator is FilterOperator.IS_EMPTY:
+        return _parsed({"$or": [{field: {"$exists": False}}, {field: ""}, {field: []}]})
+    raise InvalidInput(
+        f"filters: {one.operator.value!r} of {one.value!r} on {one.key!r} has no counterpart in graphret"
+    )
 
 
-def _joined(junction: str, parts: list[Where]) -> Where:
-    return parts[0] if len(parts) == 1 else Where(junction, children=tuple(parts))
-
-
-def _parsed(key: str, condition: Mapping[str, Any]) -> Where:
-    where = Where.parse({f"properties.{key}" if key in _NODE_FIELDS else key: condition})
+def _parsed(condition: Mapping[str, Any]) -> Where:
+    where = Where.parse(condition)
     assert where is not None
     return where

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import QueryBundle
 
 from graphret.retriever import Fuse, Retriever
 from llama_index_graphret.adapters import LlamaIndexSeeds
@@ -54,14 +53,9 @@ class RRFFusionRetriever(CoreRetriever):
         on_failure: str = "fallback",
         **options: Any,
     ) -> None:
-        super().__init__(top_k(k, similarity_top_k=similarity_top_k), None, **options)
-        asked = [
-            SageRetriever(one, k=self.similarity_top_k) if isinstance(one, Retriever) else one for one in retrievers
-        ]
-        self._named = list(zip(asked, names or [type(one).__name__ for one in asked], strict=True))
-        self._options: dict[str, Any] = {"weights": weights, "rrf_k": rrf_k, "on_failure": on_failure}
-        self._retriever(QueryBundle(""))  # refuses what is malformed
-
-    def _retriever(self, bundle: QueryBundle) -> Retriever:
-        listed = [LlamaIndexSeeds(one, name=name, deepen=False, bundle=bundle) for one, name in self._named]
-        return Fuse(listed, depth=_DEPTH, **self._options)
+        n = top_k(k, similarity_top_k=similarity_top_k)
+        asked = [SageRetriever(one, k=n) if isinstance(one, Retriever) else one for one in retrievers]
+        named = zip(asked, names or [""] * len(asked), strict=True)
+        listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]
+        fuse = Fuse(listed, weights=weights, rrf_k=rrf_k, depth=_DEPTH, on_failure=on_failure)
+        super().__init__(fuse, n, **options)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-import numpy as np
 from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import BaseNode, Document, MetadataMode
+from llama_index.core.indices.utils import embed_nodes
+from llama_index.core.schema import BaseNode, Document
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import graphret
@@ -18,16 +18,13 @@ from graphret.corpus import Corpus, from_chunks
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
 from graphret.sage.signals import SIGNALS
-from graphret.search.encoder import as_encoder
+from graphret.sage.state import Changes
 from graphret.types import Edge, Node
-from llama_index_graphret.adapters import LlamaIndexEncoder
+from llama_index_graphret.adapters import encoder_of
 from llama_index_graphret.evidence import mark
 from llama_index_graphret.nodes import from_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
-
-if TYPE_CHECKING:
-    from graphret.sage.state import Changes
 
 
 class SageGraph(graphret.SageGraph):
@@ -42,26 +39,24 @@ class SageGraph(graphret.SageGraph):
         index: VectorStoreIndex,
         *,
         embed_model: BaseEmbedding | None = None,
-        embed_metadata: bool = False,
         embeddings: bool = True,
+        settings: SageSettings | None = None,
         **options: Any,
     ) -> Self:
         """Build a graph over the nodes of a vector index.
 
         Nodes come from the docstore, or from a vector store that can list them; embeddings from the vector store where
-        it gives them out, and only what it lacks is embedded. `refresh_from_index` follows later changes of the index.
+        it gives them out, and only what it lacks is embedded: nodes are connected by their contents' embeddings, by
+        entities and by names, and not by the embeddings of topics and titles that `from_nodes` makes.
+        `refresh_from_index` follows later changes of the index.
 
         Parameters
         ----------
         embed_model
             What embeds questions: the index's own model by default.
-        embed_metadata
-            Whether topics, titles and the like are embedded too, to connect nodes that are alike in these (SAGE, table
-            3): a call of the embedding model for each distinct one. Without it nodes are connected by their contents'
-            embeddings, by entities and by names.
         embeddings
             Whether the index's embeddings and its model are used. Without them words and names alone find and connect.
-        **options
+        settings, options
             As `from_nodes` takes them.
 
         Raises
@@ -71,13 +66,12 @@ class SageGraph(graphret.SageGraph):
         """
         nodes, store = nodes_of(index), index.vector_store
         if not embeddings:
-            bare = [node.model_copy(update={"embedding": None}) for node in nodes]
-            return cls.from_nodes(bare, encoder=None, **options)
+            return cls.from_nodes(nodes, encoder=None, settings=settings, **options)
         if isinstance(store, SimpleVectorStore):  # which keeps embeddings apart from the nodes
             apart = store.data.embedding_dict
             nodes = [node.model_copy(update={"embedding": apart.get(node.node_id, node.embedding)}) for node in nodes]
-        model = embed_model or index._embed_model
-        return cls.from_nodes(nodes, embed_model=model, embed_metadata=embed_metadata, **options)
+        model, settings = embed_model or index._embed_model, _by_content(settings or SageSettings())
+        return cls.from_nodes(nodes, embed_model=model, settings=settings, **options)
 
     @classmethod
     def from_nodes(
@@ -85,44 +79,38 @@ class SageGraph(graphret.SageGraph):
         nodes: Iterable[Node | BaseNode],
         *,
         embed_model: BaseEmbedding | None = None,
-        embed_metadata: bool = True,
         encoder: Any = "default",
-        settings: SageSettings | None = None,
-        vectors: Any = None,
         **options: Any,
     ) -> Self:
         """Build a graph of LlamaIndex nodes, or of graphret's.
 
-        Nodes of one document are linked as its parts. Embeddings that nodes carry are taken as `embed_model`'s
-        (LlamaIndex's ``Settings.embed_model`` by default), and the nodes without one are embedded by it.
+        Nodes of one document are linked as its parts.
 
         Parameters
         ----------
         nodes
             The nodes. `retriever` and `as_retriever` give them back with the same ids and hashes.
         embed_model
-            A LlamaIndex embedding model, in place of `encoder`.
-        embed_metadata
-            Whether topics, titles and the like are embedded too, see `from_index`.
+            A LlamaIndex embedding model, in place of `encoder`. Embeddings that nodes carry are taken for its own, and
+            the nodes without one are embedded by it. Where nodes carry embeddings and neither it nor `encoder` is
+            given, it is LlamaIndex's ``Settings.embed_model``.
         encoder
-            As `graphret.SageGraph.build` takes it, where there is no `embed_model`; with `None` embeddings that nodes
-            carry are used, and questions must bring theirs.
-        settings, vectors, options
+            As `graphret.SageGraph.build` takes it; it embeds all nodes.
+        options
             As `graphret.SageGraph.from_nodes` takes them.
         """
         listed: Sequence[Any] = list(nodes)
-        if embed_model is not None:
-            encoder = LlamaIndexEncoder(embed_model)
         if any(isinstance(node, BaseNode) for node in listed):
-            carries = any(node.embedding is not None for node in listed)
-            if carries and isinstance(encoder, str) and encoder == "default":
-                encoder = LlamaIndexEncoder(Settings.embed_model)
-            if vectors is None and (carries or embed_model is not None):
-                vectors = _vectors(listed, encoder)
+            carried = any(node.embedding is not None for node in listed)
+            if embed_model is None and carried and isinstance(encoder, str) and encoder == "default":
+                embed_model = Settings.embed_model
+            if embed_model is not None:
+                embedded = embed_nodes(listed, embed_model)
+                options["vectors"] = [embedded[node.node_id] for node in listed]
             listed = from_chunks(_own(listed))
-        if vectors is not None and not embed_metadata:
-            settings = _by_content(settings or SageSettings())
-        return super().from_nodes(listed, encoder=encoder, settings=settings, vectors=vectors, **options)
+        if embed_model is not None:
+            encoder = encoder_of(embed_model)
+        return super().from_nodes(listed, encoder=encoder, **options)
 
     @classmethod
     def from_documents(cls, documents: Sequence[Document], *, node_parser: Any = None, **options: Any) -> Self:
@@ -133,7 +121,7 @@ class SageGraph(graphret.SageGraph):
     def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> Self:
         """Open a saved graph; one made with a LlamaIndex embedding model is given the same model again."""
         if embed_model is not None:
-            options["encoder"] = LlamaIndexEncoder(embed_model)
+            options["encoder"] = encoder_of(embed_model)
         return super().load(folder, **options)
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
@@ -182,20 +170,6 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
     """Return nodes as graphret's, without the evidence of an earlier retrieval."""
     return [from_llama_node(mark(node, ())) for node in nodes]
-
-
-def _vectors(nodes: Sequence[BaseNode], encoder: Any) -> Any:
-    """Return one embedding a node, embedding as LlamaIndex would what carries none."""
-    rows = [node.embedding for node in nodes]
-    missing = [i for i, row in enumerate(rows) if row is None]
-    if missing:
-        model = as_encoder(encoder)
-        if model is None:
-            raise InvalidInput(f"node {nodes[missing[0]].node_id!r}: it has no embedding, and there is no encoder")
-        texts = [nodes[i].get_content(metadata_mode=MetadataMode.EMBED) for i in missing]
-        for i, vector in zip(missing, model.encode_documents(texts), strict=True):
-            rows[i] = vector.tolist()
-    return np.asarray(rows, dtype=np.float32)
 
 
 def _by_content(settings: SageSettings) -> SageSettings:

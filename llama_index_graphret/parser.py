@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
 from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_nodes
@@ -35,8 +34,8 @@ class SageNodeParser(NodeParser):
         A graphret `Chunker` to use instead.
     rows_per_segment
         Rows of a table segment, 5 to 10.
-    include_metadata, include_prev_next_rel
-        As in any node parser.
+    options
+        As any node parser has them: ``include_metadata``, ``include_prev_next_rel``.
 
     Raises
     ------
@@ -53,15 +52,13 @@ class SageNodeParser(NodeParser):
         encoder: Any = None,
         chunker: Chunker | None = None,
         rows_per_segment: int = MAX_SEGMENT_ROWS,
-        include_metadata: bool = True,
-        include_prev_next_rel: bool = True,
+        **options: Any,
     ) -> None:
         model = as_encoder(encoder)
         super().__init__(  # type: ignore[call-arg]
             chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
             rows_per_segment=rows_per_segment,
-            include_metadata=include_metadata,
-            include_prev_next_rel=include_prev_next_rel,
+            **options,
         )
 
     @classmethod
@@ -78,14 +75,10 @@ class SageNodeParser(NodeParser):
             document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]
-            _dress_like(out, document)
+            for keys in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
+                setattr(out, keys, [*dict.fromkeys([*getattr(document, keys), *getattr(out, keys)])])
             parsed.append(out)
         return parsed
-
-    async def _aparse_nodes(
-        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
 
     def _items(self, document: BaseNode) -> Iterable[Item]:
         item = item_of(document)
@@ -93,13 +86,3 @@ class SageNodeParser(NodeParser):
             return [item]
         text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
         return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
-
-
-def _dress_like(node: BaseNode, document: BaseNode) -> None:
-    """Give a node the templates of its document, and the exclusions of both."""
-    for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
-        setattr(node, name, [*dict.fromkeys([*getattr(document, name), *getattr(node, name)])])
-    node.metadata_template = document.metadata_template
-    node.metadata_separator = document.metadata_separator
-    if isinstance(node, TextNode):
-        node.text_template = getattr(document, "text_template", node.text_template)

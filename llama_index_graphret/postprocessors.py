@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -17,34 +17,16 @@ from graphret import Rerank, SageGraph
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.rerank import CrossEncoderReranker
-from graphret.retriever import Reranker, Retriever, require_on_failure
+from graphret.retriever import Ask, Reranker, Retriever, Steps, answered, require_on_failure
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.adapters import hits_of
-from llama_index_graphret.evidence import SageNodeWithScore, evidence_of, retrieval_of
+from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent, evidence_of, retrieval_of
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.retriever import Question, ranking_of, top_k
+from llama_index_graphret.retriever import require_graph, top_k
 
 dispatcher = get_dispatcher(__name__)
-
-
-class ExpansionStartEvent(ReRankStartEvent):
-    """`SageExpansion` begins; handlers of reranking events see it too. The model's name is that of the ranking."""
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "ExpansionStartEvent"
-
-
-class ExpansionEndEvent(ReRankEndEvent):
-    """`SageExpansion` is done; handlers of reranking events see it too."""
-
-    trace: dict[str, Any] = Field(default_factory=dict)
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "ExpansionEndEvent"
 
 
 class CorePostprocessor(BaseNodePostprocessor):
@@ -53,46 +35,42 @@ class CorePostprocessor(BaseNodePostprocessor):
     top_n: int = Field(default=10, description="How many nodes are returned, in total.")
     on_failure: str = Field(default="fallback", description="'fallback' or 'raise'.")
     where: SkipValidation[Where | None] = Field(default=None, exclude=True, description="What may be returned.")
-    _started: ClassVar[type[ReRankStartEvent]] = ReRankStartEvent
+    method: str = Field(default="", description="What orders the nodes, as events name it.")
 
     @dispatcher.span
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        handed, asked = self._begun(nodes, query_bundle)
-        found = self._retriever(handed, asked).retrieve(asked.query_str, self.top_n, self.where) if nodes else None
-        return self._ended(handed, found)
+        if not nodes:
+            return []
+        given, query = self._begun(nodes, query_bundle)
+        return self._ended(given, self._retriever(given).retrieve(query, self.top_n, self.where))
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        handed, asked = self._begun(nodes, query_bundle)
-        retriever = self._retriever(handed, asked)
-        found = await retriever.aretrieve(asked.query_str, self.top_n, self.where) if nodes else None
-        return self._ended(handed, found)
+        if not nodes:
+            return []
+        given, query = self._begun(nodes, query_bundle)
+        return self._ended(given, await self._retriever(given).aretrieve(query, self.top_n, self.where))
 
-    def _begun(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> tuple[Handed, QueryBundle]:
-        if nodes and bundle is None:
+    def _begun(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> tuple[GivenNodes, str]:
+        if bundle is None:
             raise InvalidInput(f"query: {self.class_name()} needs the question, as query_bundle or query_str")
-        dispatcher.event(self._started(query=bundle, nodes=nodes, top_n=self.top_n, model_name=self._model_name()))
-        return Handed(nodes), bundle or QueryBundle("")
+        dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=self.top_n, model_name=self.method))
+        return GivenNodes(nodes), bundle.query_str
 
-    def _ended(self, handed: Handed, found: Retrieval | None) -> list[NodeWithScore]:
-        nodes = [] if found is None else self._merged(handed, found)
-        dispatcher.event(self._end_event(nodes, found.trace if found else Trace()))
+    def _ended(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+        nodes = self._merged(given, found)
+        dispatcher.event(SageRetrievalEvent.of(found))
+        dispatcher.event(ReRankEndEvent(nodes=nodes))
         return nodes
 
-    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
-        return [handed.on(hit, found) for hit in found]
-
-    def _end_event(self, nodes: list[NodeWithScore], trace: Trace) -> ReRankEndEvent:
-        return ReRankEndEvent(nodes=nodes)
-
-    def _model_name(self) -> str:
+    def _retriever(self, given: GivenNodes) -> Retriever:
         raise NotImplementedError
 
-    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
+    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
         raise NotImplementedError
 
 
@@ -121,8 +99,7 @@ class SageExpansion(CorePostprocessor):
     """
 
     graph: SkipValidation[Any] = Field(exclude=True, repr=False, description="The graph.")
-    _ranking: Ranking = PrivateAttr()
-    _started: ClassVar[type[ReRankStartEvent]] = ExpansionStartEvent
+    ranking: SkipValidation[Any] = Field(exclude=True, repr=False, description="What ranks seeds and neighbours.")
 
     def __init__(
         self,
@@ -134,37 +111,33 @@ class SageExpansion(CorePostprocessor):
         filters: FiltersLike = None,
         on_failure: str = "fallback",
     ) -> None:
-        chosen = ranking_of(graph, ranking)
+        chosen = require_graph(graph).retriever(ranking).ranking
         super().__init__(  # type: ignore[call-arg]
             graph=graph,
+            ranking=chosen,
+            method=chosen.name,
             top_n=top_k(k, top_n=top_n),
             where=to_where(filters),
             on_failure=require_on_failure(on_failure),
         )
-        self._ranking = chosen
 
     @classmethod
     def class_name(cls) -> str:
         return "SageExpansion"
 
-    def _model_name(self) -> str:
-        return self._ranking.name
+    def _retriever(self, given: GivenNodes) -> Retriever:
+        expanded = self.graph.retriever(self.ranking, seeds=given, on_failure=self.on_failure)
+        return _OrAsGiven(expanded, given, self.on_failure)
 
-    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
-        return Question(self.graph, bundle, self._ranking, handed, self.on_failure, instead=handed)
-
-    def _end_event(self, nodes: list[NodeWithScore], trace: Trace) -> ReRankEndEvent:
-        return ExpansionEndEvent(nodes=nodes, trace=trace.to_dict())
-
-    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
-        merged, there = [handed.on(hit, found) for hit in found], {hit.id for hit in found}
-        for place, hit in enumerate(handed.hits):
+    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+        merged, there = [given.dressed(hit, found) for hit in found], {hit.id for hit in found}
+        for place, hit in enumerate(given.hits):
             if hit.id in there or hit.id in self.graph.nodes or (self.where and not self.where.matches(hit.node)):
                 continue
             if merged:
                 near = merged[min(max(place - 1, 0), len(merged) - 1)]
                 hit = replace(hit, score=near.raw_score or 0.0, relevance=near.score)
-            merged.insert(place, handed.on(hit, found))
+            merged.insert(place, given.dressed(hit, found))
         return list(merged[: self.top_n])
 
 
@@ -196,8 +169,10 @@ class GraphReranker(CorePostprocessor):
         k: int | None = None,
         on_failure: str = "fallback",
     ) -> None:
+        reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
         super().__init__(  # type: ignore[call-arg]
-            reranker=model if isinstance(model, Reranker) else CrossEncoderReranker(model),
+            reranker=reranker,
+            method=reranker.name,
             top_n=top_k(k, top_n=top_n),
             on_failure=require_on_failure(on_failure),
         )
@@ -206,17 +181,14 @@ class GraphReranker(CorePostprocessor):
     def class_name(cls) -> str:
         return "GraphReranker"
 
-    def _model_name(self) -> str:
-        return str(self.reranker.name)
+    def _retriever(self, given: GivenNodes) -> Retriever:
+        return Rerank(given, self.reranker, depth=len(given.hits), on_failure=self.on_failure)
 
-    def _retriever(self, handed: Handed, bundle: QueryBundle) -> Retriever:
-        return Rerank(handed, self.reranker, depth=len(handed.hits), on_failure=self.on_failure)
-
-    def _merged(self, handed: Handed, found: Retrieval) -> list[NodeWithScore]:
-        return [handed.on(replace(hit, relevance=None), found) for hit in found]
+    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+        return [given.dressed(replace(hit, relevance=None), found) for hit in found]
 
 
-class Handed(Retriever):
+class GivenNodes(Retriever):
     """Nodes that were handed in, as the answer to any question."""
 
     name = "given"
@@ -232,10 +204,27 @@ class Handed(Retriever):
         signals = Signals(candidates=len(self.hits), walked_edges=False)
         return Retrieval(query, k, hits, signals, Trace(list(self.trace.stages)))
 
-    def on(self, hit: Hit, found: Retrieval) -> SageNodeWithScore:
+    def dressed(self, hit: Hit, found: Retrieval) -> SageNodeWithScore:
         """Return a hit as the node that was handed in, or as the graph has it, with the evidence from before."""
         given = self.nodes.get(hit.id)
         if given is None:
             return SageNodeWithScore.of(hit, to_llama_node(hit.node), found)
         earlier = (one for one in evidence_of(given) if one not in hit.evidence)
         return SageNodeWithScore.of(replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found)
+
+
+class _OrAsGiven(Retriever):
+    """An expansion; where it fails, the nodes as they were handed in."""
+
+    def __init__(self, expanded: Retriever, given: GivenNodes, on_failure: str) -> None:
+        self.expanded = expanded
+        self.given = given
+        self.on_failure = on_failure
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        answer = answered((yield Ask(self.expanded, query, k, where)), self.expanded, self.on_failure, trace)
+        if answer is None:
+            answer = self.given._retrieve(query, k, where)
+            answer.trace.stages[:0] = trace.stages
+        return answer

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import TRIPLET_SOURCE_KEY, PropertyGraphStore
+from llama_index.core.graph_stores.types import PropertyGraphStore
 
-from graphret.errors import InvalidInput, StoreError
+from graphret.errors import InvalidInput
 from graphret.stores import GraphStore, MemoryStore
-from graphret.types import Edge, Node
-from llama_index_graphret.property_graph_store import MENTIONS, GraphretPropertyGraphStore, from_labelled
+from graphret.types import Node
+from llama_index_graphret.property_graph_store import GraphretPropertyGraphStore, from_labelled, to_labelled
 
 
 def from_property_graph_store(
@@ -22,9 +22,9 @@ def from_property_graph_store(
     """Return a LlamaIndex property graph as a graphret store.
 
     Of a `Neo4jPropertyGraphStore` that is a `Neo4jStore` on its driver, which reads the whole graph, whoever wrote it,
-    in read transactions. Any other property graph is copied into memory, since it can only list what it holds: write to
-    the property graph, and call this again to see what has changed. A chunk leads by ``MENTIONS`` to what was extracted
-    from it.
+    in read transactions. Any other property graph is copied into a `MemoryStore`, since it can only list what it holds:
+    write to the property graph, and call this again to see what has changed. A chunk leads by ``MENTIONS`` to what was
+    extracted from it.
 
     Parameters
     ----------
@@ -74,20 +74,7 @@ def _over_neo4j(
     return Neo4jStore.from_driver(store.client, **options)
 
 
-class _Copy(MemoryStore):
-    """A copy of a property graph, in which nothing can be written."""
-
-    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        raise StoreError("this is a copy of a property graph; write to that, and copy it again")
-
-    def delete(self, ids: Iterable[str]) -> None:
-        self.upsert()
-
-    def delete_edges(self, edges: Iterable[Edge]) -> None:
-        self.upsert()
-
-
-def _copied(store: PropertyGraphStore, name: str, text: str) -> MemoryStore:
+def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
     """Read a property graph whole; relations whose ends are not there are left out."""
     listed = {node.id: node for node in store.get()}
     if isinstance(store, SimplePropertyGraphStore):  # which looks ids up one by one
@@ -96,26 +83,21 @@ def _copied(store: PropertyGraphStore, name: str, text: str) -> MemoryStore:
         triplets = store.get_triplets(ids=list(listed)) if listed else []
     listed |= {end.id: end for left, _, right in triplets for end in (left, right)}
     nodes = {key: _node(from_labelled(node), name, text) for key, node in listed.items()}
-    edges: list[Edge] = []
-    said = [(node.properties.get(TRIPLET_SOURCE_KEY), node.id) for node in nodes.values()]
+    relations = []
     for left, relation, right in triplets:
-        source, target = nodes[left.id].id, nodes[right.id].id
-        own = _as_json(relation.properties)
-        edges.append(Edge(source, relation.label, target, getattr(relation, "weight", 1.0), own))
-        chunk = own.get(TRIPLET_SOURCE_KEY)
-        said += [(chunk, end) for end in (source, target) if chunk not in (source, target)]
-    known = {edge.identity for edge in edges}
-    present = {node.id: node for node in nodes.values()}
-    mentions = (Edge(chunk, MENTIONS, end) for chunk, end in dict.fromkeys(said) if chunk in present and chunk != end)
-    edges += [edge for edge in mentions if edge.identity not in known]
-    return _Copy.of(present.values(), edges)
+        ends = {"source_id": nodes[left.id].id, "target_id": nodes[right.id].id}
+        relations.append(relation.model_copy(update={**ends, "properties": _as_json(relation.properties)}))
+    copy = GraphretPropertyGraphStore(MemoryStore())
+    copy.upsert_nodes([to_labelled(node) for node in nodes.values()])
+    copy.upsert_relations(relations)
+    return copy.store
 
 
 def _node(node: Node, name: str, text: str) -> Node:
     """Return a node with JSON properties, of which two may be its name and its text."""
     properties = _as_json(node.properties)
-    named, said = (str(properties.get(key) or "") for key in (name, text))
-    return replace(node, name=node.name or named, text=node.text or said, properties=properties)
+    title, content = (str(properties.get(key) or "") for key in (name, text))
+    return replace(node, name=node.name or title, text=node.text or content, properties=properties)
 
 
 def _as_json(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Collection, Iterable, Sequence
@@ -62,13 +61,11 @@ class GraphRelation(Relation):
 
 
 def to_labelled(node: Node) -> LabelledNode:
-    """Return a graphret node as LlamaIndex has it: an entity, a chunk, or a `GraphNode` where these lose something."""
+    """Return a graphret node as LlamaIndex has it: a chunk where it is a text without a name, else a `GraphNode`."""
     properties = dict(node.properties)
     own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(EMBEDDING, None), "properties": properties}
     if len(node.labels) <= 1 and node.text and not node.name:
         return ChunkNode(id_=node.id, text=node.text, **own)
-    if len(node.labels) <= 1 and not node.text and node.id == EntityNode(name=node.name).id and "id" not in properties:
-        return EntityNode(name=node.name, **own)
     return GraphNode(id_=node.id, name=node.name, text=node.text, labels=node.labels, **own)
 
 
@@ -86,12 +83,12 @@ def from_labelled(node: LabelledNode) -> Node:
 class GraphretPropertyGraphStore(PropertyGraphStore):
     """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
 
-    Nodes come out as `EntityNode` and `ChunkNode` where these lose nothing, and as `GraphNode` where they would. A
-    relation's end that is no id may be a name that one node alone bears. ``upsert_nodes`` replaces nodes whole. A chunk
-    is joined by ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's
-    retrievers do not see these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds
-    nothing, where LlamaIndex's own store in memory would return everything. Embeddings are kept in the property
-    ``embedding``; ``vector_query`` reads them into this process when they are first asked for.
+    Nodes come out as `ChunkNode` and `GraphNode`. A relation's end that is no id may be a name that one node alone
+    bears. ``upsert_nodes`` replaces nodes whole. A chunk is joined by ``MENTIONS`` to what was extracted from it, as
+    ``Neo4jPropertyGraphStore`` does; LlamaIndex's retrievers do not see these edges, graphret's walk them. Conditions
+    are joined by *and*; an empty list of ids finds nothing, where LlamaIndex's own store in memory would return
+    everything. Embeddings are kept in the property ``embedding``; ``vector_query`` reads them into this process when
+    they are first asked for. Awaited methods block, as those of LlamaIndex's own stores do.
 
     Parameters
     ----------
@@ -154,27 +151,23 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         limit: int = 30,
         ignore_rels: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the triplets within `depth` steps of nodes, in either direction, at most `limit`.
+        """Return the triplets within `depth` steps of nodes, in either direction, nearest first, at most `limit`.
 
-        The nearest come first, and then those of the nodes that come first; those of one node by falling weight.
         ``ignore_rels`` do not count, nor does ``MENTIONS``.
         """
         ignored = {MENTIONS, *(ignore_rels or ())}
         relations = [name for name in self.get_schema().relation_names if name not in ignored]
-        frontier = list(dict.fromkeys(from_labelled(node).id for node in graph_nodes))
-        seen, found = set(frontier), dict[tuple[Any, ...], Edge]()
+        frontier = [from_labelled(node).id for node in graph_nodes]
+        seen, found = set[str](), dict[tuple[Any, ...], Edge]()
         for _ in range(depth):
             if not frontier or len(found) >= limit:
                 break
-            rank = {node_id: place for place, node_id in enumerate(frontier)}
+            seen.update(frontier)
             edges = self.store.neighbors(frontier, relations=relations, limit=limit)
-            edges.sort(key=lambda e: (min(rank.get(end, len(rank)) for end in (e.source, e.target)), -e.weight))
-            for edge in edges:
-                found.setdefault(edge.identity, edge)
+            found |= {edge.identity: edge for edge in edges}
             ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
             frontier = [end for end in ends if end not in seen]
-            seen.update(frontier)
-        return self._triplets(list(found.values())[: max(limit, 0)])
+        return self._triplets(list(found.values())[:limit])
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
         """Return the nodes that say something as LlamaIndex's text nodes."""
@@ -338,15 +331,3 @@ def _plain(value: Any) -> Any:
 def _bare(node: Node) -> Node:
     """Return a node without its embedding."""
     return replace(node, properties={key: value for key, value in node.properties.items() if key != EMBEDDING})
-
-
-def _threaded(name: str) -> Any:
-    async def awaited(self: Any, *given: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(getattr(self, name), *given, **named)
-
-    return awaited
-
-
-_READS = ("get", "get_triplets", "get_rel_map", "get_llama_nodes", "get_schema", "structured_query", "vector_query")
-for _name in (*_READS, "upsert_nodes", "upsert_relations", "delete", "delete_llama_nodes"):
-    setattr(GraphretPropertyGraphStore, f"a{_name}", _threaded(_name))  # LlamaIndex's own block the event loop

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph
 from graphret.errors import InvalidInput
-from graphret.expansion import Expand, Ranking
-from graphret.retriever import Ask, Compute, Retriever, Steps, answered, require_on_failure
-from graphret.search import DenseIndex
+from graphret.expansion import Ranking
+from graphret.retriever import Retriever, require_on_failure
 from graphret.search.index import require_k
-from graphret.stores import MemoryStore
-from graphret.types import Retrieval, Trace
-from graphret.where import Where
-from llama_index_graphret.adapters import LlamaIndexEncoder, as_seeds
+from graphret.types import Retrieval
+from llama_index_graphret.adapters import as_seeds
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
@@ -39,29 +34,25 @@ class CoreRetriever(BaseRetriever):
 
     _relevance = True  # whether the scores of nodes are their relevance, rather than what the method ranked by
 
-    def __init__(self, similarity_top_k: int, filters: FiltersLike, **options: Any) -> None:
+    def __init__(self, core: Retriever, similarity_top_k: int, filters: FiltersLike = None, **options: Any) -> None:
         super().__init__(**options)
+        self.core = core
         self.similarity_top_k = similarity_top_k
         self.where = to_where(filters)
         self._recent: deque[Retrieval] = deque(maxlen=_RETRIEVALS_KEPT)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever = self._retriever(query_bundle)
-        return self._answer(retriever.retrieve(query_bundle.query_str, self.similarity_top_k, self.where))
+        return self._answer(self.core.retrieve(query_bundle.query_str, self.similarity_top_k, self.where))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever = self._retriever(query_bundle)
-        return self._answer(await retriever.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where))
+        return self._answer(await self.core.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where))
 
     def retrieval_of(self, query: QueryType) -> Retrieval | None:
         """Return the last retrieval for a question, with hits, evidence and trace; some recent ones are remembered."""
         asked = query if isinstance(query, str) else query.query_str
         return next((one for one in reversed(list(self._recent)) if one.query == asked), None)
-
-    def _retriever(self, bundle: QueryBundle) -> Retriever:
-        raise NotImplementedError
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
         self._recent.append(retrieval)
@@ -75,8 +66,7 @@ class SageRetriever(CoreRetriever):
 
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`, `QueryFusionRetriever`, a chat engine.
     A node's score is its relevance, 0 … 1 (see `graphret.types.Hit`); `evidence_of` says why it was returned.
-    ``aretrieve`` awaits the embedding model and the seed retriever. The embedding in a `QueryBundle` is used where the
-    graph's vectors are from a LlamaIndex model (`SageGraph.from_index`), or the graph has no encoder.
+    ``aretrieve`` awaits the embedding model and the seed retriever. Of a `QueryBundle` the question's text is read.
 
     Parameters
     ----------
@@ -110,84 +100,20 @@ class SageRetriever(CoreRetriever):
         on_failure: str = "fallback",
         **options: Any,
     ) -> None:
-        super().__init__(top_k(k, similarity_top_k=similarity_top_k), filters, **options)
-        if isinstance(graph, Retriever) and (ranking is not None or seeds is not None):
-            raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
-        as_seeds(seeds)  # refuses what is no retriever
-        self.graph = graph
-        self.seeds = seeds
-        self.ranking = None if isinstance(graph, Retriever) else ranking_of(graph, ranking or "coverage")
-        self.on_failure = require_on_failure(on_failure)
-
-    def _retriever(self, bundle: QueryBundle) -> Retriever:
-        if isinstance(self.graph, Retriever):
-            return self.graph
-        assert self.ranking is not None
-        return Question(self.graph, bundle, self.ranking, as_seeds(self.seeds, bundle), self.on_failure)
+        if isinstance(graph, Retriever):
+            if ranking is not None or seeds is not None:
+                raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
+            core = graph
+        else:
+            require_graph(graph)
+            failing = require_on_failure(on_failure)
+            core = graph.retriever(ranking or "coverage", seeds=as_seeds(seeds), on_failure=failing)
+        super().__init__(core, top_k(k, similarity_top_k=similarity_top_k), filters, **options)
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
     """Return a graphret retriever, or a graph, as a LlamaIndex retriever; `options` are those of `SageRetriever`."""
     return SageRetriever(retriever, **options)
-
-
-class Question(Retriever):
-    """One question as LlamaIndex puts it to a graph: perhaps with an embedding, or with texts to be embedded instead.
-
-    The parameters are those of `SageRetriever`; `instead` answers where the expansion fails, `None` raises.
-    """
-
-    name = "sage"
-
-    def __init__(
-        self,
-        graph: SageGraph,
-        bundle: QueryBundle,
-        ranking: Ranking,
-        seeds: Retriever | None,
-        on_failure: str,
-        instead: Retriever | None = None,
-    ) -> None:
-        self.graph = graph
-        self.bundle = bundle
-        self.ranking = ranking
-        self.seeds = seeds
-        self.on_failure = on_failure
-        self.instead = instead
-
-    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        state, trace = self.graph.state, Trace()
-        vector = yield from self._vector(state.index.dense, trace)
-        retriever: Retriever = self.graph.retriever(self.ranking, seeds=self.seeds, on_failure=self.on_failure)
-        if vector is not None:
-            index = state.index.with_query(query, vector)
-            store = MemoryStore(state.graph)
-            retriever = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
-        result = yield Ask(retriever, query, k, where)
-        if isinstance(result, Exception):
-            answered(result, self, self.on_failure if self.instead else "raise", trace)
-            result = yield Ask(self.instead or retriever, query, k, where)
-        retrieval: Retrieval = result
-        retrieval.trace.stages[:0] = trace.stages
-        return retrieval
-
-    def _vector(self, dense: DenseIndex | None, trace: Trace) -> Generator[Any, Any, Any]:
-        """Return the embedding that counts for the question; `None` where the graph is to embed it, or has none."""
-        if dense is None:
-            return None
-        encoder, given, texts = dense.encoder, self.bundle.embedding, self.bundle.custom_embedding_strs
-        alike = encoder is None or isinstance(encoder, LlamaIndexEncoder)  # else it may be of another model
-        if given is not None and alike and len(given) == dense.vectors.shape[1]:
-            return given
-        if encoder is None:
-            raise InvalidInput("query: the graph has no encoder, so the question's embedding must be given")
-        if not texts:
-            return None
-        with trace.stage("embed", encoder=encoder.name, texts=len(texts)):
-            try:
-                return (yield Compute(lambda: np.mean(encoder.encode_queries(texts), axis=0)))
-            except Exception as error:
-                return answered(error, self, self.on_failure, trace)
 
 
 def top_k(k: int | None, **named: int | None) -> int:
@@ -199,8 +125,8 @@ def top_k(k: int | None, **named: int | None) -> int:
     return require_k(10 if given is None else given)
 
 
-def ranking_of(graph: Any, ranking: Ranking | str) -> Ranking:
-    """Return a ranking by name; an `InvalidInput` says which there are, and refuses what is no graph."""
+def require_graph(graph: Any) -> SageGraph:
+    """Return what is a graph; an `InvalidInput` refuses anything else."""
     if not isinstance(graph, SageGraph):
         raise InvalidInput(f"graph: a graphret SageGraph is expected, not {type(graph).__name__}")
-    return graph.retriever(ranking).ranking
+    return graph

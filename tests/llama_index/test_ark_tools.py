@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from chat_clients import chat_model, llama_index_openai
+from chat_clients import llama_index_openai
 from llama_index.core.agent.workflow import (
     AgentStream,
-    CodeActAgent,
     FunctionAgent,
     ReActAgent,
     ToolCallResult,
@@ -23,12 +22,9 @@ from llama_index.core.tools.calling import acall_tool, call_tool
 
 from graphret import BM25Index, MemoryStore
 from graphret.ark import Toolbox
-from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.errors import InvalidInput
-from graphret.llm import Message, Tool
 from graphret.testing.openai_server import OpenAIServer, text, tool_call, tool_calls
 from graphret.types import Edge, Node
-from llama_index_graphret import CoreLLM, LlamaIndexChat, ScriptedExplorer, ark_tools
+from llama_index_graphret import ScriptedExplorer, ark_tools
 
 QUESTION = "Which films did Tom Hanks star in?"
 NODES = [
@@ -49,8 +45,11 @@ def tools(**options: Any) -> list[FunctionTool]:
 
 
 def test_they_are_described_as_the_core_describes_them() -> None:
-    described = [tool.metadata.to_openai_tool() for tool in tools()]
-    assert described == [tool.to_dict() for tool in Toolbox(STORE, INDEX).tools[:2]]
+    described = [tool.metadata.to_openai_tool()["function"] for tool in tools()]
+    for shown, tool in zip(described, Toolbox(STORE, INDEX).tools, strict=False):
+        assert (shown["name"], shown["description"]) == (tool.name, tool.description)
+        assert shown["parameters"].items() <= tool.parameters.items()
+        assert shown["parameters"]["properties"]
     assert [tool.metadata.name for tool in tools()] == NAMES
 
 
@@ -74,22 +73,6 @@ async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
     assert '"relation_types"' in prompts[0]
     assert "Show only neighbours by these relations" in prompts[0]
     assert "Big" in answer.tool_calls[0].tool_output.content
-
-
-async def test_a_code_agent_reads_their_signatures_and_calls_them() -> None:
-    llm, prompts = writes("<execute>explore_neighborhood('p1', k=1, node_types=None)</execute>", "Big")
-    said: list[str] = []
-
-    async def execute(code: str) -> Any:
-        said.append(eval(code, {tool.real_fn.__name__: tool.real_fn for tool in tools()}))
-        return said[-1]
-
-    await CodeActAgent(tools=tools(), llm=llm, code_execute_fn=execute, streaming=False).run(QUESTION)
-    assert "def explore_neighborhood(node: str, query: str | None = None, node_types: list" in prompts[0]
-    assert "Show the neighbours of one node" in prompts[0]
-    assert said == [Toolbox(STORE, INDEX).run("explore_neighborhood", {"node": "p1", "k": 1}).text]
-    with pytest.raises(TypeError, match="too many positional"):
-        tools()[0].real_fn("Big", 1, "Splash")
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -146,16 +129,6 @@ async def test_an_agent_explores_offline(streaming: bool, prompt: str | None) ->
     assert (streamed == said) is streaming
 
 
-@pytest.mark.parametrize("agent", [ReActAgent, CodeActAgent])
-async def test_the_policy_says_at_once_that_it_reads_no_tools_in_a_prompt(agent: Any) -> None:
-    async def execute(code: str) -> None:
-        raise AssertionError("nothing is to be run")
-
-    options = {"code_execute_fn": execute} if agent is CodeActAgent else {}
-    with pytest.raises(InvalidInput, match="offered by function calling"):
-        await agent(tools=tools(), llm=ScriptedExplorer(), **options).run(QUESTION)
-
-
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool) -> None:
     """LlamaIndex's package runs a call whose arguments it could not read with what it made of them, or with none."""
@@ -175,34 +148,3 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool
     assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
     assert all("Field required" in one for one in told[2:6])
     assert '"m0"' in told[6]
-
-
-# -- graphret's chat models as LLMs
-
-TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
-
-
-WAYS = ["chat", "achat", "stream_chat", "astream_chat"]
-
-
-def test_adapters_both_ways_cancel_out() -> None:
-    policy = LlamaIndexChat(ScriptedExplorer())
-    direct, messages = Policy(), [Message.user(QUESTION)]
-    offered = Toolbox(STORE, INDEX).tools
-    for _ in range(3):
-        reply = policy.chat(messages, tools=offered)
-        expected = direct.chat(messages, tools=offered)
-        assert reply == expected
-        messages += [
-            expected.message,
-            *(
-                Message.tool(call, Toolbox(STORE, INDEX).run(call.name, call.parsed or {}).text)
-                for call in expected.tool_calls
-            ),
-        ]
-
-
-@pytest.mark.parametrize("client", ["openai", "langchain"])
-def test_any_chat_model_is_an_llm(client: str) -> None:
-    with OpenAIServer(default="hello") as server:
-        assert CoreLLM(chat_model(client, server.base_url)).complete("hi").text == "hello"

@@ -49,7 +49,7 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
 
 def test_async_awaits_the_model_and_answers_the_same(world: World, question: str, handed: list[NodeWithScore]) -> None:
     model = HashEmbedding()
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model, embed_metadata=False)
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
     expansion = SageExpansion(graph)
     found = asyncio.run(expansion.apostprocess_nodes(handed, query_bundle=QueryBundle(question)))
     assert (model._awaited, model._queries) == ([question], [])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_support import FixedRetriever, World, ids
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
@@ -57,9 +57,9 @@ def test_evidence_of_all_is_kept_whatever_the_order(world: World, awaited: bool)
         assert set(expected) <= set(ids(found))
 
 
-def test_all_are_asked_at_once_when_awaited_each_with_a_bundle_of_its_own(world: World) -> None:
+def test_all_are_asked_at_once_when_awaited(world: World) -> None:
     async def ask() -> None:
-        first, second, bundle = fixed("a"), fixed("b"), QueryBundle("x", embedding=[1.0])
+        first, second = fixed("a"), fixed("b")
         first.gate = asyncio.Event()
 
         async def open_when_the_second_is_asked() -> None:
@@ -68,11 +68,10 @@ def test_all_are_asked_at_once_when_awaited_each_with_a_bundle_of_its_own(world:
             first.gate.set()
 
         opener = asyncio.create_task(open_when_the_second_is_asked())
-        assert ids(await RRFFusionRetriever([first, second]).aretrieve(bundle)) == ["a", "b"]
+        assert ids(await RRFFusionRetriever([first, second]).aretrieve("x")) == ["a", "b"]
         await opener
         assert first.blocking == []
         assert first.awaited[0] is not second.awaited[0]
-        assert (first.awaited[0].embedding, second.awaited[0].embedding) == ([1.0], [1.0])
 
     asyncio.run(ask())
     assert len(RRFFusionRetriever([world.graph.retriever(), world.index.as_retriever()], k=5).retrieve("x")) == 5

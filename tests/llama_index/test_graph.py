@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import MetadataMode
-from llama_support import HashEmbedding, World, parts
+from llama_support import HashEmbedding, World
 from tests_support import HashingEncoder
 
 from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput
-from llama_index_graphret import EncoderEmbedding, LlamaIndexEncoder, SageGraph
+from llama_index_graphret import EncoderEmbedding, SageGraph
 
 
 def test_nothing_is_embedded_again(world: World) -> None:
@@ -36,7 +36,6 @@ def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
     graph = SageGraph.from_index(index)
     graph.as_retriever().retrieve("a stadium")
     assert embedding._queries == ["a stadium"]
-    assert isinstance(graph.encoder, LlamaIndexEncoder)
     other = HashEmbedding()
     SageGraph.from_index(index, embed_model=other).as_retriever().retrieve("a stadium")
     assert other._queries == ["a stadium"]
@@ -47,17 +46,6 @@ def test_what_gives_no_nodes_out_is_a_clear_error(world: World) -> None:
         SageGraph.from_index(VectorStoreIndex([], embed_model=HashEmbedding()))
     with pytest.raises(InvalidInput, match="VectorStoreIndex"):
         SageGraph.from_index(world.graph)  # type: ignore[arg-type]
-
-
-def test_what_has_no_embedding_is_embedded_as_llama_index_would() -> None:
-    embedding = HashEmbedding()
-    first, second = parts("one text", "another text")
-    second.metadata["title"] = "T"
-    first.embedding = embedding._vector("one text")
-    graph = SageGraph.from_nodes([first, second], embed_model=embedding, embed_metadata=False)
-    assert embedding._texts == [second.get_content(metadata_mode=MetadataMode.EMBED)]
-    assert graph.index.dense is not None
-    assert graph.index.dense.vectors.shape == (2, 48)
 
 
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:

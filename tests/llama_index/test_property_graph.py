@@ -8,7 +8,7 @@ import pytest
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, PropertyGraphStore, Relation
 
-from graphret.errors import InvalidInput, StoreError
+from graphret.errors import InvalidInput
 from graphret.stores import MemoryStore
 from graphret.testing.reading import all_edges, all_nodes
 from graphret.types import Edge, Node
@@ -52,13 +52,14 @@ def theirs(request: pytest.FixtureRequest) -> PropertyGraphStore:
 
 
 def test_a_graph_of_llama_index_is_read_as_it_stands(theirs: PropertyGraphStore) -> None:
-    store = from_property_graph_store(theirs)
+    store = from_property_graph_store(theirs, name_property="title", text_property="bio")
     nodes = {node.id: node for node in all_nodes(store)}
     assert list(nodes) == ["Ada Lovelace", "Babbage", "Nobody", "The  Engine ", "c1", "c2"]
     assert nodes["Ada Lovelace"].properties == {"born": 1815, "bio": "A countess."}
+    assert (nodes["Ada Lovelace"].name, nodes["Ada Lovelace"].text) == ("Ada Lovelace", "A countess.")
     assert (nodes["The  Engine "].labels, nodes["The  Engine "].name) == (("Machine",), 'The "Engine"')
     assert nodes["c1"] == Node(
-        "c1", ("text_chunk",), "", "Ada wrote notes on the engine.", {"title": "Notes", "page": 3}
+        "c1", ("text_chunk",), "Notes", "Ada wrote notes on the engine.", {"title": "Notes", "page": 3}
     )
     assert all_edges(store) == [
         Edge("Ada Lovelace", "WROTE_ON", "The  Engine ", 1.0, {"year": 1843}),
@@ -67,25 +68,6 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(theirs: PropertyGraphStore)
         Edge("c2", "MENTIONS", "Ada Lovelace"),
         Edge("c2", "MENTIONS", "Babbage"),
     ]
-
-
-def test_properties_can_be_name_and_text(theirs: PropertyGraphStore) -> None:
-    ada, chunk = from_property_graph_store(theirs, name_property="title", text_property="bio").get(
-        ["Ada Lovelace", "c1"]
-    )
-    assert ada is not None
-    assert chunk is not None
-    assert (ada.name, ada.text) == ("Ada Lovelace", "A countess.")
-    assert (chunk.name, chunk.text) == ("Notes", "Ada wrote notes on the engine.")
-
-
-def test_it_is_a_copy_that_cannot_be_written_to(theirs: PropertyGraphStore) -> None:
-    store = from_property_graph_store(theirs)
-    theirs.upsert_nodes([EntityNode(name="New")])
-    assert (len(all_nodes(store)), len(all_nodes(from_property_graph_store(theirs)))) == (6, 7)
-    for write in (lambda: store.upsert([Node("x")]), lambda: store.delete(["c1"]), lambda: store.delete_edges([])):
-        with pytest.raises(StoreError, match="copy"):
-            write()
 
 
 def test_a_graphret_store_comes_back_as_it_is() -> None:

@@ -86,7 +86,7 @@ def test_every_node_and_edge_goes_out_and_in_again_unchanged() -> None:
     out = pg.get()
     other.upsert_nodes(out)
     kinds = {node.id: type(node) for node in out}
-    assert (kinds["chunk"], kinds["Same"], kinds["m1"], kinds["ada"]) == (ChunkNode, EntityNode, GraphNode, GraphNode)
+    assert (kinds["chunk"], kinds["Same"], kinds["ada"]) == (ChunkNode, GraphNode, GraphNode)
     other.upsert_relations([relation for _, relation, _ in pg.get_triplets(ids=ids(out))])
     assert [n for block in other.store.nodes() for n in block] == sorted(nodes, key=lambda n: n.id)
     assert list(other.store.edges()) == list(pg.store.edges())

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.schema import MetadataMode
 from llama_support import FixedRetriever, HashEmbedding, World, ids
 
-from graphret import SageGraph as CoreGraph
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import RetrievalFailed
 from llama_index_graphret import (
     SageGraph,
     SageRetriever,
@@ -60,7 +59,7 @@ def test_a_failing_seed_retriever_is_stood_in_for_and_noted(world: World) -> Non
 
 def test_a_failing_embedding_model_leaves_the_words_and_is_noted(world: World) -> None:
     model = HashEmbedding()
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model, embed_metadata=False)
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
     model.fail = True
     question = world.questions[0].question
     for found in (
@@ -80,57 +79,12 @@ def test_a_failing_embedding_model_leaves_the_words_and_is_noted(world: World) -
 # -- embeddings of questions
 
 
-def near(world: World, text: str) -> list[float]:
-    return world.embedding._vector(text)
-
-
-def test_a_question_s_own_embedding_is_used_and_counts_once(world: World) -> None:
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=HashEmbedding(), embed_metadata=False)
-    target = world.nodes[-1]
-    retriever = SageRetriever(graph, similarity_top_k=1)
-    plain = retriever.retrieve("zzz")[0].score
-    given = QueryBundle("zzz", embedding=near(world, target.get_content(metadata_mode=MetadataMode.EMBED)))
-    assert ids(retriever.retrieve(given)) == [target.node_id]
-    assert retriever.retrieve("zzz")[0].score == plain
-
-
-def test_an_embedding_of_another_model_is_left_alone(world: World) -> None:
-    question = world.questions[0].question
-    expected = ids(SageRetriever(world.graph).retrieve(question))
-    alien = QueryBundle(question, embedding=[1.0] * 7)
-    assert ids(SageRetriever(world.graph).retrieve(alien)) == expected
-    core = CoreGraph.from_nodes(list(world.graph.nodes), encoder=world.embedding._encoder)
-    same_width = QueryBundle(question, embedding=[1.0] * 48)
-    plain = SageRetriever(core).retrieve(question)
-    assert [n.score for n in SageRetriever(core).retrieve(same_width)] == [n.score for n in plain]
-
-
-def test_a_graph_without_an_encoder_needs_the_embedding(world: World) -> None:
-    model = HashEmbedding()
-    embedded = [n.model_copy(update={"embedding": model._vector(n.get_content())}) for n in world.nodes]
-    graph = SageGraph.from_nodes(embedded, encoder=None)
-    with pytest.raises(InvalidInput, match="embedding must be given"):
-        SageRetriever(graph).retrieve("stadium")
-    bundle = QueryBundle("stadium", embedding=model._vector("stadium"))
-    assert len(SageRetriever(graph).retrieve(bundle)) == 10
-
-
-def test_texts_embedded_in_place_of_the_question_count(world: World) -> None:
-    target = world.nodes[-1]
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=HashEmbedding(), embed_metadata=False)
-    bundle = QueryBundle("zzz", custom_embedding_strs=[target.get_content(metadata_mode=MetadataMode.EMBED)])
-    assert ids(SageRetriever(graph, similarity_top_k=1).retrieve(bundle)) == [target.node_id]
-    assert ids(asyncio.run(SageRetriever(graph, similarity_top_k=1).aretrieve(bundle))) == [target.node_id]
-    core = CoreGraph.from_nodes(list(world.graph.nodes), encoder=world.embedding._encoder)
-    assert ids(SageRetriever(core, similarity_top_k=1).retrieve(bundle)) == [target.node_id]
-
-
 # -- async
 
 
 def test_async_awaits_model_and_seeds_and_answers_the_same(world: World) -> None:
     model = HashEmbedding()
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model, embed_metadata=False)
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
     seeds = FixedRetriever(world.index.as_retriever(similarity_top_k=5).retrieve(world.questions[0].question))
     retriever = SageRetriever(graph, seeds=seeds)
     question = world.questions[0].question
