@@ -85,8 +85,8 @@ def fills(hit: Hit) -> bool:
     return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
 
 
-def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
-    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill``.
+def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = True) -> list[Hit]:
+    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill`` unless told not to `mark` it.
 
     The scores of what is added keep its order and stay at or below the last score of `hits`.
     """
@@ -99,7 +99,7 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int) -> list[Hit]:
         if len(out) >= k:
             break
         if hit.id not in seen:
-            evidence = hit.evidence if fills(hit) else (*hit.evidence, Evidence("fill"))
+            evidence = (*hit.evidence, Evidence("fill")) if mark and not fills(hit) else hit.evidence
             floor = min(hit.score, floor)
             out.append(replace(hit, score=floor, evidence=evidence))
     return out

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.reach import Reached, reach
+from graphret.fusion import filled, fills
 from graphret.nodes import NodeTable
 from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
 from graphret.search.bm25 import BM25Index
@@ -20,6 +23,9 @@ from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
+
+#: When `Expand` walks; see there.
+Policy: TypeAlias = Literal["+edge", "-edge", "auto"]
 
 
 class Expand(Retriever):
@@ -40,6 +46,10 @@ class Expand(Retriever):
     links
         At most this many edges of a node are walked, the heaviest first, where the graph is not in this process;
         `None` walks all.
+    policy
+        When it walks from seeds that a retriever found by queries (section 3.2). ``"+edge"``: always. ``"-edge"``: not
+        where the query that found them walked relations itself; the seeds are the answer then. ``"auto"``, beyond the
+        paper: not where such a query found `k` nodes; where it found fewer, these stay first.
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -62,8 +72,12 @@ class Expand(Retriever):
         *,
         ranking: Ranking | None = None,
         links: int | None = 100,
+        policy: Policy = "+edge",
         on_failure: str = "fallback",
     ) -> None:
+        if policy not in get_args(Policy):
+            raise InvalidInput(f"policy: one of {', '.join(get_args(Policy))} is expected, not {policy!r}")
+        self.policy = policy
         self.store = store
         self.index: HybridIndex | TextIndex = HybridIndex(index) if isinstance(index, BM25Index) else index
         self.links = require_limit(links)
@@ -84,24 +98,38 @@ class Expand(Retriever):
         if own_seeds and here is not None:
             found: Retrieval = yield Compute(lambda: self._from_index(query, k, where, *here, trace))
             return found
-        with trace.stage("seeds", retriever=str(self.seeds), asked=wanted):
-            asks = [Ask(self.seeds, query, wanted)]
+        asked = wanted if self.policy == "+edge" else max(wanted, k)
+        with trace.stage("seeds", retriever=str(self.seeds), asked=asked):
+            asks = [Ask(self.seeds, query, asked)]  # once: it may be a model that has to be paid
             if where is not None:  # so that k nodes which qualify are among the candidates
-                asks.append(Ask(self.seeds, query, k, where))
-            results = yield asks
-        answers = [a for r in results if (a := answered(r, self.seeds, self.on_failure, trace)) is not None]
-        if len(answers) < len(asks):
+                asks.append(Ask(self._search, query, k, where))
+            first, *others = yield asks
+        seeds = answered(first, self.seeds, self.on_failure, trace)
+        if seeds is None:
             own_seeds = True
-            answers = yield [Ask(self._search, ask.query, ask.k, ask.where) for ask in asks]
-            for answer in answers:
-                if isinstance(answer, Exception):
-                    raise answer
-        hits = list({hit.id: hit for answer in answers for hit in answer.hits}.values())
-        trace.extend(answers[0].trace, f"{self.seeds}/")
-        result: Retrieval = yield Compute(
-            lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace)
+            seeds = yield Ask(self._search, query, asked)
+        for result in (seeds, *others):
+            if isinstance(result, Exception):
+                raise result
+        trace.extend(seeds.trace, f"{self.seeds}/")
+        selected = self._selected(seeds, k, where)
+        if (self.policy == "-edge" and selected) or len(selected) >= k:
+            trace.note("expand", skipped="the query that found the seeds walked relations itself")
+            kept: list[Hit] = yield Compute(lambda: self._filled(query, k, where, selected[:k]))
+            return Retrieval(query, k, kept, seeds.signals, trace)
+        hits = list({hit.id: hit for answer in (seeds.hits[:wanted], *others) for hit in answer}.values())
+        labels = seeds.signals.answer_labels or ()
+        answer: Retrieval = yield Compute(
+            lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace, labels)
         )
-        return replace(result, hits=_with_seeds(result.hits, hits))
+        ranked = _with_seeds(answer.hits, hits)
+        return replace(answer, hits=filled(selected, ranked, k, mark=False) if selected else ranked)
+
+    def _selected(self, seeds: Retrieval, k: int, where: Where | None) -> list[Hit]:
+        """Return what a query found by walking relations, where `policy` has it stay as it is."""
+        if self.policy == "+edge" or not seeds.signals.walked_edges:
+            return []
+        return [hit for hit in seeds if not fills(hit) and (where is None or where.matches(hit.node))]
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:
         """Return the graph and the index where both are in this process, over one table of nodes."""
@@ -134,12 +162,18 @@ class Expand(Retriever):
         return self._expanded(query, k, where, lambda: Frontier(query, graph, index, seeds), trace)
 
     def _expanded(
-        self, query: str, k: int, where: Where | None, begin: Callable[[], Frontier], trace: Trace
+        self,
+        query: str,
+        k: int,
+        where: Where | None,
+        begin: Callable[[], Frontier],
+        trace: Trace,
+        labels: Sequence[str] = (),
     ) -> Retrieval:
         with trace.stage("expand", ranking=self.ranking.name) as stage:
             frontier = begin()
             stage.details["seeds"] = len(frontier.seeds)
-            ranked = self.ranking.rank(frontier, k)
+            ranked = _labelled_first(frontier, self.ranking.rank(frontier, k), labels)
             stage.details.update(ranked.details)
             hits, confidence = _hits(frontier, ranked, k, where)
         if len(hits) < k:
@@ -177,6 +211,21 @@ class Expand(Retriever):
             if node is not None and node.id not in seen:
                 hits.append(Hit(node, min(score, floor), (Evidence("fill"),), 0.0))
         return hits
+
+
+def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -> Ranked:
+    """Return a ranking in which neighbours that bear one of some labels come before those that bear none.
+
+    Each takes the place of a neighbour: seeds stay where they are.
+    """
+    fits = frontier.graph.nodes.mask(Where.parse({"label": {"$in": list(labels)}})) if labels else None
+    if fits is None:
+        return ranked
+    places = np.flatnonzero(~np.isin(ranked.positions, frontier.seeds))
+    ordered = places[np.argsort(~fits[ranked.positions[places]], kind="stable")]
+    positions, via = ranked.positions.copy(), ranked.via.copy()
+    positions[places], via[places] = ranked.positions[ordered], ranked.via[ordered]
+    return replace(ranked, positions=positions, via=via)
 
 
 def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
