@@ -89,7 +89,8 @@ class Evidence:
     """Why a hit was returned.
 
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
-    ``rank`` (its place in a fused list), ``path``, ``votes`` and ``fill`` (below what the method selected).
+    ``rank`` (its place in a fused list), ``path``, ``votes``, ``query`` (row `rank` of the Cypher query among the
+    properties) and ``fill`` (below what the method selected).
 
     An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
     itself, ``"in"`` where it leads to `source`. Its rows, among the properties, are those of whole tables, from 1.
@@ -134,6 +135,8 @@ class Evidence:
             return self._edge()
         if self.kind == "rank":
             return f"rank {self.rank} in {self.retriever}"
+        if self.kind == "query":
+            return f"row {self.rank} of {' '.join(str(self.properties.get('cypher')).split())}"
         if self.kind == "votes" and self.properties:
             return f"{self.properties.get('votes')} of {self.properties.get('of')} votes, place {self.rank}"
         return self.kind

@@ -152,6 +152,11 @@ def returns(tree: AstNode) -> list[ast.Return]:
     return [clause for clause in ends if isinstance(clause, ast.Return)]
 
 
+def is_ordered(tree: AstNode) -> bool:
+    """Whether a query says in which order its rows come."""
+    return any(clause.args.get("order") is not None for clause in returns(tree))
+
+
 def turn(relationship: RelationshipPlace) -> list[Edit]:
     """The edits that turn a relationship round; none for one without a direction."""
     if relationship.direction == "both":
@@ -211,6 +216,7 @@ __all__ = [
     "NamePlace",
     "RelationshipPlace",
     "apply",
+    "is_ordered",
     "labels",
     "limit",
     "properties",

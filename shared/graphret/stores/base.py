@@ -152,6 +152,10 @@ class CypherStore(GraphStore, Protocol):
         """
         ...
 
+    def id_in_cypher(self, variable: str) -> str:
+        """Return how a query writes the id of the node that a variable stands for, such as ``elementId(n)``."""
+        ...
+
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
 

@@ -256,6 +256,11 @@ class LadybugStore(AttachedIndexes):
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
 
+    def id_in_cypher(self, variable: str) -> str:
+        """Return how a query writes the id of a node."""
+        with self._reading() as graph:
+            return graph.catalog.id_of(variable)
+
     def query_apart(
         self,
         cypher: str,

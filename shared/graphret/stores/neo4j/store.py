@@ -296,6 +296,10 @@ class Neo4jStore(AttachedIndexes):
         with sending():  # a batch of long rows may have many times `max_bytes`
             return self.read(work, timeout=timeout, fetch_size=None if max_bytes is None else _BATCH)
 
+    def id_in_cypher(self, variable: str) -> str:
+        """Return how a query writes the id of a node."""
+        return self.read(lambda graph: graph.layout.id_of(variable))
+
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
         self._require_cypher(timeout)

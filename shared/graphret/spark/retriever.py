@@ -1,0 +1,375 @@
+"""`Spark`: one call of a model, a plan of searches and queries, and the nodes that they find."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from graphret.contracts import fulfils, require_direct, restriction_of
+from graphret.cypher import edits, run_checked
+from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
+from graphret.llm.chat import ChatModel, Message, Reply, Usage
+from graphret.llm.errors import as_chat_error, usage_of
+from graphret.retriever import (
+    Ask,
+    Call,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    answered,
+    filled,
+    require_on_failure,
+)
+from graphret.schema import GraphSchema
+from graphret.search.index import TextIndex
+from graphret.spark.plan import SemanticStep, SparkPlan, plan_schema, read_plan
+from graphret.spark.prompt import system_prompt
+from graphret.spark.repairs import Mended, mend, with_known_values
+from graphret.spark.rows import nodes_of, shown
+from graphret.spark.settings import SparkSettings
+from graphret.stores.base import CypherStore, Rows
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Stage, Trace
+from graphret.where import Where
+
+_NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
+
+_AGAIN = """\
+That plan cannot be used: {problem}
+Answer again with a corrected plan, the JSON object only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a model replied: its plan, or `None` and the problem."""
+
+    plan: SparkPlan | None
+    problem: str = ""
+    reply: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+#: A step of a plan as it will run: a search, a query that was mended, or a query that was refused.
+Checked: TypeAlias = SemanticStep | Mended
+
+
+@dataclass(slots=True)
+class Found:
+    """What the last step of a plan found: nodes, best first, and why each is there.
+
+    `ordered` where the query says in which order, `walked` where relations were walked; `problem` says what went wrong.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    ordered: bool = False
+    walked: bool = False
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON values, for a checkpoint."""
+        nodes = [node.to_dict() for node in self.nodes]
+        evidence = {node_id: why.to_dict() for node_id, why in self.evidence.items()}
+        return {"nodes": nodes, "evidence": evidence, "walked": self.walked, "problem": self.problem}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Found:
+        """The inverse of `to_dict`."""
+        nodes = [Node(**{**node, "labels": tuple(node["labels"])}) for node in data["nodes"]]
+        evidence = {node_id: Evidence(**why) for node_id, why in data["evidence"].items()}
+        return cls(nodes, evidence, walked=data["walked"], problem=data["problem"])
+
+
+class Spark(Retriever):
+    """Answer with one call of a model: it writes a plan of searches and queries, and the plan is run (SPARK).
+
+    The model sees the schema of the graph. Its queries pass the guard and run in read transactions with a time-out and
+    a cap on rows; where they are wrong by the schema, or name values as the graph does not spell them, they are mended
+    without asking again. (SAGE paper, sections 2.2, 3.4 and appendix C.7.)
+
+    Parameters
+    ----------
+    model
+        The chat model that plans.
+    store
+        A graph that answers Cypher, and no view: a query could read past one.
+    index
+        What finds its nodes by text, for semantic steps and for ranking.
+    settings
+        Steps, sizes and limits.
+    hints
+        What else the model should know of the domain, such as units.
+    fallback
+        Who answers where the plan finds nothing, and fills the places below what it found; by default a search of
+        `index`.
+    fill
+        Whether it fills: exactly k hits come back then where that many qualify.
+    on_failure
+        ``"fallback"`` goes on with the fallback where the model, the plan or the graph fails, and says so in the trace;
+        ``"raise"`` raises `RetrievalFailed`.
+
+    Raises
+    ------
+    InvalidInput
+        When the store answers no Cypher or is a view, or an argument is malformed.
+
+    Examples
+    --------
+    >>> spark = Spark(OpenAIChat("gpt-4o-mini"), store, BM25Index.of_store(store))  # doctest: +SKIP
+    >>> spark.retrieve("papers of 2019 by authors from Ulm").hits  # doctest: +SKIP
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: CypherStore,
+        index: TextIndex,
+        *,
+        settings: SparkSettings = SparkSettings(),  # noqa: B008 -- it is frozen
+        hints: str = "",
+        fallback: Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+    ) -> None:
+        require_direct(store)
+        if getattr(store, "dialect", None) is None:
+            raise InvalidInput(f"store: {type(store).__name__} answers no Cypher; LadybugStore and Neo4jStore do")
+        if restriction_of(store) is not None or restriction_of(index) is not None:
+            raise InvalidInput("store: it is a view, and a query that a model writes could read past it")
+        if not fulfils(model, ChatModel):
+            raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
+        self.model = model
+        self.store = store
+        self.index = index
+        self.settings = settings
+        self.hints = hints
+        self.fallback = IndexRetriever(index, store) if fallback is None else fallback
+        self.fill = fill
+        self.on_failure = require_on_failure(on_failure)
+        self._read: tuple[GraphSchema, str] | None = None
+
+    def schema(self, *, refresh: bool = False) -> GraphSchema:
+        """Return the schema that plans are checked against; it is read once, and again with `refresh`."""
+        return self._known(refresh)[0]
+
+    def prompt(self, *, refresh: bool = False) -> str:
+        """Return the system message, which describes the graph; it is made once, and again with `refresh`."""
+        return self._known(refresh)[1]
+
+    def _known(self, refresh: bool = False) -> tuple[GraphSchema, str]:
+        if self._read is None or refresh:
+            schema = self.store.schema()
+            self._read = schema, system_prompt(self.store, schema, self.settings, self.hints)
+        return self._read
+
+    # -- the model
+
+    def plan(self, question: str, before: Planned | None = None) -> Planned:
+        """Ask the model for a plan; with what it replied `before`, for a better one. What fails is in the result."""
+        try:
+            messages = self._messages(question, before)
+        except GraphretError as error:
+            return Planned(None, str(error))
+        try:
+            reply = self.model.chat(messages, json_schema=plan_schema())
+        except Exception as error:
+            return self._unplanned(error)
+        return self._planned(reply)
+
+    async def aplan(self, question: str, before: Planned | None = None) -> Planned:
+        """Do what `plan` does without blocking the event loop."""
+        try:
+            messages = await asyncio.to_thread(self._messages, question, before)
+        except GraphretError as error:
+            return Planned(None, str(error))
+        try:
+            reply = await self.model.achat(messages, json_schema=plan_schema())
+        except Exception as error:
+            return self._unplanned(error)
+        return self._planned(reply)
+
+    def _messages(self, question: str, before: Planned | None) -> list[Message]:
+        asked = [Message.system(self.prompt()), Message.user(question)]
+        if before is not None:
+            again = Message.user(_AGAIN.format(problem=before.problem))
+            asked += [Message.assistant(before.reply), again] if before.reply else [again]
+        return asked
+
+    def _planned(self, reply: Reply) -> Planned:
+        plan, problem = read_plan(reply.text, self.settings.max_steps)
+        if plan is None and reply.finish_reason == "length":
+            problem = f"the reply was cut off at the token limit ({problem})"
+        return Planned(plan, problem, reply.text[:4000], reply.usage)
+
+    def _unplanned(self, error: Exception) -> Planned:
+        return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error))
+
+    # -- the plan
+
+    def check(self, plan: SparkPlan) -> list[Checked]:
+        """Return the steps as they will run: queries checked, and mended where the schema says how."""
+        schema, rows = self.schema(), self.settings.max_rows
+        return [
+            step if isinstance(step, SemanticStep) else mend(step.cypher, schema, dialect=self.store.dialect, rows=rows)
+            for step in plan.steps
+        ]
+
+    def run(self, question: str, steps: Sequence[Checked], trace: Trace) -> Found:
+        """Run the steps of a plan and rank what the last one found; what goes wrong is in the result and the trace."""
+        found, problems = Found(), list[str]()
+        ids: dict[str, list[str]] = {}
+        for number, step in enumerate(steps, 1):
+            walked = found.walked
+            with trace.stage(f"step {number}") as stage:
+                try:
+                    found = (
+                        self._search(step, stage) if isinstance(step, SemanticStep) else self._query(step, ids, stage)
+                    )
+                except GraphretError as error:
+                    found = Found()
+                    stage.details["error"] = f"{type(error).__name__}: {error}"
+                    problems.append(f"step {number}: {error}")
+                stage.details["found"] = len(found.nodes)
+            found.walked |= walked
+            ids[f"step{number}"] = [node.id for node in found.nodes]
+        with trace.stage("rank", by="the query" if found.ordered else "relevance"):
+            if not found.ordered and len(found.nodes) > 1:
+                scores = self.index.score(question, [node.id for node in found.nodes]).tolist()
+                ranked = sorted(zip(scores, range(len(scores)), strict=True), key=lambda one: (-one[0], one[1]))
+                found.nodes = [found.nodes[place] for _, place in ranked]
+        found.problem = "; ".join(problems) or ("" if found.nodes else "the plan found nothing")
+        return found
+
+    def _search(self, step: SemanticStep, stage: Stage) -> Found:
+        """Find nodes by text; a label that there is not is left out."""
+        labels = [step.label] if step.label is not None and step.label in self.schema().labels else None
+        k = min(step.k, self.settings.semantic_k)
+        stage.details.update(search=step.text, label=labels and step.label, k=k)
+        matches = self.index.search(step.text, k, labels=labels)
+        given = zip(self.store.get(matches.ids), matches.scores.tolist(), strict=True)
+        nodes = [node for node, score in given if node is not None and score > 0]
+        evidence = {node.id: Evidence("seed", rank=rank, retriever=self.name) for rank, node in enumerate(nodes, 1)}
+        return Found(nodes, evidence, ordered=True)
+
+    def _query(self, step: Mended, ids: Mapping[str, Sequence[str]], stage: Stage) -> Found:
+        """Run a query, and read the nodes in what it returns."""
+        step, parameters, rows = self.rows(step, ids)
+        stage.details.update(cypher=step.query, parameters=parameters, mended=list(step.notes), rows=len(rows))
+        found = Found(ordered=edits.is_ordered(step.report.tree), walked=bool(edits.relationships(step.report.tree)))
+        for number, (row, nodes) in enumerate(zip(rows.rows, nodes_of(rows, self.store, self.index), strict=True), 1):
+            for node in nodes:
+                if node.id not in found.evidence:
+                    said = {
+                        "cypher": step.query,
+                        "parameters": parameters,
+                        "row": shown(dict(zip(rows.columns, row, strict=True))),
+                    }
+                    found.nodes.append(node)
+                    found.evidence[node.id] = Evidence("query", rank=number, retriever=self.name, properties=said)
+        return found
+
+    def rows(self, step: Mended, ids: Mapping[str, Sequence[str]]) -> tuple[Mended, dict[str, Any], Rows]:
+        """Run a query; one that finds nothing runs once more with what is doubtful in it mended, and its values.
+
+        Parameters
+        ----------
+        ids
+            What earlier steps found, by the name of the parameter.
+
+        Returns
+        -------
+        step, parameters, rows
+            What ran in the end, and what came back.
+
+        Raises
+        ------
+        QueryRefused
+            When the guard or the database refuses it.
+        QueryTimeout
+            When it took longer than `settings.timeout`.
+        """
+        parameters, rows = self._run(step, ids)
+        if not any(value not in _NOTHING for row in rows.rows for value in row):
+            schema, most = self.schema(), self.settings.max_rows
+            again = mend(step.query, schema, dialect=self.store.dialect, rows=most, doubtful=True)
+            again = replace(again if again.report.ok else step, parameters=step.parameters)
+            better = with_known_values(again, self.store, self.index) or again
+            if better.query != step.query:
+                step = replace(better, notes=tuple(dict.fromkeys((*step.notes, *better.notes))))
+                parameters, rows = self._run(step, ids)
+        return step, parameters, rows
+
+    def _run(self, step: Mended, ids: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], Rows]:
+        if not step.report.ok:
+            raise QueryRefused(f"the query was refused: {'; '.join(map(str, step.report.errors))}", step.report)
+        named = {name: list(found) for name, found in ids.items() if f"${name}" in step.query}
+        parameters = {**step.parameters, **named}
+        limits = self.settings
+        rows = run_checked(self.store, step.query, parameters, timeout=limits.timeout, max_rows=limits.max_rows)
+        return parameters, rows
+
+    # -- the answer
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace, before, found = Trace(), None, Found(problem="the question is empty")
+        for _ in range(1 + self.settings.repair_calls if query.strip() else 0):
+            planned: Planned = yield from self._planning(query, before, trace)
+            plan, found = planned.plan, Found(problem=planned.problem)
+            if plan is not None:
+                with trace.stage("check"):
+                    steps = self.check(plan)
+                found = yield Compute(partial(self.run, query, steps, trace))
+            if found.nodes:
+                break
+            before = replace(planned, problem=found.problem)
+        answer: Retrieval = yield from Answered(self, found, trace)._steps(query, k, where)
+        return answer
+
+    def _planning(self, query: str, before: Planned | None, trace: Trace) -> Generator[Any, Any, Planned]:
+        with trace.stage("plan", model=self.model.name) as stage:
+            planned: Planned = yield Call(lambda: self.plan(query, before), lambda: self.aplan(query, before))
+            stage.details.update(tokens=planned.usage.total_tokens, plan=str(planned.plan or planned.problem))
+        return planned
+
+
+class Answered(Retriever):
+    """What `spark` makes of a plan that has run: what qualifies, filled up by the fallback.
+
+    For frameworks that run the steps in their own way, and as seeds of an `Expand`.
+    """
+
+    name = "spark"
+
+    def __init__(self, spark: Spark, found: Found, trace: Trace | None = None) -> None:
+        self.spark = spark
+        self.found = found
+        self.trace = trace
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        spark, found, trace = self.spark, self.found, self.trace or Trace()
+        if found.problem and spark.on_failure == "raise":
+            raise RetrievalFailed(f"spark failed: {found.problem}")
+        nodes = [node for node in found.nodes if where is None or where.matches(node)]
+        n = len(nodes)
+        hits = [Hit(node, 1 - place / n, (found.evidence[node.id],)) for place, node in enumerate(nodes)]
+        labels = tuple(dict.fromkeys(node.label for node in nodes))
+        signals = Signals(n, None, found.walked and n > 0, labels or None, plan_valid=not found.problem)
+        if n >= k or (hits and not spark.fill):
+            return Retrieval(query, k, hits[:k], signals, trace)
+        if not hits:
+            trace.note("fallback", failed=self.name, error=found.problem or "nothing that the plan found qualifies")
+        result = yield Ask(spark.fallback, query, k + n, where)
+        if isinstance(result, Exception) and not hits:
+            raise result
+        more = answered(result, spark.fallback, spark.on_failure, trace)
+        if more is None:
+            return Retrieval(query, k, hits, signals, trace)
+        trace.extend(more.trace, f"{spark.fallback}/")
+        signals.confidence = None if hits else more.signals.confidence
+        others = sorted(more.hits, key=lambda hit: bool(labels) and hit.node.label not in labels)
+        return Retrieval(query, k, filled(hits, others, k), signals, trace)
