@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphret.errors import MissingDependency
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         create_ark_graph,
         create_ark_tool,
     )
+    from langchain_graphret.spark import SparkRetriever, create_spark_graph
 
 __all__ = [
     "KEY",
@@ -42,10 +44,12 @@ __all__ = [
     "SageGraph",
     "SageRetriever",
     "ScriptedExplorer",
+    "SparkRetriever",
     "ark_tools",
     "create_ark_agent",
     "create_ark_graph",
     "create_ark_tool",
+    "create_spark_graph",
     "evidence_of",
     "from_document",
     "to_document",
@@ -55,16 +59,15 @@ __all__ = [
 
 # These import LangGraph, which takes a while.
 _ARK = ("ArkRetriever", "ScriptedExplorer", "ark_tools", "create_ark_agent", "create_ark_graph", "create_ark_tool")
+_LATER = {**dict.fromkeys(_ARK, "ark"), "SparkRetriever": "spark", "create_spark_graph": "spark"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ARK:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from langchain_graphret import ark
-
-    value = globals()[name] = getattr(ark, name)
+    value = globals()[name] = getattr(import_module(f"langchain_graphret.{_LATER[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ARK})
+    return sorted({*globals(), *_LATER})

@@ -23,6 +23,7 @@ from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
 from llama_index_graphret.property_graph import from_property_graph_store
 from llama_index_graphret.property_graph_store import GraphNode, GraphRelation, GraphretPropertyGraphStore
 from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
+from llama_index_graphret.spark import SparkRetriever
 
 __all__ = [
     "ArkRetriever",
@@ -42,6 +43,7 @@ __all__ = [
     "SageRetrievalEvent",
     "SageRetriever",
     "ScriptedExplorer",
+    "SparkRetriever",
     "ark_tools",
     "as_llama_index_retriever",
     "evidence_of",

@@ -1,0 +1,307 @@
+"""SPARK in LangGraph: a graph of nodes that plan, check, run, fall back and expand; and as a LangChain retriever."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Required, TypeAlias
+
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import interrupt
+from pydantic import Field, PrivateAttr, model_validator
+from typing_extensions import TypedDict
+
+from graphret.errors import InvalidInput
+from graphret.expansion import Expand, Ranking
+from graphret.expansion.expand import Policy
+from graphret.retriever import Retriever
+from graphret.search.index import TextIndex, require_k
+from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan, SparkSettings
+from graphret.stores.base import CypherStore
+from graphret.types import Retrieval, Stage, Trace
+from graphret.where import Where
+from langchain_graphret.chat import LangChainChat, is_chat_model
+from langchain_graphret.documents import plain
+from langchain_graphret.filters import to_where
+from langchain_graphret.retriever import CoreRetriever
+
+#: An object of JSON types.
+Json: TypeAlias = dict[str, Any]
+
+
+class SparkInput(TypedDict, total=False):
+    """What is asked: a question, and for how many hits of which kind where that differs from the graph's own."""
+
+    question: Required[str]
+    k: int | None
+    where: Json | None
+
+
+class SparkOutput(TypedDict, total=False):
+    """What comes of it: the plan (`SparkPlan`) or `None`, and `hits` and `trace` as `Retrieval.to_dict` has them."""
+
+    question: str
+    plan: Json | None
+    hits: list[Json]
+    trace: Json
+
+
+class SparkState(TypedDict, total=False):
+    """The state of `create_spark_graph`, plain JSON.
+
+    `reply` is what the model said, `problem` why it cannot be used, `again` that it is asked once more. `steps` are
+    those of the plan as they will run, with what was mended and what the guard refuses; `found` is what they found.
+    """
+
+    question: str
+    k: int | None
+    where: Json | None
+    plan: Json | None
+    reply: str
+    problem: str
+    calls: int
+    again: bool
+    steps: list[Json]
+    found: Json | None
+    hits: list[Json]
+    trace: Json
+
+
+#: A compiled graph that answers by plans.
+SparkGraph: TypeAlias = CompiledStateGraph[SparkState, None, SparkInput, SparkOutput]
+
+
+def create_spark_graph(
+    model: Any,
+    store: CypherStore,
+    index: TextIndex,
+    *,
+    settings: SparkSettings | None = None,
+    hints: str = "",
+    k: int = 10,
+    expand: Policy | None = None,
+    ranking: Ranking | None = None,
+    fallback: Retriever | None = None,
+    on_failure: Literal["fallback", "raise"] = "fallback",
+    approve: bool = False,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+) -> SparkGraph:
+    """Return a LangGraph graph that answers a question with one call of a model (SPARK; SAGE paper, section 2.2).
+
+    ``plan`` asks the model, ``check`` holds its queries against the guard and the schema and mends them, ``run`` runs
+    them. Where they find nothing ``fallback`` answers by text; ``expand`` adds what the graph connects them to.
+    ``{"question": …}`` goes in, `SparkOutput` comes out; ``k`` and ``where`` of the input are used instead of the
+    graph's own `k`, and to filter what is returned.
+
+    Parameters
+    ----------
+    model
+        A LangChain chat model, or a graphret one.
+    store, index
+        A graph that answers Cypher, and what finds its nodes by text; no views.
+    settings, hints, fallback, on_failure
+        As `graphret.spark.Spark` has them.
+    k
+        How many hits are returned: exactly as many where they qualify.
+    expand, ranking
+        The policy and the ranking of the expansion, as `graphret.Expand` has them; `None` does not expand.
+    approve
+        Whether a person must approve the queries before they run: the graph is interrupted with ``{"question",
+        "steps"}``; resume with `True`, or with `False` or a reason for the fallback to answer. Needs a checkpointer.
+    checkpointer
+        As `StateGraph.compile` takes it.
+
+    Raises
+    ------
+    InvalidInput
+        When the store answers no Cypher or is a view, or an argument is malformed.
+
+    Examples
+    --------
+    >>> graph = create_spark_graph(model, store, index, expand="auto")  # doctest: +SKIP
+    >>> graph.invoke({"question": "Which papers of 2019 cite Ada Ames?"})["hits"]  # doctest: +SKIP
+    """
+    spark = core_spark(model, store, index, settings, hints=hints, fallback=fallback, on_failure=on_failure)
+    nodes = _Nodes(spark, require_k(k), expand, ranking, approve)
+    builder = StateGraph(SparkState, input_schema=SparkInput, output_schema=SparkOutput)
+    builder.add_node("plan", RunnableLambda(nodes.plan, nodes.aplan))
+    builder.add_node("check", nodes.check)
+    builder.add_node("run", nodes.run)
+    builder.add_node("fallback", RunnableLambda(nodes.answer, nodes.aanswer))
+    builder.add_node("expand", RunnableLambda(nodes.answer, nodes.aanswer))
+    builder.add_edge(START, "plan")
+    builder.add_conditional_edges("plan", nodes.after_plan, ["check", "fallback"])
+    builder.add_conditional_edges("check", nodes.after_check, ["run", "fallback"])
+    builder.add_conditional_edges("run", nodes.after_run, ["plan", "expand", "fallback"])
+    builder.add_edge("fallback", END)
+    builder.add_edge("expand", END)
+    return builder.compile(checkpointer=checkpointer, name="spark")
+
+
+class _Nodes:
+    """The nodes of the graph, each a function of the state."""
+
+    def __init__(self, spark: Spark, k: int, expand: Policy | None, ranking: Ranking | None, approve: bool) -> None:
+        self.spark = spark
+        self.k = k
+        self.policy = expand
+        self.ranking = ranking
+        self.approve = approve
+        expanded(spark, spark, expand, ranking)  # an option that is malformed is refused before anything is asked
+
+    def plan(self, state: SparkState) -> Json:
+        """Ask the model for a plan."""
+        question, before, trace = self._asked(state)
+        with trace.stage("plan", model=self.spark.model.name) as stage:
+            planned = self.spark.plan(question, before)
+        return self._replied(state, planned, stage, trace)
+
+    async def aplan(self, state: SparkState) -> Json:
+        """Do what `plan` does without blocking the event loop."""
+        question, before, trace = self._asked(state)
+        with trace.stage("plan", model=self.spark.model.name) as stage:
+            planned = await self.spark.aplan(question, before)
+        return self._replied(state, planned, stage, trace)
+
+    def _asked(self, state: SparkState) -> tuple[str, Planned | None, Trace]:
+        if state.get("again"):
+            return state["question"], Planned(None, state["problem"], state["reply"]), Trace.from_dict(state["trace"])
+        question = state.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise InvalidInput("question: a string that is not empty is expected")
+        self._wanted(state)
+        return question, None, Trace()
+
+    def _replied(self, state: SparkState, planned: Planned, stage: Stage, trace: Trace) -> Json:
+        stage.details.update(tokens=planned.usage.total_tokens, plan=str(planned.plan or planned.problem))
+        return {
+            "plan": None if planned.plan is None else planned.plan.model_dump(),
+            "reply": planned.reply,
+            "problem": planned.problem,
+            "calls": state["calls"] + 1 if state.get("again") else 1,
+            "again": False,
+            "steps": [],
+            "found": None,
+            "trace": plain(trace.to_dict()),
+        }
+
+    def after_plan(self, state: SparkState) -> str:
+        """Go on with a plan, or without one."""
+        return "check" if state.get("plan") is not None else "fallback"
+
+    def check(self, state: SparkState) -> Json:
+        """Check and mend the queries, and wait for a person where one has to approve them."""
+        steps = []
+        for step in self.spark.check(SparkPlan.model_validate(state["plan"])):
+            if isinstance(step, SemanticStep):
+                steps.append(step.model_dump())
+            else:
+                errors = [str(error) for error in step.report.errors]
+                steps.append({"cypher": step.query, "mended": list(step.notes), "errors": errors})
+        if self.approve:
+            word = interrupt({"question": state["question"], "steps": steps})
+            if word is not True:
+                why = word if isinstance(word, str) else "it was not approved"
+                return {"steps": steps, "problem": f"the plan was not run: {why}"}
+        return {"steps": steps, "problem": ""}
+
+    def after_check(self, state: SparkState) -> str:
+        """Run what was approved."""
+        return "fallback" if state["problem"] else "run"
+
+    def run(self, state: SparkState) -> Json:
+        """Run the steps."""
+        trace = Trace.from_dict(state["trace"])
+        found = self.spark.run(state["question"], self.spark.check(SparkPlan.model_validate(state["plan"])), trace)
+        again = not found.nodes and state["calls"] <= self.spark.settings.repair_calls
+        told = {"found": found.to_dict(), "problem": found.problem, "trace": trace.to_dict()}
+        return {name: plain(value) for name, value in told.items()} | {"again": again}
+
+    def after_run(self, state: SparkState) -> str:
+        """Go on with what was found; ask once more where nothing was and that is allowed."""
+        if state["again"]:
+            return "plan"
+        return "expand" if (state["found"] or {})["nodes"] else "fallback"
+
+    def answer(self, state: SparkState) -> Json:
+        """Answer with what the plan found and what the graph connects it to, or by text where it found nothing."""
+        return self._output(self._answered(state).retrieve(*self._wanted(state)))
+
+    async def aanswer(self, state: SparkState) -> Json:
+        """Do what `answer` does without blocking the event loop."""
+        return self._output(await self._answered(state).aretrieve(*self._wanted(state)))
+
+    def _answered(self, state: SparkState) -> Retriever:
+        saved = state["found"]
+        found = Found(problem=state["problem"]) if saved is None else Found.from_dict(saved)
+        seeds = Answered(self.spark, found, Trace.from_dict(state["trace"]))
+        return expanded(seeds, self.spark, self.policy, self.ranking) if found.nodes else seeds
+
+    def _wanted(self, state: SparkState) -> tuple[str, int, Where | None]:
+        k = state.get("k")
+        return state["question"], self.k if k is None else require_k(k), to_where(state.get("where"))
+
+    def _output(self, retrieval: Retrieval) -> Json:
+        answer = retrieval.to_dict()
+        return {"hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
+
+
+def expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None) -> Retriever:
+    """Return an expansion from seeds by a policy; the seeds themselves where there is none."""
+    return seeds if policy is None else Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
+
+
+def core_spark(model: Any, store: Any, index: Any, settings: SparkSettings | None, **options: Any) -> Spark:
+    """Return the core's retriever over a model of LangChain or of graphret."""
+    made = LangChainChat(model) if is_chat_model(model) else model
+    return Spark(made, store, index, settings=settings or SparkSettings(), **options)
+
+
+class SparkRetriever(CoreRetriever):
+    """Retrieve what a plan finds that a model writes with one call (SPARK), and what the graph connects it to.
+
+    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
+    has them.
+
+    Parameters
+    ----------
+    model, store, index, settings, hints, expand, ranking, fallback, on_failure
+        As `create_spark_graph` has them.
+    k
+        How many documents are returned.
+    where
+        A filter dictionary (see `to_where`) or a `Where`.
+
+    Examples
+    --------
+    >>> retriever = SparkRetriever(model, store, index, k=5)  # doctest: +SKIP
+    >>> retriever.invoke("Which papers of 2019 cite Ada Ames?")  # doctest: +SKIP
+    """
+
+    model: Any = Field(repr=False)
+    store: Any = Field(repr=False)
+    index: Any = Field(repr=False)
+    settings: SparkSettings | None = None
+    hints: str = Field(default="", repr=False)
+    expand: Policy | None = None
+    ranking: Any = None
+    fallback: Any = None
+    on_failure: Literal["fallback", "raise"] = "fallback"
+
+    _core: Retriever = PrivateAttr()
+
+    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
+        super().__init__(**options | {"model": model, "store": store, "index": index})
+
+    @model_validator(mode="after")
+    def _build(self) -> SparkRetriever:
+        options = {"hints": self.hints, "fallback": self.fallback, "on_failure": self.on_failure}
+        spark = core_spark(self.model, self.store, self.index, self.settings, **options)
+        self._core = expanded(spark, spark, self.expand, self.ranking)
+        return self
+
+    @property
+    def core(self) -> Retriever:
+        """The core's `Spark`, or the `Expand` over it."""
+        return self._core
