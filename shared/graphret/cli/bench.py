@@ -28,9 +28,12 @@ def bench(
     policy: Annotated[
         str | None, option("metaqa: scripted, which reads the question, or oracle, which is told its relations.")
     ] = None,
-    hops: Annotated[str | None, option("metaqa: questions of so many hops.", metavar="1,2,3")] = None,
+    hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
-    seed: Annotated[int | None, option("metaqa, guard: of what is drawn.")] = None,
+    seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
+    graph: Annotated[str | None, option("spark: an empty Neo4j; by default a Ladybug.", metavar="WHERE")] = None,
+    model: Annotated[str | None, option("spark: a chat model that plans.", metavar="NAME")] = None,
+    base_url: Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")] = None,
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
 ) -> None:
     """Measure retrieval on a benchmark, against flat search."""
@@ -49,6 +52,8 @@ def bench(
         "policy": policy,
         "agents": agents,
         "seed": seed,
+        "graph": graph,
+        "model": None if model is None else options.chat_model(model, base_url),
     }
     given |= {"k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
     chosen = {option: value for option, value in given.items() if value is not None}

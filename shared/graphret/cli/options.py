@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,7 +25,8 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
-ARK, TABLES, LLM = "Method ark", "Tables", "With --metadata llm"
+ARK, SPARK, MODELS = "Method ark", "Method spark", "Methods ark and spark"
+TABLES, LLM = "Tables", "With --metadata llm"
 _WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
 
@@ -82,13 +83,13 @@ def chat_model(name: str, base_url: str | None) -> OpenAIChat:
     return OpenAIChat(name, base_url=base_url)
 
 
-def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, str]) -> None:
-    """Refuse, by name, an option that was given and is for another method: ``{parameter: method}``."""
+def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, Sequence[str]]) -> None:
+    """Refuse, by name, an option that was given and is for other methods: ``{parameter: methods}``."""
     for parameter in context.command.params:
-        owner = belongs.get(parameter.name or "", method)
+        owners = belongs.get(parameter.name or "", (method,))
         source = context.get_parameter_source(parameter.name or "")
-        if owner != method and source is not None and source.name != "DEFAULT":
-            raise InvalidInput(f"{parameter.opts[-1]}: it is for --method {owner}")
+        if method not in owners and source is not None and source.name != "DEFAULT":
+            raise InvalidInput(f"{parameter.opts[-1]}: it is for --method {' or '.join(owners)}")
 
 
 def holds_documents(where: str) -> bool:

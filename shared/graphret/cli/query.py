@@ -14,7 +14,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, remark, stderr, stdout
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, OnFailure, option
+from graphret.cli.options import ARK, MODELS, SPARK, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
     from graphret.stores.base import GraphStore
     from graphret.types import Retrieval
 
-METHODS = ("sage", "ark")
+METHODS = ("sage", "ark", "spark")
 _LARGE = 20_000  # nodes whose indexing is worth a word
 _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
-#: The options that only one method has.
-_BELONG = {"ranking": "sage"} | dict.fromkeys(
-    ("model", "base_url", "agents", "steps", "hints", "on_failure", "record", "verbose"), "ark"
+#: The options that only some methods have.
+_BELONG = {
+    "ranking": ("sage",),
+    **dict.fromkeys(("model", "base_url", "hints", "on_failure"), ("ark", "spark")),
+    **dict.fromkeys(("agents", "steps", "record", "verbose"), ("ark",)),
+    **dict.fromkeys(("expand", "show_values", "repair_calls"), ("spark",)),
+}
+
+
+_GRAPH = "A folder that graphret wrote, a Ladybug file or the address of a Neo4j; sage takes folders, spark databases."
+_ENCODER = (
+    "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for ark and spark any other."
 )
-
-
-_GRAPH = "A folder that graphret wrote; for ark also a Ladybug file, or the address of a Neo4j."
-_ENCODER = "'saved' (sage's default) for that of the graph, 'none' (ark's) to search by words alone; for ark any other."
 _URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
 
 
@@ -43,7 +48,7 @@ def query(
     context: typer.Context,
     text: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.", show_default=False)],
     graph: Annotated[str, option(_GRAPH, metavar="WHERE")],
-    method: Annotated[str | None, option(f"{' or '.join(METHODS)}; sage for documents, else ark, by default.")] = None,
+    method: Annotated[str | None, option(f"One of {', '.join(METHODS)}; sage for documents, else ark.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
     ranking: Annotated[
         Literal["coverage", "propagate", "paper"], option("Of sage: how seeds and neighbours become one list.")
@@ -54,19 +59,24 @@ def query(
     encoder: Annotated[str | None, option(_ENCODER, metavar="NAME")] = None,
     explain: Annotated[Path | None, option("Draw how the hits were found into a page.", metavar="FILE.html")] = None,
     model: Annotated[
-        str | None, option("A chat model; without one a fixed policy explores.", metavar="NAME", panel=ARK)
+        str | None, option("A chat model; without one a fixed policy explores.", metavar="NAME", panel=MODELS)
     ] = None,
-    base_url: Annotated[str | None, option(_URL, panel=ARK)] = None,
+    base_url: Annotated[str | None, option(_URL, panel=MODELS)] = None,
     agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
     steps: Annotated[int, option("Replies that each may take.", panel=ARK, min=1)] = 20,
-    hints: Annotated[str, option("What else agents should know of the domain.", metavar="TEXT", panel=ARK)] = "",
+    hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=MODELS)] = "",
     on_failure: Annotated[
-        OnFailure, option("Where a model fails: go on with what there is, or stop.", panel=ARK)
+        OnFailure, option("Where a model fails: go on with what there is, or stop.", panel=MODELS)
     ] = "fallback",
     record: Annotated[
         Path | None, option("Append the run, for replay and training.", metavar="FILE.jsonl", panel=ARK)
     ] = None,
     verbose: Annotated[bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)] = False,
+    expand: Annotated[
+        Literal["no", "+edge", "-edge", "auto"], option("When the graph around the answer is added.", panel=SPARK)
+    ] = "auto",
+    show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=SPARK)] = False,
+    repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -78,11 +88,13 @@ def query(
         raise InvalidInput("QUESTION: it is empty")
     told = SimpleNamespace(**context.params)
     told.where = _condition(where)
-    if method == "ark":
-        told.encoder = options.encoder_of("none" if encoder is None else encoder)
-        _ask_ark(text, told)
-    else:
+    if method == "sage":
         _ask_sage(text, told)
+        return
+    told.encoder = options.encoder_of("none" if encoder is None else encoder)
+    if model is None and base_url is not None:
+        raise InvalidInput("--base-url: it needs --model, the name of a model there")
+    (_ask_ark if method == "ark" else _ask_spark)(text, told)
 
 
 def _ask_sage(text: str, told: Any) -> None:
@@ -146,8 +158,6 @@ def _ask_ark(question: str, told: Any) -> None:
     from graphret.ark.trajectory import Recorder
     from graphret.explain import store_lookup, write_timeline
 
-    if told.model is None and told.base_url is not None:
-        raise InvalidInput("--base-url: it needs --model, the name of a model there")
     if told.record is not None:
         with writing_to(told.record):  # before the models are asked, not after
             told.record.parent.mkdir(parents=True, exist_ok=True)
@@ -175,6 +185,33 @@ def _ask_ark(question: str, told: Any) -> None:
     if told.model is not None and len(failed) == told.agents and not selected:
         why = failed[0]["error"] or "it called no tools"
         remark(f"the model {told.model!r} selected nothing, and the hits are those of plain search: {why}")
+        raise typer.Exit(MODEL)
+
+
+def _ask_spark(question: str, told: Any) -> None:
+    """Let a model plan, run its plan and print what it found; for `told` see `_ask_sage`."""
+    from graphret.expansion import Expand
+    from graphret.explain import Panel, store_lookup, write_html
+    from graphret.retriever import IndexRetriever, Retriever
+    from graphret.spark import Spark, SparkSettings
+
+    if told.model is None:
+        raise InvalidInput("--method spark: it needs --model, which writes the plan")
+    settings = SparkSettings(show_values=told.show_values, repair_calls=told.repair_calls)
+    with _opened(told) as (store, index):
+        model, given = (
+            options.chat_model(told.model, told.base_url),
+            {"hints": told.hints, "on_failure": told.on_failure},
+        )
+        spark: Retriever = Spark(model, store, index, settings=settings, **given)  # type: ignore[arg-type]
+        retriever = spark if told.expand == "no" else Expand(spark, store, index, policy=told.expand)
+        retrieval, lookup = retriever.retrieve(question, told.k, told.where), store_lookup(store)
+        if told.explain is not None:
+            panel = Panel(retrieval, IndexRetriever(index, store).retrieve(question, told.k, told.where))
+            with writing_to(told.explain):
+                write_html(told.explain, panel, lookup=lookup, limit=told.k)
+        _print(retrieval, lookup, told)
+    if any("HTTP" in str(stage.details.get("error")) for stage in retrieval.trace.fallbacks):
         raise typer.Exit(MODEL)
 
 

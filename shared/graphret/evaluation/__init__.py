@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
+    from graphret.evaluation.spark import bench_spark
     from graphret.evaluation.table import render
 
 #: The benchmarks, each ``bench_<name>`` here.
-NAMES = ("ottqa", "multihop", "guard", "metaqa")
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark")
 
 __all__ = [
     "NAMES",
@@ -27,6 +28,7 @@ __all__ = [
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
+    "bench_spark",
     "hit_at_k",
     "load_multihop",
     "load_ottqa",
@@ -39,7 +41,7 @@ _MODULES = {
     **dict.fromkeys(("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"), "metrics"),
     **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
-    **{f"bench_{name}": name for name in ("guard", "metaqa")},
+    **{f"bench_{name}": name for name in ("guard", "metaqa", "spark")},
     "render": "table",
 }
 

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-_GUARD = {"guard": "against a server's verdicts", "mutations": "seeded mistakes found"}
+_TITLES = {
+    "guard": "against a server's verdicts",
+    "mutations": "seeded mistakes found",
+    "queries": "queries of a model, as SPARK runs them",
+    "mistakes": "queries with a mistake that find something again",
+}
 _UNSAID = {
     "directions": "a relation in the wrong direction",
     "ends": "a relation between the wrong labels",
@@ -22,8 +27,8 @@ def render(result: Mapping[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    if result["name"] == "guard":
-        return _guard(result)
+    if result["name"] in ("guard", "spark"):
+        return _shares(result)
     parts: list[Any] = []
     for title, rows, intervals in sections(result):
         metrics = result.get("shown") or shown_metrics(rows)
@@ -39,7 +44,7 @@ def render(result: Mapping[str, Any]) -> Group:
     return Group(*parts)
 
 
-def _guard(result: Mapping[str, Any]) -> Group:
+def _shares(result: Mapping[str, Any]) -> Group:
     """Return the shares of each row with what they are shares of; the queries to read are in the JSON."""
     from rich.console import Group
     from rich.text import Text
@@ -47,10 +52,12 @@ def _guard(result: Mapping[str, Any]) -> Group:
     counts, seconds = result["counts"], result["seconds"]
     parts: list[Any] = []
     for row, metrics in result["rows"].items():
-        table = _table(_GUARD[row], ("%", "of"))
+        table = _table(_TITLES.get(row, row), ("%", "of"))
         for metric, share in metrics.items():
             table.add_row(metric, f"{share:.2f}", f"{counts[f'{row}/{metric}']:,}")
         parts.append(table)
+    if result["name"] == "spark":
+        return Group(*parts, Text(", ".join(f"{name} {value * 1000:.1f} ms" for name, value in seconds.items())))
     for name, what in _UNSAID.items():
         some, of = counts.get(f"accepted/{name}", 0), counts.get("accepted", 0)
         parts.append(Text(f"accepted queries with {what}: {some:,} of {of:,}"))

@@ -1,0 +1,277 @@
+"""SPARK on the queries that models write (text2cypher) and on questions of one to three hops (MetaQA)."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from graphret.cypher import check
+from graphret.cypher.kinds import UNKNOWN_NAMES, WRONG_DIRECTION
+from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.evaluation.guard import SCHEMAS, Query, load_queries
+from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions, path_ends
+from graphret.evaluation.metrics import hit_at_k
+from graphret.evaluation.mutations import mutate
+from graphret.evaluation.runner import Progress
+from graphret.graphs import read_metaqa
+from graphret.graphs.locations import opened
+from graphret.graphs.transfer import copy
+from graphret.llm import ChatModel, Message, Reply
+from graphret.schema import GraphSchema, PropertySchema
+from graphret.search.bm25 import BM25Index
+from graphret.spark import CypherStep, Spark, SparkPlan
+from graphret.spark.repairs import Mended, compared
+from graphret.stores import MemoryStore
+from graphret.types import Edge, Node, Retrieval
+
+_MISTAKES = ("label", "relation", "property", "direction")
+_LEAST, _MOST, _DEGREE = 30, 400, 3  # nodes of a label, and edges of a relation from each
+
+
+class ScriptedPlanner:
+    """A chat model that replies with the plan that was written for a question."""
+
+    name = "scripted"
+
+    def __init__(self, plans: Mapping[str, str]) -> None:
+        self.plans = plans
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Reply with the plan of the last message."""
+        return Reply(self.plans[messages[-1].content])
+
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Do what `chat` does."""
+        return self.chat(messages)
+
+
+def bench_spark(
+    data: str | Path,
+    limit: int | None = None,
+    *,
+    graph: str | None = None,
+    model: ChatModel | None = None,
+    hops: Sequence[int] = HOPS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure SPARK without its model, and with one where one is given.
+
+    Rows ``queries``: of the queries of text2cypher that a real server accepts, the shares that ``ran``, were
+    ``refused`` with a reason, and ``broke`` anything. Rows ``mistakes``: of queries that find something on a database
+    made of their schema, and in which a name or a direction was then made wrong, the share that finds something again
+    after SPARK's repairs; ``own`` are the mistakes of the model that wrote the queries. Rows of MetaQA: with plans
+    written from the types of the questions, the share of questions whose reachable answers all came back (``all``),
+    and ``hit@1``; with a model, the shares of its plans that ``parsed``, ``ran`` and ``fell_back``.
+
+    Parameters
+    ----------
+    data
+        A folder with the folders ``text2cypher`` and ``metaqa``, or one of them.
+    limit
+        Queries of each database of text2cypher, and questions of each number of hops, drawn at random.
+    graph
+        The address of an empty Neo4j; a Ladybug database in a temporary folder by default.
+    model
+        A chat model to plan for MetaQA's questions.
+    hops
+        Which numbers of hops.
+    seed
+        Of the draws and of what is made up.
+    """
+    folder, run = Path(data), _Run(graph, Random(seed), progress or (lambda stage, done, of: None))
+    folders = [one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()]
+    films = [one for one in (folder, folder / "metaqa") if (one / "kb.txt").exists()]
+    if not folders and not films:
+        raise InvalidInput(f"{folder}: there is neither {SCHEMAS} nor kb.txt, nor a folder text2cypher or metaqa")
+    if folders and model is None:
+        run.queries(load_queries(folders[0]), limit)
+    if films:
+        asked = {n: load_questions(films[0], n, "dev", limit=limit, seed=seed) for n in hops}
+        run.films(read_metaqa(films[0]).store(), asked, model)
+    return {
+        "name": "spark",
+        "rows": dict(run.rows),
+        "counts": run.counts,
+        "seconds": {name: round(statistics.median(taken), 6) for name, taken in run.seconds.items()},
+        "missed": {name: examples[:20] for name, examples in run.missed.items()},
+    }
+
+
+class _Run:
+    """The rows of the benchmark, as they come."""
+
+    def __init__(self, graph: str | None, rng: Random, progress: Progress) -> None:
+        self.graph, self.rng, self.progress = graph, rng, progress
+        self.rows: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.counts: dict[str, int] = {}
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self.missed: defaultdict[str, list[Any]] = defaultdict(list)
+
+    def share(self, row: str, metric: str, found: int, of: int) -> None:
+        self.counts[f"{row}/{metric}"] = of
+        if of:
+            self.rows[row][metric] = round(100 * found / of, 2)
+
+    @contextmanager
+    def _filled(self, source: MemoryStore) -> Iterator[Any]:
+        """A database that holds a graph, and is empty or gone afterwards."""
+        with tempfile.TemporaryDirectory() as folder, opened(self.graph or f"{folder}/g.lbug", create=True) as store:
+            if store.count()[0]:
+                raise InvalidInput(f"--graph: {self.graph} is not empty")
+            try:
+                copy(source, store)
+                yield store
+            finally:
+                if self.graph is not None:
+                    store.delete([node.id for nodes in source.nodes() for node in nodes])
+
+    def queries(self, queries: Sequence[Query], limit: int | None) -> None:
+        """Run the queries that models wrote, and the same with a mistake."""
+        of: dict[int, list[Query]] = defaultdict(list)
+        for query in queries:
+            if query.accepted:
+                of[id(query.schema)].append(query)
+        ends, right, again = Counter[str](), Counter[str](), Counter[str]()
+        for number, given in enumerate(of.values(), 1):
+            chosen = given if limit is None or limit >= len(given) else self.rng.sample(given, limit)
+            with self._filled(made_up(chosen[0].schema, given, self.rng)) as store:
+                spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
+                for place, query in enumerate(chosen, 1):
+                    self.progress(f"database {number} of {len(of)}", place, len(chosen))
+                    rows = self._rows(spark, query.text, "queries", ends)
+                    wrong = (
+                        {kind: mutate(query.text, kind, query.schema, self.rng) for kind in _MISTAKES} if rows else {}
+                    )
+                    errors = {finding.kind for finding in check(query.text, query.schema).errors}
+                    if errors and errors <= {*UNKNOWN_NAMES, WRONG_DIRECTION}:
+                        wrong = {"own": query.text}
+                    for kind, text in wrong.items():
+                        if text is not None:
+                            right[kind] += 1
+                            again[kind] += bool(self._rows(spark, text, f"mistakes/{kind}", Counter()))
+        for what in ("ran", "refused", "broke"):
+            self.share("queries", what, ends[what], ends.total())
+        for kind in (*_MISTAKES, "own"):
+            self.share("mistakes", kind, again[kind], right[kind])
+
+    def _rows(self, spark: Spark, query: str, row: str, ends: Counter[str]) -> int:
+        """How many rows with something in them a query brings, mended where need be."""
+        began = time.perf_counter()
+        try:
+            [step] = spark.check(SparkPlan(steps=[CypherStep(cypher=query)]))
+            assert isinstance(step, Mended)
+            self.seconds["mend"].append(time.perf_counter() - began)
+            _, _, rows = spark.rows(step, {})
+        except (QueryRefused, QueryTimeout) as error:
+            ends["refused"] += 1
+            self.missed[f"{row}/refused"].append({"query": query, "why": str(error)})
+            return 0
+        except Exception as error:
+            ends["broke"] += 1
+            self.missed[f"{row}/broke"].append({"query": query, "why": f"{type(error).__name__}: {error}"})
+            return 0
+        ends["ran"] += 1
+        found = sum(any(value not in (None, 0, "", []) for value in one) for one in rows.rows)
+        if not found:
+            self.missed[f"{row}/empty"].append({"query": query, "ran": step.query})
+        return found
+
+    def films(self, source: MemoryStore, asked: Mapping[int, Sequence[MetaQuestion]], model: ChatModel | None) -> None:
+        """Ask MetaQA's questions, by the plan of their type or by that of a model."""
+        with self._filled(source) as store:
+            index = BM25Index.of_store(store)
+            for n, questions in asked.items():
+                plans = {one.text: compiled(one) for one in questions}
+                spark = Spark(model or ScriptedPlanner(plans), store, index)
+                spark.prompt()
+                seen, ends = [], Counter[str]()
+                for place, one in enumerate(questions, 1):
+                    self.progress(f"{n}-hop", place, len(questions))
+                    right = path_ends(source, one)
+                    began = time.perf_counter()
+                    found = spark.retrieve(one.text, max(20, len(right)))
+                    self.seconds[f"query_{n}-hop"].append(time.perf_counter() - began)
+                    seen.append((hit_at_k(found.ids, one.gold, 1), right <= set(found.ids[: len(right)])))
+                    ends.update(_ends(found))
+                self.share(f"{n}-hop", "hit@1", int(sum(hit for hit, _ in seen)), len(seen))
+                if model is None:
+                    self.share(f"{n}-hop", "all", sum(whole for _, whole in seen), len(seen))
+                for what in ("parsed", "ran", "fell_back"):
+                    self.share(f"{n}-hop", what, ends[what], len(seen))
+
+
+def _ends(found: Retrieval) -> Iterator[str]:
+    """What became of a plan."""
+    steps = [stage for stage in found.trace.stages if stage.name.startswith("step ")]
+    if steps:
+        yield "parsed"
+    if steps and not any("error" in stage.details for stage in steps):
+        yield "ran"
+    if found.trace.fallbacks:
+        yield "fell_back"
+
+
+def compiled(question: MetaQuestion) -> str:
+    """Return the plan of a question of MetaQA, from its entity along the relations of its type."""
+    pattern = "(a0)"
+    for number, (relation, outgoing) in enumerate(question.path, 1):
+        pattern += f"-[:{relation}]->(a{number})" if outgoing else f"<-[:{relation}]-(a{number})"
+    entity = question.entity.replace("\\", "\\\\").replace("'", "\\'")
+    others = "".join(f" AND a{number}.name <> a0.name" for number in range(2, len(question.path) + 1))
+    query = f"MATCH {pattern} WHERE a0.name = '{entity}'{others} RETURN DISTINCT a{len(question.path)}"
+    return json.dumps({"steps": [{"cypher": query}]})
+
+
+# -- a database made of a schema
+
+
+def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> MemoryStore:
+    """Return a graph of a schema, with values of the types that it says and the texts that queries compare with."""
+    texts: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for query in queries:
+        if (tree := check(query.text).tree) is not None:
+            for one in compared(tree):
+                texts[one.key].setdefault(one.text)
+    nodes: list[Node] = []
+    ids: dict[str, list[str]] = {}
+    for label in sorted({*schema.labels, *(end for s, _, t in schema.relations for end in (s, t))}):
+        properties = schema.properties.get(label, {})
+        wanted = max([_LEAST, *(len(texts[name]) for name in properties if name in texts)])
+        ids[label] = [f"{label}-{number}" for number in range(min(wanted, _MOST))]
+        for number, node_id in enumerate(ids[label]):
+            values = {
+                name: _value(name, known, list(texts.get(name, ())), number, rng) for name, known in properties.items()
+            }
+            name, text = (str(values.pop(own, "")) for own in ("name", "text"))
+            values.pop("id", None)
+            nodes.append(Node(node_id, (label,), name, text, values))
+    edges: dict[tuple[str, str, str], Edge] = {}
+    for source, relation, target in sorted(schema.relations):
+        known = schema.relation_properties.get(relation, {})
+        for start in ids[source]:
+            for end in rng.sample(ids[target], min(_DEGREE, len(ids[target]))):
+                values = {name: _value(name, about, [], len(edges), rng) for name, about in known.items()}
+                edges[start, relation, end] = Edge(start, relation, end, properties=values)
+    return MemoryStore.of(nodes, edges.values())
+
+
+def _value(name: str, known: PropertySchema, texts: Sequence[str], number: int, rng: Random) -> Any:
+    kinds: dict[str, Callable[[], Any]] = {
+        "INTEGER": lambda: rng.choice((rng.randrange(10), rng.randrange(1900, 2024), rng.randrange(100_000))),
+        "FLOAT": lambda: round(rng.random() * 10 ** rng.randrange(5), 2),
+        "BOOLEAN": lambda: rng.random() < 0.5,
+        "LIST": lambda: [texts[number % len(texts)] if texts else f"{name} {number % 10}"],
+        "DATE": lambda: f"{rng.randrange(1990, 2024)}-{rng.randrange(1, 13):02}-{rng.randrange(1, 28):02}",
+    }
+    kinds |= {"DATE_TIME": lambda: f"{kinds['DATE']()}T12:00:00Z"}
+    make = kinds.get(known.type)
+    return make() if make else texts[number % len(texts)] if texts else f"{name} {number}"
