@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import Runnable, RunnableWithFallbacks
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm import ChatError, ChatOptions, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import as_chat_error
 
 #: Where the additional arguments of a LangChain message keep `Message.native`.
@@ -21,9 +21,9 @@ NATIVE = "graphret_native"
 
 # Blocks of a message that are more than text, a call of a tool or a model's reasoning.
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
-# Blocks and additional arguments that say no more than text and calls do.
+# Fields of blocks, and additional arguments, that repeat text and calls.
 _PLAIN = frozenset({"type", "text", "id", "name", "input", "args", "index", "annotations"})
-_SAID_ELSEWHERE = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
+_REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _ENDS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
 _ENDS |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
@@ -39,14 +39,13 @@ class LangChainChat:
         (``max_retries`` with most providers).
     name
         What traces and cache keys show; by default the model's name.
-    structured
-        Whether `json_schema` is handed over, through ``with_structured_output``; a model that cannot goes without.
 
     Notes
     -----
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
     arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. Tools win
-    over `json_schema` where both are given. Calls made within a chain or a graph are traced there. A reply in OpenAI's
+    over `json_schema` where both are given; the latter goes through ``with_structured_output``, and a model that cannot
+    goes without. Calls made within a chain or a graph are traced there. A reply in OpenAI's
     protocol that does not say why it ended, as a stream that broke off quietly leaves it, is a `ChatError`.
 
     Examples
@@ -57,85 +56,57 @@ class LangChainChat:
     'Jane Austen'
     """
 
-    def __init__(
-        self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None, structured: bool = True
-    ) -> None:
+    def __init__(self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None) -> None:
         if not is_chat_model(model):
             raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
         self.model: Any = model  # of a runnable also what it hands on to the model inside
         self.name = name or _name_of(model)
-        self.structured = structured
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
 
     def __repr__(self) -> str:
         return f"LangChainChat({self.name!r})"
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> Reply:
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         given = [self._message(message) for message in messages]
         try:
-            runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
-            return self._reply(runnable.invoke(given, **options))
+            runnable, named = self._runnable(options)
+            return self._reply(runnable.invoke(given, **named))
         except Exception as error:
-            raise self._failure(error, tools, timeout) from error
+            raise self._failure(error, options) from error
 
-    async def achat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Tool] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the contract of ChatModel
-    ) -> Reply:
+    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         given = [self._message(message) for message in messages]
         try:
-            runnable, options = self._runnable(tools, temperature, max_tokens, json_schema)
-            async with asyncio.timeout(timeout):
-                return self._reply(await runnable.ainvoke(given, **options))
+            runnable, named = self._runnable(options)
+            async with asyncio.timeout(options.get("timeout")):
+                return self._reply(await runnable.ainvoke(given, **named))
         except Exception as error:
-            raise self._failure(error, tools, timeout) from error
+            raise self._failure(error, options) from error
 
-    def _runnable(
-        self,
-        tools: Sequence[Tool] | None,
-        temperature: float | None,
-        max_tokens: int | None,
-        json_schema: Mapping[str, Any] | None,
-    ) -> tuple[Runnable[Any, Any], dict[str, Any]]:
+    def _runnable(self, options: ChatOptions) -> tuple[Runnable[Any, Any], dict[str, Any]]:
         """Return the model that can do what is wanted, and the arguments of its call."""
-        wanted = {"temperature": temperature, "max_tokens": max_tokens}
+        wanted = {"temperature": options.get("temperature"), "max_tokens": options.get("max_tokens")}
         given = {key: value for key, value in wanted.items() if value is not None}
         own = type(self.model).model_fields if isinstance(self.model, BaseChatModel) else ()
         fields = {key: value for key, value in given.items() if key in own}
-        options = {key: value for key, value in given.items() if key not in fields}
+        named = {key: value for key, value in given.items() if key not in fields}
         model = self.model.model_copy(update=fields) if fields else self.model
-        if tools:
-            return _bind(model, [tool.to_dict() for tool in tools]), options
-        if json_schema is not None and self.structured:
+        if tools := options.get("tools"):
+            return _bind(model, [tool.to_dict() for tool in tools]), named
+        if (schema := options.get("json_schema")) is not None:
             try:
-                titled = {"title": "answer", "description": "The answer.", **json_schema}
+                titled = {"title": "answer", "description": "The answer.", **schema}
                 return model.with_structured_output(titled, include_raw=True), {}
             except Exception:
                 pass  # a wish that the model cannot grant: the messages say it too
-        return model, options
+        return model, named
 
-    def _failure(self, error: Exception, tools: Sequence[Tool] | None, timeout: float | None) -> Exception:
-        if tools and isinstance(error, (NotImplementedError, AttributeError)):
-            said = f": {error}" if str(error) else ""
-            return ChatError(f"the model takes no tools{said}", model=self.name, reason="bad_request")
-        return as_chat_error(error, self.name, timeout=timeout)
+    def _failure(self, error: Exception, options: ChatOptions) -> Exception:
+        if options.get("tools") and isinstance(error, (NotImplementedError, AttributeError)):
+            return ChatError(f"the model takes no tools: {error!r}", model=self.name, reason="bad_request")
+        return as_chat_error(error, self.name, timeout=options.get("timeout"))
 
     def _message(self, message: Message) -> BaseMessage:
         native = (message.native or {}).get(self._origin)
@@ -239,11 +210,10 @@ def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
 
 
 def _name_of(model: Any) -> str:
-    inner = model
-    while isinstance(inner, (RunnableBindingBase, RunnableWithFallbacks)):
-        inner = inner.bound if isinstance(inner, RunnableBindingBase) else inner.runnable
-    named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
-    return next((name for name in named if isinstance(name, str) and name), type(inner).__name__)
+    while inner := getattr(model, "bound", None) or getattr(model, "runnable", None):  # bindings, fallbacks
+        model = inner
+    named = (getattr(model, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
+    return next((name for name in named if isinstance(name, str) and name), type(model).__name__)
 
 
 def _native(message: AIMessage) -> dict[str, Any] | None:
@@ -253,8 +223,8 @@ def _native(message: AIMessage) -> dict[str, Any] | None:
     an answer, and bytes do not survive.
     """
     blocks = message.content if isinstance(message.content, list) else []
-    said = {key for key, value in message.additional_kwargs.items() if value} - _SAID_ELSEWHERE
-    if not (said or any(map(_says_more, blocks))):
+    extra = {key for key, value in message.additional_kwargs.items() if value} - _REPEATED
+    if not extra and not any(isinstance(block, dict) and _says_more(block) for block in blocks):
         return None
     if message.invalid_tool_calls or not all(call["id"] for call in message.tool_calls):
         return None
@@ -262,12 +232,10 @@ def _native(message: AIMessage) -> dict[str, Any] | None:
     metadata = {key: value for key, value in message.response_metadata.items() if isinstance(value, (str, int, bool))}
     try:
         kept: dict[str, Any] = json.loads(json.dumps({**whole, "response_metadata": metadata}, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         return None
     return kept
 
 
-def _says_more(block: Any) -> bool:
-    if not isinstance(block, dict):
-        return False
+def _says_more(block: dict[str, Any]) -> bool:
     return block.get("type") not in ("text", "tool_use", "tool_call") or not block.keys() <= _PLAIN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -27,36 +27,24 @@ def to_where(condition: WhereLike) -> Where | None:
     InvalidInput
         On an operator that is not known, which it names; ``$like`` is one, ``$contains`` finds substrings.
     """
-    if condition is None or isinstance(condition, Where):
-        return condition
-    if not isinstance(condition, Mapping):
-        raise InvalidInput(f"where: a filter dictionary is expected, not {type(condition).__name__}")
-    return Where.parse(_joined(condition))
+    return Where.parse(_translated(condition))
 
 
-def _joined(condition: Any) -> Any:
-    if not isinstance(condition, Mapping):
-        return condition
-    parts = [part for key, value in condition.items() for part in _parts(key, value)]
-    return parts[0] if len(parts) == 1 else {"$and": parts} if parts else {}
+def _translated(condition: Any) -> Any:
+    """Return a filter dictionary in the words that `Where.parse` reads."""
+    return {key: _operand(key, value) for key, value in condition.items()} if type(condition) is dict else condition
 
 
-def _parts(key: Any, value: Any) -> Iterable[dict[Any, Any]]:
-    if key in ("$and", "$or") and isinstance(value, (list, tuple)):
-        return [{key: [_joined(part) for part in value]}]
-    if key == "$not":
-        none_of = {"$or": [_joined(part) for part in value]} if isinstance(value, (list, tuple)) else _joined(value)
-        return [{"$not": none_of}]
-    if isinstance(value, Mapping) and value:
-        return [part for operator, operand in value.items() for part in _conditions(key, operator, operand)]
-    return [{key: value}]
-
-
-def _conditions(field: Any, operator: Any, operand: Any) -> Iterable[dict[Any, Any]]:
-    if operator == "$between":
-        if not isinstance(operand, (list, tuple)) or len(operand) != 2:
-            raise InvalidInput(f"where: $between on {field!r} takes the lowest and the highest value")
-        return [{field: {"$gte": operand[0]}}, {field: {"$lte": operand[1]}}]
-    if operator == "$not" and isinstance(operand, Mapping):
-        return [{"$not": _joined({field: operand})}]
-    return [{field: {operator: operand}}]
+def _operand(key: Any, value: Any) -> Any:
+    if key in ("$and", "$or", "$not"):
+        if not isinstance(value, (list, tuple)):
+            return _translated(value)
+        parts = [_translated(part) for part in value]
+        return {"$or": parts} if key == "$not" else parts
+    if not isinstance(value, Mapping) or "$between" not in value:
+        return value
+    bounds = value["$between"]
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
+        raise InvalidInput(f"where: $between on {key!r} takes the lowest and the highest value")
+    others = {operator: operand for operator, operand in value.items() if operator != "$between"}
+    return {**others, "$gte": bounds[0], "$lte": bounds[1]}

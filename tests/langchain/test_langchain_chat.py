@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, Message, Tool, aask_json, ask_json
+from graphret.llm import ChatError, Message, Tool
 from graphret.llm.chat import ToolCall, Usage
 from langchain_graphret import LangChainChat
 
@@ -108,35 +108,36 @@ def test_a_whole_conversation_is_handed_over() -> None:
     assert [message.tool_call_id for message in sent[3:]] == ["c1", "c2"]
 
 
-def test_a_model_without_tools_is_refused_by_name() -> None:
-    model = LangChainChat(GenericFakeChatModel(messages=iter(["x"])), name="fake")
-    with pytest.raises(ChatError, match="fake: bad_request: the model takes no tools"):
-        model.chat(ASK, tools=[SEARCH])
-
-
 async def test_structured_output_is_asked_for_where_the_model_can() -> None:
     called = AIMessage("", tool_calls=[{"name": "answer", "args": {"author": "Jane Austen"}, "id": "c1"}])
-    inner = Scripted(called, called, AIMessage('{"author": "Jane Austen"}'))
+    inner = Scripted(called, called)
     model = LangChainChat(inner)
     schema = {"type": "object", "properties": {"author": {"type": "string"}}}
     for reply in (model.chat(ASK, json_schema=schema), await model.achat(ASK, json_schema=schema)):
         assert (reply.text, reply.tool_calls, reply.finish_reason) == ('{"author": "Jane Austen"}', (), "stop")
     assert "tools" in inner.heard[0][2]
-    plain = LangChainChat(inner, structured=False)
-    assert plain.chat(ASK, json_schema=schema).text == '{"author": "Jane Austen"}'
-    assert "tools" not in inner.heard[2][2]
 
 
-async def test_json_is_asked_for_in_words_where_the_model_cannot() -> None:
-    from dataclasses import dataclass
+class Waiting(Scripted):
+    """Never answers where it is awaited."""
 
-    @dataclass
-    class Person:
-        name: str
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.Event().wait()
+        raise AssertionError("never")
 
-    model = LangChainChat(GenericFakeChatModel(messages=iter(["no JSON", '{"name": "Jane"}', '{"name": "Jane"}'])))
-    assert ask_json(model, ASK, Person) == (Person("Jane"), Usage(), 2)
-    assert (await aask_json(model, ASK, Person)).value == Person("Jane")
+
+async def test_failures_are_chat_errors() -> None:
+    model = LangChainChat(Scripted(*[ConnectionResetError("cut, key sk-abcdef123456")] * 2), name="m")
+    for awaited in (False, True):
+        with pytest.raises(ChatError, match=r"m: connection: .*cut") as caught:
+            await model.achat(ASK) if awaited else model.chat(ASK)
+        assert "sk-abcdef" not in str(caught.value)
+    with pytest.raises(ChatError, match=r"m: timeout: no answer within 0\.01 s"):
+        await LangChainChat(Waiting(), name="m").achat(ASK, timeout=0.01)
+    with pytest.raises(ChatError, match="fake: bad_request: the model takes no tools"):
+        LangChainChat(GenericFakeChatModel(messages=iter(["x"])), name="fake").chat(ASK, tools=[SEARCH])
+    with pytest.raises(InvalidInput, match="chat model"):
+        LangChainChat("gpt")  # type: ignore[arg-type]
 
 
 def test_sampling_is_set_for_one_call() -> None:
@@ -145,51 +146,6 @@ def test_sampling_is_set_for_one_call() -> None:
     model.chat(ASK, temperature=0.0, max_tokens=9)
     model.chat(ASK)
     assert [(temperature, kwargs) for _, temperature, kwargs in inner.heard] == [(0.0, {"max_tokens": 9}), (0.7, {})]
-
-
-class RefusedError(Exception):
-    status_code = 429
-
-
-@pytest.mark.parametrize(
-    ("error", "reason", "status"),
-    [
-        (RefusedError("slow down, key sk-abcdef123456"), "rate_limit", 429),
-        (ConnectionResetError("cut"), "connection", None),
-        (TimeoutError(), "timeout", None),
-        (RuntimeError("out of memory"), "server", None),
-    ],
-)
-async def test_failures_are_chat_errors(error: Exception, reason: str, status: int | None) -> None:
-    model = LangChainChat(Scripted(error, error), name="m")
-    for awaited in (False, True):
-        with pytest.raises(ChatError) as caught:
-            await model.achat(ASK) if awaited else model.chat(ASK)
-        assert (caught.value.model, caught.value.reason, caught.value.status) == ("m", reason, status)
-        assert "sk-abcdef" not in str(caught.value)
-
-
-class Waiting(Scripted):
-    """Never answers."""
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        self.heard[0].set()
-        await asyncio.Event().wait()
-        raise AssertionError("never")
-
-
-async def test_time_outs_and_cancellation_are_kept() -> None:
-    inner, begun = Waiting(), asyncio.Event()
-    inner.heard.append(begun)
-    model = LangChainChat(inner, name="m")
-    with pytest.raises(ChatError, match=r"m: timeout: no answer within 0\.01 s"):
-        await model.achat(ASK, timeout=0.01)
-    begun.clear()
-    task = asyncio.create_task(model.achat(ASK))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_calls_within_a_chain_are_traced_there() -> None:
@@ -206,11 +162,6 @@ async def test_calls_within_a_chain_are_traced_there() -> None:
         RunnableLambda(lambda _, t=timeout: model.chat(ASK, timeout=t).text).invoke("", config={"callbacks": [starts]})
         assert len(starts.parents) == 1
         assert starts.parents[0] is not None
-
-
-def test_what_is_no_chat_model_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="chat model"):
-        LangChainChat("gpt")  # type: ignore[arg-type]
 
 
 def calls_search() -> AIMessage:

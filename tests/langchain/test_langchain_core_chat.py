@@ -11,12 +11,11 @@ from langchain_core.tools import tool
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import ValidationError
 
-from graphret.ark import ScriptedExplorer as Policy
 from graphret.errors import InvalidInput
 from graphret.llm import Message, OpenAIChat
 from graphret.llm.chat import ToolCall
 from graphret.testing.openai_server import OpenAIServer, text, tool_calls
-from langchain_graphret import CoreChat, LangChainChat, ScriptedExplorer
+from langchain_graphret import CoreChat, ScriptedExplorer
 from langchain_graphret.chat import from_message, to_message
 
 
@@ -92,13 +91,3 @@ def test_what_a_core_model_cannot_read_is_refused() -> None:
         from_message(ChatMessage("hello", role="critic"))
     with pytest.raises(ValidationError, match="core"):
         CoreChat(core="gpt-4o")
-
-
-def test_the_scripted_explorer_is_the_cores_policy() -> None:
-    asked = [HumanMessage("which films were directed by [Bob Bell]")]
-    there = ScriptedExplorer().invoke(asked)
-    core = Policy().chat([Message.user(str(asked[0].text))])
-    assert [(call["name"], call["args"]) for call in there.tool_calls] == [(c.name, c.parsed) for c in core.tool_calls]
-    back = LangChainChat(ScriptedExplorer()).chat([Message.user(str(asked[0].text))])
-    assert [call.parsed for call in back.tool_calls] == [call.parsed for call in core.tool_calls]
-    assert LangChainChat(ScriptedExplorer()).name == "scripted-explorer"

@@ -91,15 +91,15 @@ def test_what_is_not_plain_json_becomes_so() -> None:
     json.dumps(document.metadata)
 
 
-def test_metadata_that_is_not_json_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
-        from_document(Document("x", id="a", metadata={"when": object()}))
-    assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}
-
-
 @pytest.mark.parametrize("block", ["mine", {"mine": 1}])
 def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
     document = Document("x", id="a", metadata={KEY: block})
     for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
         with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
             read(document)
+
+
+def test_metadata_that_is_not_json_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
+        from_document(Document("x", id="a", metadata={"when": object()}))
+    assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -26,17 +26,6 @@ def graph() -> SageGraph:
 
 def ids(documents: Any) -> list[str | None]:
     return [document.id for document in documents]
-
-
-def test_what_is_linked_to_a_document_comes_with_it(graph: SageGraph) -> None:
-    expansion = SageExpansion(graph=graph, k=2)
-    assert isinstance(expansion, BaseDocumentCompressor)
-    found = expansion.compress_documents(by_id("milwaukee"), CITY)
-    assert set(ids(found)) == {"milwaukee", "county"}
-    county = next(document for document in found if document.id == "county")
-    assert county.page_content == by_id("county")[0].page_content
-    (evidence,) = evidence_of(county)
-    assert (evidence.kind, evidence.source) == ("neighbor", "milwaukee")
 
 
 def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
@@ -78,10 +67,6 @@ def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGrap
     assert scores == sorted(scores, reverse=True)
 
 
-def test_no_documents_are_expanded_to_none(graph: SageGraph) -> None:
-    assert SageExpansion(graph=graph, on_failure="raise").compress_documents([], CITY) == []
-
-
 async def test_a_graph_of_other_documents_is_told(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
     strangers = [Document(f"Stranger {i}.", id=f"s{i}") for i in range(3)]
     found = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
@@ -114,17 +99,12 @@ async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
         assert await chain.ainvoke(CITY) == expected
         assert await chain.abatch([CITY]) == [expected]
     assert set(retriever.asked) == {"invoke", "ainvoke"}
-    assert await expansion.acompress_documents(by_id("milwaukee"), CITY) == expected
-
-
-async def test_a_runnables_k_and_where_can_be_given_at_a_call(graph: SageGraph) -> None:
-    expansion, given = SageExpansion(graph=graph), {"query": CITY, "documents": by_id("milwaukee")}
-    assert len(expansion.invoke(given, k=3)) == 3
-    assert ids(await expansion.ainvoke(given, where={"year": 1953})) == ["county"]
+    given = {"query": CITY, "documents": by_id("milwaukee")}
+    assert ids(await SageExpansion(graph=graph).ainvoke(given, where={"year": 1953})) == ["county"]
+    assert SageExpansion(graph=graph, on_failure="raise").invoke({"query": CITY, "documents": []}, k=3) == []
     with pytest.raises(InvalidInput, match="'top_k'"):
         expansion.invoke(given, top_k=3)
-    with pytest.raises(InvalidInput, match="'top_k'"):
-        await expansion.ainvoke(given, top_k=3)
+    assert await expansion.acompress_documents(by_id("milwaukee"), CITY) == expected
 
 
 class Broken:

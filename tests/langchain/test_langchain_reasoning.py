@@ -11,14 +11,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.types import Command
-from langgraph_parts import INDEX, STORE, thread
+from langgraph_parts import INDEX, STORE
 
-from graphret.llm import Message, OpenAIChat
+from graphret.llm import OpenAIChat
 from graphret.testing.openai_server import OpenAIServer, Request, body, status
-from langchain_graphret import CoreChat, LangChainChat, create_ark_graph
+from langchain_graphret import CoreChat, create_ark_graph
 
 CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
 ASK: Any = {"question": "films by Bob Bell"}
@@ -72,40 +69,6 @@ async def test_agents_of_thinking_models_come_to_their_ends(signs_in: str) -> No
     for answer in (graph.invoke(ASK), await graph.ainvoke(ASK)):
         assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
         assert answer["hits"][0]["id"] == "p1"
-
-
-def test_a_checkpoint_keeps_it() -> None:
-    """Each time with a model and a graph made anew, as another process would."""
-    saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-
-    def graph() -> Any:
-        return create_ark_graph(Thinker(), STORE, INDEX, n_agents=1, approve=True, checkpointer=saver)
-
-    answer = graph().invoke(ASK, thread())
-    while waiting := answer.get("__interrupt__"):
-        answer = graph().invoke(Command(resume={waiting[0].id: True}), thread())
-    assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
-
-
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        {"content": [{"type": "thinking", "signature": b"\xff"}]},
-        {
-            "content": [{"type": "thinking"}],
-            "invalid_tool_calls": [{"name": "x", "args": "{", "id": "1", "error": None}],
-        },
-        {"content": [{"type": "thinking"}], "tool_calls": [{"name": "x", "args": {}, "id": None}]},
-    ],
-)
-def test_what_cannot_be_handed_back_goes_without(spoilt: Any) -> None:
-    class Spoilt(Thinker):
-        def _generate(self, messages: list[BaseMessage], *given: Any, **_: Any) -> ChatResult:
-            return ChatResult(
-                generations=[ChatGeneration(message=AIMessage.model_construct(**AIMessage("").__dict__ | spoilt))]
-            )
-
-    assert LangChainChat(Spoilt()).chat([Message.user("?")]).native is None
 
 
 def thought(request: Request) -> Any:

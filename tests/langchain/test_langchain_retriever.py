@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from corpora import QUESTION
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
@@ -18,8 +17,6 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.retriever import Retriever
-from graphret.types import Retrieval
 from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of
 
 
@@ -78,24 +75,15 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGrap
         assert (
             blocking == (await retriever.abatch([QUESTION], **options))[0] == retriever.batch([QUESTION], **options)[0]
         )
+    for asked in (retriever.invoke, retriever.batch):
+        with pytest.raises(InvalidInput, match="'top_k'"):
+            asked([QUESTION] if asked == retriever.batch else QUESTION, top_k=3)
+    assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
     assert len(retriever.invoke(QUESTION, k=2)) == 2
     assert set(ids(retriever.invoke(QUESTION, where={"year": {"$lt": 1950}}))) == {"sicks", "opera"}
-
-
-def test_a_filter_at_a_call_narrows_the_retrievers_own(graph: SageGraph) -> None:
-    retriever = SageRetriever(graph=graph, where={"tenant": "a"})
-    assert set(ids(retriever.invoke(QUESTION))) == {"pilots", "milwaukee", "opera"}
-    assert ids(retriever.invoke(QUESTION, where={"year": 1969})) == ["pilots"]
-    assert retriever.invoke(QUESTION, where={"tenant": "b"}) == []
-
-
-async def test_unknown_arguments_of_a_call_are_refused_by_name(graph: SageGraph) -> None:
-    retriever = SageRetriever(graph=graph)
-    with pytest.raises(InvalidInput, match="'top_k'"):
-        retriever.invoke(QUESTION, top_k=3)
-    with pytest.raises(InvalidInput, match="'filter'"):
-        await retriever.ainvoke(QUESTION, filter={"year": 1969})
-    assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
+    narrow = SageRetriever(graph=graph, where={"tenant": "a"})
+    assert ids(narrow.invoke(QUESTION, where={"year": 1969})) == ["pilots"]
+    assert narrow.invoke(QUESTION, where={"tenant": "b"}) == []
 
 
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
@@ -133,30 +121,14 @@ class Events(BaseCallbackHandler):
         self.seen.append((name, run_id, data))
 
 
-class AsyncEvents(AsyncCallbackHandler):
-    def __init__(self) -> None:
-        self.inner = Events()
-
-    async def on_retriever_start(self, *args: Any, **named: Any) -> None:
-        self.inner.on_retriever_start(*args, **named)
-
-    async def on_retriever_end(self, *args: Any, **named: Any) -> None:
-        self.inner.on_retriever_end(*args, **named)
-
-    async def on_custom_event(self, *args: Any, **named: Any) -> None:
-        self.inner.on_custom_event(*args, **named)
-
-
 @pytest.mark.parametrize("form", ["blocking", "awaited"])
 async def test_callbacks_hear_of_start_trace_and_end(graph: SageGraph, form: str) -> None:
     retriever = SageRetriever(graph=graph, k=2, seeds=ListRetriever(documents=by_id("opera", "pilots")))
+    events = Events()
     if form == "blocking":
-        events = Events()
         found = retriever.invoke(QUESTION, config={"callbacks": [events]})
     else:
-        handler = AsyncEvents()
-        events = handler.inner
-        found = await retriever.ainvoke(QUESTION, config={"callbacks": [handler]})
+        found = await retriever.ainvoke(QUESTION, config={"callbacks": [events]})
     outer = events.seen[0][1]
     assert [(kind, run == outer) for kind, run, _ in events.seen] == [
         ("start", True),
@@ -182,33 +154,3 @@ async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pyte
         raising.invoke(QUESTION)
     with pytest.raises(RetrievalFailed, match="the vector store is down"):
         await raising.ainvoke(QUESTION)
-
-
-class Held(Retriever):
-    """Waits in `aretrieve` until it is let go, and knows what became of it."""
-
-    name = "held"
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.go = asyncio.Event()
-        self.cancelled = False
-
-    async def aretrieve(self, query: str, k: int = 10, where: Any = None) -> Retrieval:
-        self.begun.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.cancelled = True
-            raise
-        return Retrieval(query, k, [])
-
-
-async def test_cancelling_a_call_cancels_the_retrieval() -> None:
-    held = Held()
-    task = asyncio.create_task(SageRetriever(retriever=held).ainvoke(QUESTION))
-    await held.begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert held.cancelled

@@ -81,30 +81,6 @@ async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
         LangChainSeeds(print)  # type: ignore[arg-type]
 
 
-async def test_langchain_embeddings_are_awaited() -> None:
-    class Awaited(WordEmbeddings):
-        def __init__(self) -> None:
-            self.asked: list[str] = []
-
-        def embed_query(self, text: str) -> list[float]:
-            self.asked.append("blocking")
-            return super().embed_query(text)
-
-        async def aembed_query(self, text: str) -> list[float]:
-            self.asked.append("awaited")
-            return super().embed_query(text)
-
-    embeddings = Awaited()
-    retriever = SageGraph.from_documents(DOCUMENTS, embeddings).as_retriever(k=3)
-    embeddings.asked.clear()
-    found = await retriever.ainvoke("Which ballpark?")
-    assert embeddings.asked == ["awaited"]
-    assert retriever.invoke("Which ballpark?") == found
-    assert embeddings.asked == ["awaited"]  # it is remembered
-    retriever.invoke("Which opera?")
-    assert embeddings.asked == ["awaited", "blocking"]
-
-
 def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
     embeddings = EncoderEmbeddings(encoder)
     texts = ["one two", "three"]

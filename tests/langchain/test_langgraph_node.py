@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
@@ -92,41 +88,3 @@ async def test_traces_are_streamed_while_a_graph_runs(graph: SageGraph) -> None:
     ends = [event for event in events if event["event"] == "on_retriever_end"]
     assert [len(event["data"]["output"]) for event in ends] == [3]
     assert ends[0]["metadata"]["langgraph_node"] == "retrieve"
-
-
-STRICT = """
-from typing import TypedDict
-from langchain_core.documents import Document
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langchain_graphret import SageGraph
-
-class State(TypedDict, total=False):
-    query: str
-    documents: list[Document]
-
-documents = [
-    Document("The Pilots played at Sick's Stadium.", id="pilots", metadata={"title": "Seattle Pilots"}),
-    Document("It was opened in 1938.", id="sicks", metadata={"title": "Sick's Stadium"}),
-]
-retriever = SageGraph.from_documents(documents, None).as_retriever()
-builder = StateGraph(State)
-builder.add_node("retrieve", lambda state: {"documents": retriever.invoke(state["query"])})
-builder.add_edge(START, "retrieve")
-compiled = builder.compile(checkpointer=InMemorySaver())
-config = {"configurable": {"thread_id": "1"}}
-found = compiled.invoke({"query": "When was the stadium of the Pilots opened?"}, config)["documents"]
-kept = compiled.get_state(config).values["documents"]
-assert kept == found and all(type(document) is Document for document in kept), kept
-print([evidence["kind"] for document in kept for evidence in document.metadata["graphret"]["evidence"]])
-"""
-
-
-def test_evidence_survives_where_only_safe_types_may_be_read(tmp_path: Path) -> None:
-    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true"}
-    done = subprocess.run(
-        [sys.executable, "-c", STRICT], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "neighbor" in done.stdout
-    assert "msgpack" not in done.stderr.lower()

@@ -1,4 +1,4 @@
-"""ARK's operations as tools of LlamaIndex agents, and graphret's chat models as LlamaIndex LLMs."""
+"""ARK's operations as tools of LlamaIndex agents."""
 
 from __future__ import annotations
 
@@ -51,28 +51,6 @@ def test_they_are_described_as_the_core_describes_them() -> None:
         assert shown["parameters"].items() <= tool.parameters.items()
         assert shown["parameters"]["properties"]
     assert [tool.metadata.name for tool in tools()] == NAMES
-
-
-def writes(*replies: str) -> tuple[MockFunctionCallingLLM, list[str]]:
-    """A model that writes what to do, after what it is told that it can; and what it was told."""
-    prompts, left = list[str](), iter(replies)
-
-    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        prompts.append("\n".join(str(message.content) for message in messages))
-        return ChatMessage(role="assistant", content=next(left))
-
-    return MockFunctionCallingLLM(response_generator=answer), prompts
-
-
-async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
-    wanted = json.dumps({"node": "p1", "relation_types": ["starred_actors"], "k": 1})
-    act = f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {wanted}"
-    llm, prompts = writes(act, "Thought: I can answer.\nAnswer: Big")
-    answer = await ReActAgent(tools=tools(), llm=llm, streaming=False).run(QUESTION)
-    assert str(answer) == "Big"
-    assert '"relation_types"' in prompts[0]
-    assert "Show only neighbours by these relations" in prompts[0]
-    assert "Big" in answer.tool_calls[0].tool_output.content
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -148,3 +126,25 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool
     assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
     assert all("Field required" in one for one in told[2:6])
     assert '"m0"' in told[6]
+
+
+def writes(*replies: str) -> tuple[MockFunctionCallingLLM, list[str]]:
+    """A model that writes what to do, after what it is told that it can; and what it was told."""
+    prompts, left = list[str](), iter(replies)
+
+    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        prompts.append("\n".join(str(message.content) for message in messages))
+        return ChatMessage(role="assistant", content=next(left))
+
+    return MockFunctionCallingLLM(response_generator=answer), prompts
+
+
+async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
+    wanted = json.dumps({"node": "p1", "relation_types": ["starred_actors"], "k": 1})
+    act = f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {wanted}"
+    llm, prompts = writes(act, "Thought: I can answer.\nAnswer: Big")
+    answer = await ReActAgent(tools=tools(), llm=llm, streaming=False).run(QUESTION)
+    assert str(answer) == "Big"
+    assert '"relation_types"' in prompts[0]
+    assert "Show only neighbours by these relations" in prompts[0]
+    assert "Big" in answer.tool_calls[0].tool_output.content

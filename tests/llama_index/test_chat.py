@@ -24,7 +24,7 @@ from llama_index.core.tools import FunctionTool
 
 from graphret.ark import ArkSettings
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, Message, OpenAIChat, Reply, Tool, ToolCall, Usage, ask_json
+from graphret.llm import ChatError, Message, OpenAIChat, Reply, Tool, ToolCall, Usage
 from graphret.testing.openai_server import OpenAIServer, Request, body, status
 from llama_index_graphret import ArkRetriever, CoreLLM, LlamaIndexChat, retrieval_of
 
@@ -122,11 +122,6 @@ async def test_failures_are_chat_errors(awaited: bool) -> None:
     assert failed.value.reason == "timeout"
     with pytest.raises(InvalidInput, match="LLM"):
         LlamaIndexChat("gpt")  # type: ignore[arg-type]
-
-
-def test_json_can_be_asked_for_and_is_repaired() -> None:
-    answer = ask_json(scripted("no JSON", '{"n": 3}')[0], [Message.user("count")], dict[str, int])
-    assert (answer.value, answer.attempts) == ({"n": 3}, 2)
 
 
 # -- reasoning, handed back as it came

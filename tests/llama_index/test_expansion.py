@@ -57,14 +57,6 @@ def test_async_awaits_the_model_and_answers_the_same(world: World, question: str
     assert [(one.node.node_id, one.score) for one in found] == [(one.node.node_id, one.score) for one in again]
 
 
-def test_evidence_from_before_is_kept(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    once = SageExpansion(world.graph, top_n=6).postprocess_nodes(handed, query_str=question)
-    twice = SageExpansion(world.graph, top_n=6).postprocess_nodes(once, query_str=question)
-    earlier = {one.node.node_id: evidence_of(one) for one in once}
-    for one in twice:
-        assert set(map(str, earlier.get(one.node.node_id, []))) <= set(map(str, evidence_of(one)))
-
-
 class Broken:
     """A ranking that fails."""
 

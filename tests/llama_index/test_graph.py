@@ -41,13 +41,6 @@ def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
     assert other._queries == ["a stadium"]
 
 
-def test_what_gives_no_nodes_out_is_a_clear_error(world: World) -> None:
-    with pytest.raises(InvalidInput, match=r"SimpleVectorStore.*from_nodes"):
-        SageGraph.from_index(VectorStoreIndex([], embed_model=HashEmbedding()))
-    with pytest.raises(InvalidInput, match="VectorStoreIndex"):
-        SageGraph.from_index(world.graph)  # type: ignore[arg-type]
-
-
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
     encoder = HashingEncoder()
     model = EncoderEmbedding(encoder)
@@ -65,3 +58,10 @@ def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp
     assert opened.retriever().retrieve("stadium", 5).ids == graph.retriever().retrieve("stadium", 5).ids
     with pytest.raises(InvalidInput, match="encoder"):
         EncoderEmbedding(None)
+
+
+def test_what_gives_no_nodes_out_is_a_clear_error(world: World) -> None:
+    with pytest.raises(InvalidInput, match=r"SimpleVectorStore.*from_nodes"):
+        SageGraph.from_index(VectorStoreIndex([], embed_model=HashEmbedding()))
+    with pytest.raises(InvalidInput, match="VectorStoreIndex"):
+        SageGraph.from_index(world.graph)  # type: ignore[arg-type]

@@ -16,7 +16,6 @@ from tests_support import HashingEncoder
 from graphret import Document, Record, Table
 from graphret import SageGraph as CoreGraph
 from graphret.corpus import to_nodes
-from graphret.errors import InvalidInput
 from llama_index_graphret import SageGraph, SageNodeParser, from_llama_node, to_llama_document
 
 ROWS = "\n".join(f"| Team {i} | Park {i} | {1900 + i} |" for i in range(12))
@@ -86,12 +85,6 @@ async def test_semantic_chunks_are_the_core_s(awaited: bool) -> None:
     graph = CoreGraph.build([Document(text, id="d")], encoder=HashingEncoder())
     assert [node.get_content() for node in nodes] == list(graph.nodes.texts)
     assert SageNodeParser(encoder=HashEmbedding()).get_nodes_from_documents([document])[0].node_id == "d#0"
-
-
-def test_a_ragged_table_is_refused_with_document_and_line() -> None:
-    text = "| a | b |\n| --- | --- |\n| 1 | 2 | 3 |\n"
-    with pytest.raises(InvalidInput, match=r"document 'bad', line 3"):
-        SageNodeParser().get_nodes_from_documents([LlamaDocument(text=text, id_="bad")])
 
 
 ITEMS = [

@@ -35,8 +35,6 @@ from llama_index.core.vector_stores.types import (
 from llama_support import HashEmbedding
 
 from graphret.errors import InvalidInput, QueryRefused
-from graphret.expansion import Expand
-from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.types import Edge, Node
@@ -44,8 +42,6 @@ from llama_index_graphret import (
     GraphNode,
     GraphRelation,
     GraphretPropertyGraphStore,
-    as_llama_index_retriever,
-    evidence_of,
 )
 
 KONGS = [
@@ -312,21 +308,3 @@ def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
     pg.delete_llama_nodes(ref_doc_ids=["d3"])
     assert TEXTS["d3"] not in {n.text for block in store_of(index).nodes() for n in block}
     assert ids(pg.get(ids=["Thames"])) == ["Thames"]
-
-
-@pytest.mark.parametrize("use_async", [False, True])
-def test_a_graphret_retriever_among_the_sub_retrievers(index: PropertyGraphIndex, use_async: bool) -> None:
-    """Its nodes come out with the scores it gave, the hashes they went in with, and their evidence."""
-    store = store_of(index)
-    text = BM25Index.build([node for block in store.nodes() for node in block])
-    ours = as_llama_index_retriever(Expand(None, store, text), similarity_top_k=4)
-    theirs = LLMSynonymRetriever(index.property_graph_store, llm=scripted("london"), include_text=False)
-    found = index.as_retriever(sub_retrievers=[ours, theirs], use_async=use_async).retrieve("Who designed the engine?")
-    alone = ours.retrieve("Who designed the engine?")
-    assert [(one.node_id, one.score) for one in found[: len(alone)]] == [(one.node_id, one.score) for one in alone]
-    assert "London -> LIES_ON -> Thames" in [one.text for one in found[len(alone) :]]
-    assert all(evidence_of(one) for one in found[: len(alone)])
-    hashes = {node.node_id: node.hash for node in index.docstore.docs.values()}
-    chunks = [one for one in found if one.node_id in hashes]
-    assert chunks
-    assert all(one.node.hash == hashes[one.node_id] for one in chunks)

@@ -93,16 +93,3 @@ def test_async_awaits_model_and_seeds_and_answers_the_same(world: World) -> None
     assert len(seeds.awaited) == 1
     assert seeds.blocking == []
     assert ids(found) == ids(SageRetriever(graph, seeds=FixedRetriever(seeds.nodes)).retrieve(question))
-
-
-def test_cancelling_a_question_cancels_the_seed_retriever(world: World) -> None:
-    async def ask() -> FixedRetriever:
-        seeds = FixedRetriever([], wait=True)
-        task = asyncio.create_task(SageRetriever(world.graph, seeds=seeds).aretrieve("stadium"))
-        await seeds.asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return seeds
-
-    assert asyncio.run(ask()).cancelled
