@@ -249,7 +249,7 @@ def _cached(encoder: Any, run: Run) -> Encoder | None:
     if model is None:
         run.notes.append("run without an encoder: no rows for dense and hybrid search")
         return None
-    return model if isinstance(model, CachedEncoder) else CachedEncoder(model, persist_queries=True)
+    return model if isinstance(model, CachedEncoder) else CachedEncoder(model)
 
 
 def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -> dict[str, Retriever]:

@@ -35,8 +35,8 @@ SIMILAR = 0.9
 WORDS = 0.5
 _CANDIDATES = 50
 
-#: Nodes that a mention may mean: their positions, ascending, their scores and how they were found.
-Candidates = tuple[NDArray[np.int64], NDArray[np.float32], Sequence[str]]
+#: Nodes that a mention may mean, in the order of their ids, their scores and how they were found.
+Candidates = tuple[list[Node], NDArray[np.float32], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,10 @@ class Linker(CombinedTable):
         book, state = self.book, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
         found = state._named(mention, k, mask, book) if mode == "name" else state._described(mention, k, mask)
-        positions, scores, hows = found
+        nodes, scores, hows = found
         best = top_k(scores, k)
         best = best[(scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))]
-        nodes = state.table.at(positions[best])
-        return [Linked(node, float(scores[i]), hows[i]) for node, i in zip(nodes, best.tolist(), strict=True)]
+        return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _named(self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameBook) -> Candidates:
         n = max(_CANDIDATES, k)
@@ -218,7 +217,7 @@ class Linker(CombinedTable):
         scores, hows = SIMILAR * likeness, ["similar"] * len(nodes)
         for i in np.flatnonzero(np.isin(positions, called)).tolist():
             scores[i], hows[i] = _called(mention, nodes[i], self.aliases)
-        return positions, scores, hows
+        return nodes, scores, hows
 
     def _common_words(self, mention: str, nodes: Sequence[Node]) -> NDArray[np.float32]:
         """Dice's coefficient of two sets of words (Dice 1945), each word weighed by its rarity among names, ``(n,)``.
@@ -250,7 +249,8 @@ class Linker(CombinedTable):
         if isinstance(documents, BM25Index):
             scores = scores / max(documents.ceiling(mention), 1e-9)
         order = np.argsort(positions)
-        return positions[order], np.clip(scores[order], 0.0, 1.0).astype(np.float32), ["document"] * len(order)
+        nodes = self.table.at(positions[order])
+        return nodes, np.clip(scores[order], 0.0, 1.0).astype(np.float32), ["document"] * len(order)
 
     def spot(self, question: str, *, labels: Collection[str] | None = None, where: WhereLike = None) -> list[Spot]:
         """Return the known names in a question with the nodes that bear them; see `graphret.linking.mentions.spot`.

