@@ -7,7 +7,6 @@ from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import tool_call
@@ -66,9 +65,6 @@ class CoreChat(BaseChatModel):
     def _llm_type(self) -> str:
         return "graphret"
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        return {**super()._get_ls_params(stop, **kwargs), "ls_provider": "graphret"}
-
     def bind_tools(
         self,
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
@@ -107,10 +103,9 @@ class CoreChat(BaseChatModel):
 
 
 def _result(reply: Reply, stop: list[str] | None) -> ChatResult:
-    text = reply.text
+    text, usage = reply.text, reply.usage
     for word in stop or ():
         text = text.split(word, 1)[0]
-    usage = reply.usage
     message = AIMessage(
         text,
         tool_calls=[tool_call(name=c.name, args=c.parsed, id=c.id) for c in reply.tool_calls if c.parsed is not None],

@@ -2,8 +2,7 @@
 
 A document has the node's text, or its name where it has none, its id, and as metadata the properties that the user
 gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values: ``id``,
-``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows),
-``text`` (empty
+``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows), ``text`` (empty
 where the document's text is the node's name). A document made of a bare node has of these only what cannot be told
 from the rest. Score, relevance and evidence are of one question: documents of one node are equal whatever these are, so
 that `MultiQueryRetriever` and its like, which drop equal documents, take a node that two questions find for one.
@@ -11,6 +10,7 @@ that `MultiQueryRetriever` and its like, which drop equal documents, take a node
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,14 +138,13 @@ def node_ids(documents: Sequence[Document], nodes: NodeTable, id_key: str | None
     document without an id and with the same title and text. Vector stores give ids of their own to documents that have
     none, so the last of these is what joins a store and a graph that were built of the same documents.
     """
-
-    def candidates(document: Document) -> list[str]:
+    found: list[str | None] = []
+    for document in documents:
         block = document.metadata.get(KEY)
         stated = [document.metadata.get(id_key) if id_key else None, document.id]
-        stated.append(block.get("id") if isinstance(block, dict) else None)
-        return [*(str(one) for one in stated if one), made_id(document)]
-
-    return [next((one for one in candidates(document) if nodes.find([one])[0] >= 0), None) for document in documents]
+        stated += [block.get("id") if isinstance(block, dict) else None, made_id(document)]
+        found.append(next((str(one) for one in stated if one and nodes.find([str(one)])[0] >= 0), None))
+    return found
 
 
 def from_chunk(document: Document) -> Node:
@@ -163,15 +162,15 @@ def from_chunk(document: Document) -> Node:
 
 def plain(value: Any) -> Any:
     """Return a value in plain JSON types, which survive a checkpointer."""
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        return [plain(item) for item in value]
+    return json.loads(json.dumps(value, default=_as_json))
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, (str, int, float)) else str(value)
+        return dict(value)
+    return list(value) if isinstance(value, (set, frozenset)) else str(value)
 
 
 def _block(document: Document, what: str) -> dict[str, Any]:

@@ -156,9 +156,8 @@ class _Expansion(Retriever):
         table = owner.graph.nodes
         self.known: dict[str, Document] = {}
         self.unknown: list[tuple[int, Document]] = []
-        for place, (document, node_id) in enumerate(
-            zip(documents, node_ids(documents, table, owner.id_key), strict=True)
-        ):
+        ids = node_ids(documents, table, owner.id_key)
+        for place, (document, node_id) in enumerate(zip(documents, ids, strict=True)):
             if node_id is not None:
                 self.known.setdefault(node_id, document)
             elif where is None or where.matches(from_document(document, strict=False)):

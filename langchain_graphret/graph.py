@@ -116,7 +116,8 @@ def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Docume
     if isinstance(store, BaseStore):
         keys = list(store.yield_keys())
         found = zip(keys, store.mget(keys), strict=True)
-        return [_with_id(document, key) for key, document in found if document is not None]
+        present = ((key, document) for key, document in found if document is not None)
+        return [document.model_copy(update={"id": document.id or key}) for key, document in present]
     if isinstance(store, InMemoryVectorStore):
         return store.get_by_ids(list(store.store))
     if isinstance(store, VectorStore):
@@ -147,7 +148,3 @@ def _chunks(documents: Iterable[Document]) -> list[Node]:
         again = times[node.id] > 1 and not document.id
         nodes.append(replace(node, id=f"{node.id}-{times[node.id]}") if again else node)
     return nodes
-
-
-def _with_id(document: Document, key: str) -> Document:
-    return document if document.id else document.model_copy(update={"id": key})

@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.retriever import Call, Compute, Retriever, Steps
+from graphret.retriever import Call, Retriever, Steps
 from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
@@ -66,10 +66,10 @@ class LangChainSeeds(Retriever):
             found = yield Call(
                 lambda: self.retriever.invoke(query, **options), lambda: self.retriever.ainvoke(query, **options)
             )
-            documents = self._checked(found)
-            stage.details["found"] = len(documents)
-        found = yield Compute(lambda: self._nodes(documents))
-        nodes: dict[str, Node] = {node.id: node for node in found}
+            if not isinstance(found, Sequence) or not all(isinstance(one, Document) for one in found):
+                raise RetrievalFailed(f"{self.name}: a list of documents is expected, not {type(found).__name__}")
+            stage.details["found"] = len(found)
+        nodes = {node.id: node for node in self._nodes(found)}
         qualified = [node for node in nodes.values() if where is None or where.matches(node)][:k]
         hits = [
             Hit(node, 1.0 - i / len(qualified), (Evidence("seed", rank=i + 1, retriever=self.name),))
@@ -77,12 +77,7 @@ class LangChainSeeds(Retriever):
         ]
         return Retrieval(query, k, hits, Signals(candidates=len(nodes), walked_edges=False), trace)
 
-    def _checked(self, found: Any) -> list[Document]:
-        if not isinstance(found, Sequence) or not all(isinstance(one, Document) for one in found):
-            raise RetrievalFailed(f"{self.name}: a list of documents is expected, not {type(found).__name__}")
-        return list(found)
-
-    def _nodes(self, documents: list[Document]) -> list[Node]:
+    def _nodes(self, documents: Sequence[Document]) -> list[Node]:
         if self.graph is None:
             return [from_document(document, strict=False) for document in documents]
         table = self.graph.nodes

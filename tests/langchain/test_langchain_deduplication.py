@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from corpora import QUESTION
 from langchain_core.documents import Document
-from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import DOCUMENTS, ListRetriever, by_id
 
@@ -54,12 +53,3 @@ async def test_the_ensemble_retriever_keeps_the_evidence_of_its_first(graph: Sag
     for found in (ensemble.invoke(QUESTION), await ensemble.ainvoke(QUESTION)):
         assert len({one.page_content for one in found}) == len(found) == 5
         assert all(map(evidence_of, found))
-
-
-def test_evidence_outlives_what_langchain_writes(graph: SageGraph) -> None:
-    for found in SageRetriever(graph, k=2).invoke(CITY):
-        again = load(dumpd(found), allowed_objects="core")
-        assert again == found
-        for other in (again, Document.model_validate_json(found.model_dump_json()), found.model_copy(deep=True)):
-            assert evidence_of(other) == evidence_of(found)
-            assert other.metadata[KEY]["relevance"] == found.metadata[KEY]["relevance"]

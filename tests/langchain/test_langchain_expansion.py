@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnablePassthrough
@@ -162,30 +161,3 @@ async def test_a_question_that_cannot_be_embedded_is_answered_by_its_words(
             raising.invoke(CITY)
         with pytest.raises(RetrievalFailed, match="the encoder is gone"):
             await raising.ainvoke(CITY)
-
-
-class Runs(BaseCallbackHandler):
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
-        self.seen.append(f"start {name}")
-
-    def on_chain_end(self, outputs: Any, **_: Any) -> None:
-        self.seen.append("end")
-
-    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
-        self.seen.append(name)
-
-
-async def test_callbacks_hear_of_the_expansion(graph: SageGraph) -> None:
-    given = {"query": CITY, "documents": by_id("milwaukee")}
-    for awaited in (False, True):
-        runs = Runs()
-        config: Any = {"callbacks": [runs]}
-        expansion = SageExpansion(graph=graph, k=2)
-        if awaited:
-            await expansion.ainvoke(given, config)
-        else:
-            expansion.invoke(given, config)
-        assert runs.seen == ["start SageExpansion", "graphret_trace", "end"]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langgraph_parts import INDEX, STORE
 
-from graphret.llm import OpenAIChat
-from graphret.testing.openai_server import OpenAIServer, Request, body, status
-from langchain_graphret import CoreChat, create_ark_graph
+from graphret.llm import Message
+from langchain_graphret import create_ark_graph
+from langchain_graphret.chat import from_message, to_message
 
 CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
 ASK: Any = {"question": "films by Bob Bell"}
@@ -71,28 +70,6 @@ async def test_agents_of_thinking_models_come_to_their_ends(signs_in: str) -> No
         assert answer["hits"][0]["id"] == "p1"
 
 
-def thought(request: Request) -> Any:
-    """As DeepSeek's endpoint does."""
-    said = [message for message in request.messages if message["role"] == "assistant"]
-    if any(message.get("reasoning_content") != f"thought {turn}" for turn, message in enumerate(said)):
-        return status(400, "The reasoning_content in the thinking mode must be passed back")
-    name, arguments = CALLS[len(said)]
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    message = {
-        "role": "assistant",
-        "content": "",
-        "reasoning_content": f"thought {len(said)}",
-        "tool_calls": [{"id": f"c{len(said)}", "type": "function", "function": function}],
-    }
-    choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
-    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}))
-
-
 def test_a_graphret_model_keeps_it_in_langchain_s_messages() -> None:
-    with OpenAIServer(thought) as server:
-        model = CoreChat(core=OpenAIChat("m", server.base_url, max_retries=0))
-        first = model.invoke([HumanMessage("?")])
-        answer = ToolMessage("[]", tool_call_id=first.tool_calls[0]["id"])
-        assert model.invoke([HumanMessage("?"), first, answer]).tool_calls[0]["name"] == "select"
-        graph = create_ark_graph(model, STORE, INDEX, n_agents=1)
-        assert graph.invoke(ASK)["hits"][0]["id"] == "p1"
+    message = Message.assistant("well", native={"openai:m": {"reasoning_content": "hm"}})
+    assert from_message(to_message(message)).native == message.native

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +23,7 @@ from llama_index.core.tools import FunctionTool
 
 from graphret.ark import ArkSettings
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, Message, OpenAIChat, Reply, Tool, ToolCall, Usage
-from graphret.testing.openai_server import OpenAIServer, Request, body, status
+from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
 from llama_index_graphret import ArkRetriever, CoreLLM, LlamaIndexChat, retrieval_of
 
 TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
@@ -142,29 +140,22 @@ def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
     return ChatMessage(role="assistant", blocks=[thought, call])
 
 
-def reasons(request: Request) -> Any:
-    """Refuse one that lost its reasoning, as DeepSeek's endpoint does."""
-    turns = [message for message in request.messages if message["role"] == "assistant"]
-    if any(message.get("reasoning_content") != f"thought {turn}" for turn, message in enumerate(turns)):
-        return status(400, "The reasoning_content in the thinking mode must be passed back")
-    n, (name, arguments) = len(turns), STEPS[len(turns)]
-    call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    message = {"role": "assistant", "content": "", "reasoning_content": f"thought {n}", "tool_calls": [call]}
-    choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
-    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}))
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_agents_of_thinking_models_come_to_their_ends(awaited: bool) -> None:
+    model = MockFunctionCallingLLM(response_generator=thinks)
+    retriever = ArkRetriever(model, STORE, index_of(STORE), settings=ArkSettings(n_agents=1))
+    nodes = await retriever.aretrieve("films by Bob Bell") if awaited else retriever.retrieve("films by Bob Bell")
+    retrieval = retrieval_of(nodes)
+    assert retrieval is not None
+    assert nodes[0].node.node_id == "p1"
+    assert retrieval.trace.stages[0].details["stopped"] == {"finished": 1}
 
 
-async def test_agents_of_thinking_models_come_to_their_ends() -> None:
-    with OpenAIServer(reasons) as server:
-        served = CoreLLM(OpenAIChat("m", server.base_url, max_retries=0))
-        for model in (MockFunctionCallingLLM(response_generator=thinks), served):
-            retriever = ArkRetriever(model, STORE, index_of(STORE), settings=ArkSettings(n_agents=1))
-            for nodes in (retriever.retrieve("films by Bob Bell"), await retriever.aretrieve("films by Bob Bell")):
-                assert nodes[0].node.node_id == "p1"
-                retrieval = retrieval_of(nodes)
-                assert retrieval is not None
-                [summary] = [stage for stage in retrieval.trace.stages if stage.name == "explore"]
-                assert summary.details["stopped"] == {"finished": 1}
+def test_what_a_core_model_wants_back_is_kept_in_llama_index_s_messages() -> None:
+    model = Told(Reply("well", native={"openai:m": {"reasoning_content": "hm"}}))
+    answer = CoreLLM(model).chat([ChatMessage("?")])
+    CoreLLM(model).chat([ChatMessage("?"), answer.message])
+    assert model.messages[1].native == {"openai:m": {"reasoning_content": "hm"}}
 
 
 # -- graphret's chat models as LLMs

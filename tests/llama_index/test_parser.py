@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_support import HashEmbedding
-from tests_support import HashingEncoder
 
 from graphret import Document, Record, Table
-from graphret import SageGraph as CoreGraph
 from graphret.corpus import to_nodes
 from llama_index_graphret import SageGraph, SageNodeParser, from_llama_node, to_llama_document
 
@@ -72,19 +69,6 @@ def test_chunks_know_where_they_stand() -> None:
         assert text[node.start_char_idx : node.end_char_idx] == node.text
     spans = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-async def test_semantic_chunks_are_the_core_s(awaited: bool) -> None:
-    text = "Cats purr. Cats sleep. Cats eat. " * 12 + "Trains run. Trains stop. Trains hoot. " * 12
-    document = LlamaDocument(text=text, id_="d")
-    parser = SageNodeParser(encoder=HashingEncoder())
-    nodes = (
-        await parser.aget_nodes_from_documents([document]) if awaited else parser.get_nodes_from_documents([document])
-    )
-    graph = CoreGraph.build([Document(text, id="d")], encoder=HashingEncoder())
-    assert [node.get_content() for node in nodes] == list(graph.nodes.texts)
-    assert SageNodeParser(encoder=HashEmbedding()).get_nodes_from_documents([document])[0].node_id == "d#0"
 
 
 ITEMS = [
