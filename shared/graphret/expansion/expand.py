@@ -117,7 +117,8 @@ class Expand(Retriever):
             trace.note("expand", skipped="the query that found the seeds walked relations itself")
             kept: list[Hit] = yield Compute(lambda: self._filled(query, k, where, selected[:k]))
             return Retrieval(query, k, kept, seeds.signals, trace)
-        hits = list({hit.id: hit for answer in (seeds.hits[:wanted], *others) for hit in answer}.values())
+        walked = selected or seeds.hits  # what seeds were filled up with says nothing of a plan's answer
+        hits = list({hit.id: hit for answer in (walked[:wanted], *others) for hit in answer}.values())
         labels = seeds.signals.answer_labels or ()
         answer: Retrieval = yield Compute(
             lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace, labels)
