@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -318,7 +319,7 @@ def test_a_lock_that_is_not_released_in_time(folder: Path) -> None:
 
 def test_readers_never_fail_while_a_writer_swaps(folder: Path) -> None:
     put(folder, 0)
-    writer, seen = threading.Thread(target=lambda: [put(folder, n) for n in range(1, 21)]), []
+    writer, seen = threading.Thread(target=lambda: deque(map(put, [folder] * 20, range(1, 21)))), []
     writer.start()
     while writer.is_alive():
         seen.append(number(folder))

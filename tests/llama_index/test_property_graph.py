@@ -10,7 +10,7 @@ from llama_index.core.graph_stores.types import ChunkNode, EntityNode, PropertyG
 
 from graphret.errors import InvalidInput
 from graphret.stores import MemoryStore
-from graphret.testing.reading import all_edges, all_nodes
+from graphret.testing.graphs import all_edges, all_nodes
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,

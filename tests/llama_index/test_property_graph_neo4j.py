@@ -17,8 +17,7 @@ from graphret import Expand
 from graphret.errors import QueryRefused
 from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores.neo4j import Neo4jStore
-from graphret.testing.graphs import EDGES, NODES
-from graphret.testing.reading import all_edges, all_nodes
+from graphret.testing.graphs import EDGES, NODES, all_edges, all_nodes
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphretPropertyGraphStore,

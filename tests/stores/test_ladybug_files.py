@@ -14,8 +14,7 @@ import pytest
 
 from graphret.errors import GraphretError, InvalidInput, StoreError, StoreMismatch, StoreUnavailable
 from graphret.stores.ladybug import LadybugStore
-from graphret.testing.graphs import EDGES, NODES
-from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.graphs import EDGES, NODES, all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 

@@ -13,7 +13,7 @@ from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
-from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.graphs import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 #: A relation named like a label but for its case, or exactly; labels and relations that differ by case; dots.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphret.stores.ladybug import LadybugStore
-from graphret.testing.reading import expected_neighbors
+from graphret.testing.graphs import expected_neighbors
 from graphret.types import Edge, Node
 
 

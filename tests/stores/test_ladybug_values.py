@@ -12,8 +12,7 @@ from graphret.errors import InvalidInput, QueryRefused
 from graphret.search import BM25Index
 from graphret.stores.ladybug import LadybugStore, writer
 from graphret.stores.memory import MemoryStore
-from graphret.testing.graphs import random_graph
-from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.graphs import all_edges, all_nodes, edge_key, random_graph
 from graphret.types import Edge, Node
 
 

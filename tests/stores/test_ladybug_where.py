@@ -9,7 +9,7 @@ import pytest
 
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
-from graphret.testing.reading import all_nodes
+from graphret.testing.graphs import all_nodes
 from graphret.types import Edge, Node
 from graphret.where import Where
 

@@ -10,8 +10,7 @@ import pytest
 from graphret.cypher import check, kinds
 from graphret.schema import PropertySchema
 from graphret.stores import MemoryStore, summary
-from graphret.testing.graphs import EDGES, NODES, random_graph
-from graphret.testing.reading import check_schema
+from graphret.testing.graphs import EDGES, NODES, check_schema, random_graph
 from graphret.types import Edge, Node
 
 

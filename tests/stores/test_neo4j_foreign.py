@@ -14,7 +14,7 @@ from graphret.cypher import check
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores.neo4j import Neo4jStore
-from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.graphs import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
 SKU: dict[str, Any] = {"id_property": "sku", "label": "P", "name_property": ["title", "name"], "text_property": "body"}

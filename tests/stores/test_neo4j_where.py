@@ -8,7 +8,7 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j import Neo4jStore
-from graphret.testing.reading import all_nodes
+from graphret.testing.graphs import all_nodes
 from graphret.types import Node
 from graphret.where import Where
 

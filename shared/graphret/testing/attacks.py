@@ -7,7 +7,9 @@ never: the exit status is 1 otherwise. What else was tried is in ``docs/concepts
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import socket
 import sys
 import tempfile
@@ -23,7 +25,6 @@ from graphret.cypher import run_checked
 from graphret.errors import GraphretError
 from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore, open_store
-from graphret.testing import kills
 from graphret.types import Edge, Node
 
 SECRET = "canary-6f1d0c"
@@ -169,8 +170,28 @@ def _content(folder: Path) -> tuple[list[Node], list[Edge]]:
 
 
 def killed_writers(folder: Path, trials: int = 24) -> tuple[int, int]:
-    """Kill a writer of an index at random moments: the index before it or the new one is found."""
-    return trials, kills.main(folder / "graph", trials)["neither"]
+    """Kill a writer of an index at random moments: the last index that it saved is found, and none older or mixed."""
+    rng, through, last = random.Random(0), 0, 0
+    _numbered(last).save(folder)
+    for _ in range(trials):
+        child = os.fork()
+        while not child:  # in the child: save one after the other, to the end
+            last += 1
+            _numbered(last).save(folder)
+        time.sleep(rng.uniform(0.0, 0.2))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        nodes, edges = _content(folder)
+        numbers = {one.properties["number"] for some in (nodes, edges) for one in some}
+        through += len(numbers) != 1 or min(numbers) < last
+        last = max(numbers)
+        _numbered(last).save(folder)  # which finds no lock
+    return trials, through
+
+
+def _numbered(number: int) -> MemoryStore:
+    nodes = [Node(f"n{i}", ("P",), properties={"number": number}) for i in range(2_000)]
+    return MemoryStore.of(nodes, [Edge(node.id, "R", "n0", 1.0, {"number": number}) for node in nodes])
 
 
 def asked_views(folder: Path, trials: int = 400) -> tuple[int, int]:

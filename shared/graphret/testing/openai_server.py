@@ -19,12 +19,9 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -132,7 +129,7 @@ def body(content: bytes | str, content_type: str = "application/json") -> Behavi
     return Behaviour(body=content.encode() if isinstance(content, str) else content, content_type=content_type)
 
 
-class OpenAIServer:
+class OpenAIServer(ThreadingHTTPServer):
     """The server; use it as a context manager.
 
     Parameters
@@ -146,45 +143,44 @@ class OpenAIServer:
 
     Attributes
     ----------
+    base_url
+        What a client is given: ``http://127.0.0.1:PORT/v1``.
     requests
         What came in, in the order of arrival, including what was answered with an error.
     in_flight, most_in_flight
         How many requests are being answered now, and at most so far.
     """
 
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
     def __init__(
         self, script: Script = (), *, default: Behaviour | str | None = None, refuses: Collection[str] = ()
     ) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.base_url = f"http://127.0.0.1:{self.server_port}/v1"
         self.requests: list[Request] = []
-        self.in_flight = 0
-        self.most_in_flight = 0
+        self.in_flight = self.most_in_flight = 0
+        self.closing = threading.Event()
         self._script = script if callable(script) else iter(script)
         self._default = status(400, "the script is used up") if default is None else default
         self._refuses = frozenset(refuses)
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._http: _Server | None = None
-
-    @property
-    def base_url(self) -> str:
-        """What a client is given: ``http://127.0.0.1:PORT/v1``."""
-        if self._http is None:
-            raise RuntimeError("the server is not started")
-        return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def __enter__(self) -> OpenAIServer:
-        self._http = _Server(("127.0.0.1", 0), _Handler)
-        self._http.owner = self
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._closing.set()
-        if self._http is not None:
-            self._http.shutdown()
-            self._http.server_close()
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
 
-    def _answer(self, request: Request) -> Behaviour:
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up are part of the game."""
+
+    def answer(self, request: Request) -> Behaviour:
         """Record a request and say how it is answered."""
         with self._lock:
             self.requests.append(request)
@@ -197,7 +193,8 @@ class OpenAIServer:
         with self._lock:
             return _behaviour(next(self._script, self._default))
 
-    def _enter(self, step: int) -> None:
+    def enter(self, step: int) -> None:
+        """Count requests that are being answered."""
         with self._lock:
             self.in_flight += step
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -209,62 +206,50 @@ def _behaviour(given: Behaviour | str) -> Behaviour:
 
 def _problem(request: Mapping[str, Any]) -> str | None:
     """What the real API would refuse in a request."""
-    messages = request.get("messages")
-    if not isinstance(request.get("model"), str) or not isinstance(messages, list) or not messages:
+    if not request.get("model") or not request.get("messages"):
         return "'model' and a non-empty 'messages' are required"
     open_calls: set[str] = set()
-    for position, message in enumerate(messages):
-        where, role = f"messages[{position}]", message.get("role")
+    for position, message in enumerate(request["messages"]):
+        where, role, calls = f"messages[{position}]", message.get("role"), message.get("tool_calls") or ()
         if role == "tool":
             if message.get("tool_call_id") not in open_calls:
                 return f"{where}: a tool message must answer a preceding tool call"
             open_calls.remove(message["tool_call_id"])
             continue
         if open_calls:
-            return f"{where}: the tool calls {sorted(open_calls)} have no answer"
+            break
         if role not in ("system", "developer", "user", "assistant"):
             return f"{where}: unknown role {role!r}"
-        calls = message.get("tool_calls") or ()
-        open_calls = {call["id"] for call in calls}
-        if bad := [name for call in calls if not _NAME.fullmatch(name := call["function"]["name"])]:
-            return f"{where}.tool_calls: {bad[0]!r} does not match the pattern '^[a-zA-Z0-9_-]+$'"
         if message.get("content") is None and not calls:
             return f"{where}: 'content' is required"
+        for call in calls:
+            open_calls.add(call["id"])
+            if not _NAME.fullmatch(call["function"]["name"]):
+                return f"{where}.tool_calls: {call['function']['name']!r} does not match '^[a-zA-Z0-9_-]+$'"
     return f"the tool calls {sorted(open_calls)} have no answer" if open_calls else None
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 256
-    owner: OpenAIServer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up are part of the game."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    server: _Server
+    server: OpenAIServer
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        owner = self.server.owner
         sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        owner._enter(+1)
+        self.server.enter(+1)
         try:
-            behaviour = owner._answer(Request(headers, sent, time.monotonic()))
-            if behaviour.delay and owner._closing.wait(behaviour.delay):
-                self._hang_up()
+            behaviour = self.server.answer(Request(headers, sent, time.monotonic()))
+            if behaviour.delay and self.server.closing.wait(behaviour.delay):
+                self.close_connection = True
             else:
                 self._send(behaviour, sent)
         finally:
-            owner._enter(-1)
+            self.server.enter(-1)
 
     def _send(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
         content_type = behaviour.content_type
@@ -285,16 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
-        if behaviour.cut:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        """Drop the connection after what was written: not an orderly end, so the client sees that it was lost."""
-        self.close_connection = True
-        with suppress(OSError):
-            self.wfile.flush()
-            self.connection.shutdown(socket.SHUT_WR)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = behaviour.cut or self.close_connection
 
 
 def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, Any]:

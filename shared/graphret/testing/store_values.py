@@ -9,8 +9,7 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.stores.base import CypherStore, GraphStore
-from graphret.testing.graphs import HOSTILE, TEXTS, VALUES
-from graphret.testing.reading import all_edges, all_nodes, edge_key
+from graphret.testing.graphs import HOSTILE, TEXTS, VALUES, all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -48,20 +47,6 @@ class StoreValues:
         ]
         assert kinds[0] == kinds[1]  # True equals 1, and 3.0 equals 3
 
-    def test_texts_come_back_to_the_letter(self, store: GraphStore) -> None:
-        """As ids, names, texts and values, by every way of reading."""
-        nodes = [
-            Node(f"{text}{i}{text}", ("Thing",), text, text, {"value": text, "list": [text]})
-            for i, text in enumerate(TEXTS)
-        ]
-        edges = [Edge(nodes[i - 1].id, "NEXT", node.id, 1.0, {"value": node.text}) for i, node in enumerate(nodes)]
-        store.upsert(nodes, edges)
-        assert store.get([node.id for node in nodes]) == nodes
-        assert all_nodes(store) == sorted(nodes, key=lambda node: node.id)
-        assert all_edges(store) == sorted(edges, key=edge_key)
-        assert store.neighbors([nodes[0].id], direction="in") == [edges[0]]
-        assert [n.name for n in all_nodes(store, where={"name": TEXTS[0]})] == [TEXTS[0]]
-
     def test_null_is_no_value(self, store: GraphStore) -> None:
         """A condition takes it for absent, a schema does not see it, and a database may leave it out."""
         nodes = [
@@ -98,16 +83,20 @@ class StoreValues:
         A schema has the names that nodes and edges bear, and says what a query calls those that it calls otherwise.
         """
         canary = Node("canary", ("Canary",))
-        data = [Node(name, ("Thing",), name, name, {"value": name, "list": [name]}) for name in names]
-        store.upsert([canary, *data], [Edge("canary", "SEES", name) for name in names])
-        assert store.get([*names, "canary"]) == [*data, canary]
-        for name in names:
+        texts = [*names, *TEXTS]
+        data = [Node(name, ("Thing",), name, name, {"value": name, "list": [name]}) for name in texts]
+        sees = [Edge("canary", "SEES", name, 1.0, {"value": name}) for name in texts]
+        store.upsert([canary, *data], sees)
+        assert store.get([*texts, "canary"]) == [*data, canary]
+        assert all_edges(store) == sorted(sees, key=edge_key)
+        for name in texts:
+            assert [n.id for n in all_nodes(store, where={"name": name})] == [name]
             assert [e.target for e in store.neighbors(["canary"], where={"value": name})] == [name]
             assert [n.id for n in all_nodes(store, where={"list": {"$contains": name}})] == [name]
         assert store.neighbors(["canary"], relations=names) == []
         assert store.neighbors(["canary"], labels=names) == []
         assert all_nodes(store, where={"$or": [{f"properties.{name}": i} for i, name in enumerate(names)]}) == []
-        store.delete(names)
+        store.delete(texts)
         assert store.count() == (1, 0)
         odd: dict[str, tuple[Node, Edge]] = {}
         for i, name in enumerate(names):
