@@ -10,8 +10,7 @@ import pytest
 from graphret.cypher import check, kinds, run_checked
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug import store as module
-from graphret.testing.graphs import random_graph
-from graphret.testing.reading import check_schema
+from graphret.testing.graphs import check_schema, random_graph
 from graphret.types import Edge, Node
 
 NODES, EDGES = random_graph(8, 300, 900)
