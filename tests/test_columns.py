@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphret.columns import Records, SortedIds, Strings, assemble, members, to_column
+from graphret.columns import Records, SortedIds, Strings, assemble
 from graphret.errors import CorruptIndex, InvalidInput
 
 JSON = st.recursive(
@@ -40,13 +40,13 @@ def test_columns_are_the_lists_they_were_made_of(texts: list[str], values: list[
 
 @pytest.mark.parametrize("bad", [None, 3, b"bytes", "\ud800"])
 def test_what_is_no_string_is_refused_by_position(bad: Any) -> None:
-    with pytest.raises(InvalidInput, match="names: Strings, item 20"):
-        to_column(Strings, "names", ["fine"] * 20 + [bad, "fine"])
+    with pytest.raises(InvalidInput, match="names, row 20"):
+        Strings.of(["fine"] * 20 + [bad, "fine"], "names")
 
 
-@pytest.mark.parametrize("bad", [float("nan"), {1: 2}, {"a": {1, 2}}, object(), "\udc00"])
+@pytest.mark.parametrize("bad", [float("nan"), {"a": {1, 2}}, object(), "\udc00"])
 def test_what_is_no_json_is_refused_by_position(bad: Any) -> None:
-    with pytest.raises(InvalidInput, match="Records, item 2"):
+    with pytest.raises(InvalidInput, match="values, row 2"):
         Records.of([{}, "fine", {"x": bad}])
 
 
@@ -69,9 +69,3 @@ def test_ids_are_found_where_they_are(ids: set[str], others: list[str], much: bo
         lookup.find(ordered)
     assert lookup.find(wanted).tolist() == [place.get(one, -1) for one in wanted]
     assert lookup.places(wanted).tolist() == [sum(own < one for own in ordered) for one in wanted]
-
-
-def test_a_name_that_comes_twice_in_an_object_is_named() -> None:
-    assert members([("a", 1), ("b", 2)]) == {"a": 1, "b": 2}
-    with pytest.raises(ValueError, match="'a' comes twice"):
-        members([("a", 1), ("a", 2)])

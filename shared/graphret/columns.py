@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -27,26 +27,24 @@ _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 class Column(Sequence[T]):
     """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are the two kinds."""
 
-    __slots__ = ("array",)
-
     def __init__(self, array: pa.LargeStringArray) -> None:
-        if array.type != pa.large_string() or array.null_count:
-            raise InvalidInput(f"{type(self).__name__}: large strings without nulls are expected, not {array.type}")
         self.array = array
 
     @classmethod
-    def of(cls, values: Iterable[T]) -> Self:
-        """Make a column in memory; an `InvalidInput` names the position of the first item that cannot be stored."""
+    def of(cls, values: Column[Any] | Iterable[Any], what: str = "values") -> Self:
+        """Return values as a column; an `InvalidInput` names `what` and the row of the first that cannot be in one."""
+        if isinstance(values, cls):
+            return values
         listed = list(values)
         try:
-            return cls(text_array([cls._encode(value) for value in listed]))
-        except (TypeError, ValueError, RecursionError) as error:
-            for position, value in enumerate(listed):
+            return cls(text_array(map(cls._encode, listed)))
+        except (TypeError, ValueError, RecursionError):
+            for row, value in enumerate(listed):
                 try:
                     cls._encode(value).encode()
-                except (TypeError, ValueError, RecursionError) as own:
-                    raise InvalidInput(f"{cls.__name__}, item {position}: {own}") from own
-            raise InvalidInput(f"{cls.__name__}: {error}") from error
+                except (TypeError, ValueError, RecursionError) as error:
+                    raise InvalidInput(f"{what}, row {row:,}: {error}") from error
+            raise
 
     @staticmethod
     @abstractmethod
@@ -95,17 +93,9 @@ class Column(Sequence[T]):
         except (ValueError, RecursionError) as error:
             raise CorruptIndex(f"{type(self).__name__}: an item cannot be read: {error}") from error
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.array,)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self)} items>"
-
 
 class Strings(Column[str]):
     """A column of strings. Lone surrogates, which are not text, are refused."""
-
-    __slots__ = ()
 
     @staticmethod
     def _encode(value: Any) -> str:
@@ -121,8 +111,6 @@ class Strings(Column[str]):
 class Records(Column[Any]):
     """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
 
-    __slots__ = ()
-
     @staticmethod
     def _encode(value: Any) -> str:
         return to_json(value)
@@ -134,43 +122,8 @@ class Records(Column[Any]):
 
 
 def to_json(value: Any) -> str:
-    """`value` as compact JSON, key order kept.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If it is not JSON: NaN, a set, or a key that is not a string, which `json` would quietly turn into one.
-    """
-    if isinstance(value, dict | list | tuple):
-        _require_string_keys(value)
+    """`value` as compact JSON, key order kept; TypeError, ValueError or RecursionError for NaN, a set or the like."""
     return _to_json(value)
-
-
-def _require_string_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> None:
-    items: Iterable[Any] = value
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not a string")
-        items = value.values()
-    for item in items:
-        if isinstance(item, dict | list | tuple):
-            _require_string_keys(item)
-
-
-def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of names and values read from JSON, of which `json` would keep the last of a name in silence.
-
-    Raises
-    ------
-    ValueError
-        Names what comes twice.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the name {twice!r} comes twice in one object")
-    return found
 
 
 def no_strings(n: int) -> Strings:
@@ -211,16 +164,6 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.ndarray(len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize)
 
 
-def to_column(kind: type[C], what: str, values: Column[Any] | Iterable[Any]) -> C:
-    """Return values as a column; an `InvalidInput` names `what` and the row of an item that cannot be one."""
-    if isinstance(values, kind):
-        return values
-    try:
-        return kind.of(values)
-    except InvalidInput as error:
-        raise InvalidInput(f"{what}: {error}") from error
-
-
 def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
     """Return the items of several columns of one kind in a new order, positions in the columns laid end to end."""
     if len(columns) == 1 and np.array_equal(order, np.arange(len(columns[0]))):
@@ -255,9 +198,12 @@ class SortedIds:
 
     def __init__(self, ids: Strings) -> None:
         self.ids = ids
-        self._sample: list[str] | None = None
         self._known: dict[str, int] | None = None
         self._asked = 0
+
+    @cached_property
+    def _sample(self) -> list[str]:
+        return self.ids[::_STRIDE].tolist()
 
     def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each string, -1 for one that is not here, ``(w,)``."""
@@ -273,12 +219,9 @@ class SortedIds:
 
     def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Return where each string is or would have to be put in, ``(w,)``."""
-        if self._sample is None:
-            self._sample = self.ids[::_STRIDE].tolist()
         return np.fromiter(map(self._place, wanted), np.int64, len(wanted))
 
     def _place(self, wanted: str) -> int:
-        assert self._sample is not None
-        block, array = bisect_left(self._sample, wanted) * _STRIDE, self.ids.array
-        low, high = max(0, block - _STRIDE), min(block, len(array))
-        return low + bisect_left(array[low:high].to_pylist(), wanted)
+        end = bisect_left(self._sample, wanted) * _STRIDE
+        start = max(0, end - _STRIDE)
+        return start + bisect_left(self.ids[start:end].tolist(), wanted)

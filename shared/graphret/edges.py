@@ -13,7 +13,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, assemble, gathered, no_records, text_array, to_arrow, to_column, to_numpy
+from graphret.columns import Records, Strings, assemble, gathered, no_records, text_array, to_arrow, to_numpy
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts, coded
@@ -22,10 +22,10 @@ from graphret.validation import PART_KEYS, checked_edges, edge_words, property_c
 
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
-MOST_RELATIONS = 2**15 - 1
 _BLOCK = 1 << 14
 _KEYS = ("source", "target", "relation", "source_part", "target_part")
 _COLUMNS = (*_KEYS, "weight")
+_ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 
 @dataclass(eq=False)
@@ -58,7 +58,7 @@ class EdgeTable:
     n_nodes: int
     source: NDArray[np.int32]
     target: NDArray[np.int32]
-    relation: NDArray[np.int16]
+    relation: NDArray[np.int32]
     relations: list[str]
     weight: NDArray[Any]
     source_part: NDArray[np.int32]
@@ -75,7 +75,7 @@ class EdgeTable:
     def empty(cls, n_nodes: int) -> EdgeTable:
         """A table with no edges."""
         none = np.empty(0, dtype=np.int32)
-        return cls(n_nodes, none, none, none.astype(np.int16), [], none.astype(np.float32), none, none, no_records(0))
+        return cls(n_nodes, none, none, none, [], none.astype(np.float32), none, none, no_records(0))
 
     @classmethod
     def build(
@@ -115,7 +115,7 @@ class EdgeTable:
         if distinct and m:
             same = np.all([np.diff(columns[name][order]) == 0 for name in _KEYS], axis=0)
             order = order[np.append(~same, True)]
-        records = no_records(m) if properties is None else to_column(Records, "properties", properties)
+        records = no_records(m) if properties is None else Records.of(properties, "properties")
         ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
         return cls(n, relations=names, properties=assemble([records], order), **ordered)
 
@@ -158,16 +158,8 @@ class EdgeTable:
         return len(self.source)
 
     @property
-    def in_indptr(self) -> NDArray[np.int64]:
-        """Where the edges that enter each node begin in `in_order`, ``(n_nodes + 1,)``."""
-        return self._by_target()[0]
-
-    @property
-    def in_order(self) -> NDArray[np.int64]:
-        """The edges by target, then in their order, ``(m,)``."""
-        return self._by_target()[1]
-
-    def _by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the edges that enter each node begin, ``(n_nodes + 1,)``, in the order by target, ``(m,)``."""
         if self.entering_order is None:  # when it is first asked for: a write makes tables that nobody reads
             shape = self.n_nodes, self.n_nodes
             columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
@@ -188,19 +180,21 @@ class EdgeTable:
 
     def entering(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that enter each of the nodes in turn."""
-        return self.in_order[ranges(self.in_indptr, positions)]
+        indptr, order = self.by_target
+        return order[ranges(indptr, positions)]
 
     def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
         at = np.asarray(positions)
         which = [
-            np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at]) for indptr in (self.out_indptr, self.in_indptr)
+            np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at])
+            for indptr in (self.out_indptr, self.by_target[0])
         ]
         return np.concatenate([self.leaving(at), self.entering(at)]), np.concatenate(which)
 
     def degrees(self) -> NDArray[np.int64]:
         """How many edges touch each node, ``(n_nodes,)``."""
-        return np.diff(self.out_indptr) + np.diff(self.in_indptr)
+        return np.diff(self.out_indptr) + np.diff(self.by_target[0])
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
         """Return the edges at `positions`, in that order, with their parts among their properties."""
@@ -298,7 +292,7 @@ class EdgeTable:
         columns = {name: to_arrow(getattr(self, name)) for name in _COLUMNS}
         columns["relation"] = pa.DictionaryArray.from_arrays(columns["relation"], text_array(self.relations))
         columns["properties"] = self.properties.array
-        adjacency = {name: getattr(self, name) for name in ("out_indptr", "in_indptr", "in_order")}
+        adjacency = dict(zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True))
         return Parts(adjacency, {"table": pa.table(columns)}, {"n_nodes": self.n_nodes})
 
     @classmethod
@@ -307,13 +301,14 @@ class EdgeTable:
         column = bundle.columns("table")
         codes, relations = coded(column.pop("relation"))
         properties = Records(column.pop("properties"))
+        out_indptr, in_indptr, in_order = (bundle.arrays[name] for name in _ADJACENCY)
         return cls(
             bundle.meta["n_nodes"],
             relation=codes,
             relations=relations,
             properties=properties,
-            out_indptr=bundle.arrays["out_indptr"],
-            entering_order=(bundle.arrays["in_indptr"], bundle.arrays["in_order"]),
+            out_indptr=out_indptr,
+            entering_order=(in_indptr, in_order),
             **{name: to_numpy(array) for name, array in column.items()},
         )
 
@@ -356,20 +351,18 @@ def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[
     return indptr
 
 
-def _renumbered(table: EdgeTable, relations: Sequence[str]) -> NDArray[np.int16]:
+def _renumbered(table: EdgeTable, relations: Sequence[str]) -> NDArray[np.int32]:
     if table.relations == relations:
         return table.relation
     code = {name: i for i, name in enumerate(relations)}
-    return np.asarray([code[name] for name in table.relations], dtype=np.int16)[table.relation]
+    return np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
 
 
-def _used(codes: NDArray[Any], relations: Sequence[str]) -> tuple[NDArray[np.int16], list[str]]:
-    """Leave out the names of relations that no edge has; an `InvalidInput` says if there are too many."""
+def _used(codes: NDArray[Any], relations: Sequence[str]) -> tuple[NDArray[np.int32], list[str]]:
+    """Leave out the names of relations that no edge has."""
     used = np.bincount(codes, minlength=len(relations)) > 0
     kept = [name for name, there in zip(relations, used.tolist(), strict=True) if there]
-    if len(kept) > MOST_RELATIONS:
-        raise InvalidInput(f"relations: {len(kept):,} names are more than the {MOST_RELATIONS:,} that can be kept")
-    return (np.cumsum(used) - 1).astype(np.int16)[codes] if kept else codes.astype(np.int16), kept
+    return (np.cumsum(used) - 1).astype(np.int32)[codes] if kept else codes.astype(np.int32), kept
 
 
 def _sorted_order(n_nodes: int, keys: Sequence[NDArray[Any]], n_relations: int) -> NDArray[np.int64]:

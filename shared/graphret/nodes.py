@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,11 +22,9 @@ from graphret.columns import (
     no_strings,
     text_array,
     to_arrow,
-    to_column,
     to_json,
     to_numpy,
 )
-from graphret.contracts import Lock
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, coded
 from graphret.types import Node, Trace, require_id
@@ -35,8 +33,7 @@ from graphret.where import Where, both, lookup
 
 T = TypeVar("T")
 
-_MASKS_KEPT = 32
-_VIEWS_KEPT = 8
+_CONDITIONS_KEPT = 16
 _BLOCK = 1 << 14
 _READ_SHARE = 20
 _OWN_FIELDS = ("id", "name", "text")
@@ -80,7 +77,6 @@ class NodeTable(Sequence[Node]):
         self._sorted = SortedIds(ids)
         self._masks: dict[Where, NDArray[np.bool_]] = {}
         self._restricted: dict[Where, tuple[NodeTable, NDArray[np.int64]]] = {}
-        self._lock = Lock()
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> NodeTable:
@@ -117,22 +113,23 @@ class NodeTable(Sequence[Node]):
         InvalidInput
             When columns differ in length, or an id is empty, no string or comes twice; names the row.
         """
-        given = to_column(Strings, "ids", ids)
+        given = Strings.of(ids, "ids")
         n = len(given)
         if (empty := to_numpy(pc.binary_length(given.array)) == 0).any():
             require_id("", f"ids, row {int(np.argmax(empty)):,}")
         codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
         if len(codes) != n or (n and not 0 <= codes.min() <= codes.max() < len(label_sets)):
             raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
-        for own in label_sets:
-            if isinstance(own, str) or not all(isinstance(label, str) for label in own):
-                raise InvalidInput(f"label_sets: {own!r} is not a tuple of labels")
-        called = no_strings(n) if names is None else to_column(Strings, "names", names)
-        said = no_strings(n) if texts is None else to_column(Strings, "texts", texts)
-        known = no_records(n) if properties is None else to_column(Records, "properties", properties)
-        for what, column in (("names", called), ("texts", said), ("properties", known)):
-            if len(column) != n:
-                raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
+        if wrong := [own for own in label_sets if isinstance(own, str)]:
+            raise InvalidInput(f"label_sets: {wrong[0]!r} is not a tuple of labels")
+        called, said = (
+            no_strings(n) if column is None else Strings.of(column, what)
+            for what, column in (("names", names), ("texts", texts))
+        )
+        known = no_records(n) if properties is None else Records.of(properties, "properties")
+        for what, size in (("names", len(called)), ("texts", len(said)), ("properties", len(known))):
+            if size != n:
+                raise InvalidInput(f"{what}: {n:,} rows are expected, not {size:,}")
         order = _order(given)
         table = cls(given, called, said, codes, [tuple(own) for own in label_sets], known).take(order)
         positions = np.empty(n, dtype=np.int64)
@@ -234,14 +231,12 @@ class NodeTable(Sequence[Node]):
         where = _with_labels(where, labels)
         if where is None:
             return None
-        condition = where
-
-        def made() -> NDArray[np.bool_]:
-            found = self._evaluate(condition, np.arange(len(self)))
-            found.flags.writeable = False
-            return found
-
-        return self._remembered(self._masks, condition, _MASKS_KEPT, made)
+        mask = self._masks.get(where)
+        if mask is None:
+            mask = self._evaluate(where, np.arange(len(self)))
+            mask.flags.writeable = False
+            mask = _remembered(self._masks, where, mask)
+        return mask
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
         """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""
@@ -269,20 +264,6 @@ class NodeTable(Sequence[Node]):
             return np.asarray(self._evaluate(where, distinct)[inverse])
         mask = self.mask(where)
         return None if mask is None else np.asarray(mask[positions])
-
-    def _remembered(self, known: dict[Where, T], where: Where, most: int, make: Callable[[], T]) -> T:
-        """What was made for a condition lately, or is made now; the one used longest ago is forgotten."""
-        with self._lock:
-            value = known.pop(where, None)
-            if value is not None:
-                known[where] = value
-                return value
-        value = make()
-        with self._lock:
-            value = known.setdefault(where, value)
-            while len(known) > most:
-                del known[next(iter(known))]
-        return value
 
     def _evaluate(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
         """Evaluate a condition on the nodes at positions, reading no column that it does not ask for."""
@@ -331,14 +312,13 @@ class NodeTable(Sequence[Node]):
         mask = self.mask(where)
         if where is None or mask is None:
             return None
-        condition, positions = where, np.flatnonzero(mask)
-
-        def cut() -> tuple[NodeTable, NDArray[np.int64]]:
+        known = self._restricted.get(where)
+        if known is None:
+            positions = np.flatnonzero(mask)
             table = self.take(positions)
-            table.restriction = both(self.restriction, condition)
-            return table, positions
-
-        return self._remembered(self._restricted, condition, _VIEWS_KEPT, cut)
+            table.restriction = both(self.restriction, where)
+            known = _remembered(self._restricted, where, (table, positions))
+        return known
 
     def label_counts(self) -> Counter[str]:
         """How many nodes bear each label."""
@@ -367,6 +347,13 @@ class NodeTable(Sequence[Node]):
         labels, sets = coded(column["labels"])
         ids, names, texts = (Strings(column[name]) for name in ("id", "name", "text"))
         return cls(ids, names, texts, labels, [tuple(json.loads(own)) for own in sets], Records(column["properties"]))
+
+
+def _remembered(known: dict[Where, T], where: Where, value: T) -> T:
+    """Keep what was made for a condition, or return what another thread has made of it; the oldest is forgotten."""
+    for oldest in list(known)[: 1 - _CONDITIONS_KEPT]:
+        known.pop(oldest, None)
+    return known.setdefault(where, value)
 
 
 def _order(ids: Strings) -> NDArray[np.int64]:

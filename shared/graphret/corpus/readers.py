@@ -12,7 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from graphret.columns import members
 from graphret.corpus.documents import Loaded, parse_markdown, to_items
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
 from graphret.corpus.names import stem_of
@@ -177,7 +176,7 @@ def _parse_json_lines(text: str, path: Path, _: str) -> Iterator[Parsed]:
             continue
         where = f"{path}, line {number}"
         try:
-            value = json.loads(line, object_pairs_hook=members)
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{where}: not JSON ({error})") from error
         if not isinstance(value, dict):

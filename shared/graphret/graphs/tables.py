@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphret.columns import members
 from graphret.errors import InvalidInput
 from graphret.stores.memory import MemoryStore
 
@@ -128,6 +127,6 @@ def parsed_json(text: str) -> Any:
         raise ValueError(f"{name} is not JSON")
 
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=members)
+        return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"not JSON ({error})") from error
