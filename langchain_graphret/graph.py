@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
@@ -15,7 +15,7 @@ from graphret import corpus, sage
 from graphret.corpus import Chunker, HeuristicMetadata, MetadataExtractor, from_chunks, to_edges
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
-from graphret.sage.graph import Progress, SageView
+from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
@@ -101,14 +101,9 @@ class SageGraph(sage.SageGraph):
         """Return a LangChain retriever over the graph; `options` are the parameters of `SageRetriever`."""
         return SageRetriever(graph=self, **options)
 
-    def view(self, where: WhereLike) -> SageGraph:
+    def view(self, where: WhereLike) -> Self:
         """Return the graph as far as nodes satisfy a condition; see `graphret.SageGraph.view`."""
-        view = super().view(to_where(where))
-        return _View(view.state, view.settings, chunker=view.chunker, metadata=view.metadata)
-
-
-class _View(SageView, SageGraph):
-    """A part of a graph that can be read and not changed, and makes LangChain retrievers."""
+        return super().view(to_where(where))
 
 
 def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> list[Document]:

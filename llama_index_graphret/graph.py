@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ import graphret
 from graphret.corpus import Corpus, from_chunks
 from graphret.errors import InvalidInput
 from graphret.sage import SageSettings
-from graphret.sage.signals import SIGNALS
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import encoder_of
@@ -70,7 +69,8 @@ class SageGraph(graphret.SageGraph):
         if isinstance(store, SimpleVectorStore):  # which keeps embeddings apart from the nodes
             apart = store.data.embedding_dict
             nodes = [node.model_copy(update={"embedding": apart.get(node.node_id, node.embedding)}) for node in nodes]
-        model, settings = embed_model or index._embed_model, _by_content(settings or SageSettings())
+        model, settings = embed_model or index._embed_model, settings or SageSettings()
+        settings = replace(settings, similarity=replace(settings.similarity, contents_only=True))
         return cls.from_nodes(nodes, embed_model=model, settings=settings, **options)
 
     @classmethod
@@ -170,11 +170,3 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
     """Return nodes as graphret's, without the evidence of an earlier retrieval."""
     return [from_llama_node(mark(node, ())) for node in nodes]
-
-
-def _by_content(settings: SageSettings) -> SageSettings:
-    """Return settings under which no text but contents is embedded."""
-    similarity = settings.similarity
-    free = {(s.kind, s.name) for s in SIGNALS if s.measure != "cosine" or s.left == s.right == "content"}
-    signals = {kind: tuple(n for n in names if (kind, n) in free) for kind, names in similarity.signals.items()}
-    return dataclasses.replace(settings, similarity=dataclasses.replace(similarity, signals=signals))

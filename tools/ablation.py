@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphret.edges import EdgeTable
+from graphret.edges import EdgeTable, joined
 from graphret.evaluation.dataset import HELD, Dataset
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import load_ottqa
@@ -22,7 +22,6 @@ from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.frontier import STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
-from graphret.sage.edge_rows import join
 from graphret.sage.links import KIND_WEIGHTS, MENTIONS, name_links
 from graphret.search.encoder import as_encoder
 from graphret.stores.memory import Graph, MemoryStore
@@ -42,7 +41,7 @@ def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
     rest = _without(graph.edges, MENTIONS)
     for name, kinds in chosen.items():
         links = name_links(graph.nodes, LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}))
-        store = MemoryStore(Graph(graph.nodes, join(len(graph.nodes), [rest, links])))
+        store = MemoryStore(Graph(graph.nodes, joined(len(graph.nodes), [rest, links])))
         yield f"{name} ({len(links):,} links)", Expand(None, store, graph.index)
 
 

@@ -11,34 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import Report
-from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
-from graphret.sage.embedding import signal_texts
-from graphret.sage.settings import SimilaritySettings
-from graphret.sage.signals import chosen_signals
-from graphret.sage.similarity_index import SimilarityIndex
+from graphret.sage import SimilaritySettings
+from graphret.sage.signals import SIGNALS
+from graphret.sage.similarity import SimilarityIndex
+from graphret.search.dense import DenseIndex
 from graphret.types import Node
 
 _BLOCK = 2048
 _TOPICS = 200
 
 
-class _Given:
-    """Answers with embeddings that were drawn before: clusters, as texts about a few hundred topics make them."""
+class _Drawn:
+    """Answers with embeddings that are drawn: clusters, as texts about a few hundred topics make them."""
 
-    name = "given"
+    name = "drawn"
 
-    def __init__(self, n: int, d: int, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
+    def __init__(self, d: int) -> None:
         self.dimension = d
-        centres = rng.standard_normal((_TOPICS, d), dtype=np.float32)
-        vectors = rng.standard_normal((n, d), dtype=np.float32)
-        vectors += centres[rng.integers(0, _TOPICS, n)]
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        self.vectors = vectors
+        self.centres = np.random.default_rng(0).standard_normal((_TOPICS, d), dtype=np.float32)
 
     def encode_documents(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        return self.vectors[: len(texts)]
+        rng = np.random.default_rng(1)
+        vectors = rng.standard_normal((len(texts), self.dimension), dtype=np.float32)
+        return vectors + self.centres[rng.integers(0, _TOPICS, len(texts))]
 
     encode_queries = encode_documents
 
@@ -70,35 +66,31 @@ def corpus(n: int, seed: int = 0) -> NodeTable:
 def bare_products(index: SimilarityIndex) -> float:
     """Return the seconds that the products of all signals take, block by block, nothing read off them."""
     buffer = np.empty(_BLOCK * _BLOCK, np.float32)
-    seconds = 0.0
-    for signal in index._cosines():
-        sides = [index.vectors.vectors[side.index] for side in index._sides(signal)]
-        left, right = sides[0], sides[-1]  # one where the signal is the same in both directions
-        start = time.perf_counter()
-        for i in range(0, len(left), _BLOCK):
-            for j in range(0, len(right), _BLOCK):
-                a, b = left[i : i + _BLOCK], right[j : j + _BLOCK]
-                np.matmul(a, b.T, out=buffer[: len(a) * len(b)].reshape(len(a), len(b)))
-        seconds += time.perf_counter() - start
+    embeddings, seconds = index.embeddings, 0.0
+    for signal in SIGNALS:
+        if (signal.kind, signal.name) in index.neighbors:
+            ends = zip((signal.left, signal.right), signal.roles, strict=True)
+            sides = [embeddings.side(name, index.facts.role == role) for name, role in ends]
+            left, right = (embeddings.vectors[side.rows] for side in sides)
+            start = time.perf_counter()
+            for i in range(0, len(left), _BLOCK):
+                for j in range(0, len(right), _BLOCK):
+                    a, b = left[i : i + _BLOCK], right[j : j + _BLOCK]
+                    np.matmul(a, b.T, out=buffer[: len(a) * len(b)].reshape(len(a), len(b)))
+            seconds += time.perf_counter() - start
     return seconds
-
-
-def build(nodes: NodeTable, encoder: _Given) -> tuple[SimilarityIndex, EdgeTable, float]:
-    """Build index and edges; return them and the seconds."""
-    start = time.perf_counter()
-    index = SimilarityIndex.build(nodes, encoder)
-    edges = index.edges()
-    return index, edges, time.perf_counter() - start
 
 
 def edges(report: Report, n: int, d: int, repeats: int = 3) -> None:
     """The part of the speed benchmark: all edges from embeddings, against the bare products of every signal in full."""
     nodes = corpus(n)
-    encoder = _Given(len(signal_texts(nodes, chosen_signals(SimilaritySettings().signals)).texts), d)
+    dense = DenseIndex.build(nodes, _Drawn(d))
     bare, whole = [], []
     for _ in range(repeats):
-        index, made, seconds = build(nodes, encoder)
-        whole.append(seconds)
+        start = time.perf_counter()
+        index = SimilarityIndex.build(nodes, dense, SimilaritySettings())
+        made = index.edges()
+        whole.append(time.perf_counter() - start)
         bare.append(bare_products(index))
     products, building = statistics.median(bare), statistics.median(whole)
     what = f"edges of {n:,} nodes from embeddings, against the matrix products alone"

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +73,6 @@ def test_explicit_edges_are_kept() -> None:
 # -- change
 
 
-@pytest.mark.parametrize("with_encoder", [False, True])
-def test_a_graph_to_which_items_were_added_is_the_graph_built_of_all(with_encoder: bool) -> None:
-    grown = SageGraph.build(BALLPARKS[:3], encoder=HashingEncoder() if with_encoder else None)
-    grown.add(BALLPARKS[3:])
-    _same_as_rebuilt(grown, BALLPARKS)
-
-
 TEXTS = st.lists(st.sampled_from(["Leeds", "River Aire", "Malham", "band", "city", "Opera"]), min_size=1, max_size=8)
 DOCUMENTS = st.lists(
     st.builds(
@@ -133,15 +123,6 @@ def test_remove_takes_items_and_nodes(graph: SageGraph) -> None:
     assert len(graph) == 4
     with pytest.raises(InvalidInput, match="empty"):
         graph.remove(["pilots", "sicks", "milwaukee", "county"])
-
-
-def test_thresholds_stay_until_they_are_refitted() -> None:
-    built = SageGraph.build(BALLPARKS, encoder=HashingEncoder())
-    before = built.thresholds.to_dict()
-    built.add([Document(f"Leeds has a band called number {i}.", id=f"x{i}", title=f"Band {i}") for i in range(8)])
-    assert built.thresholds.to_dict() == before
-    built.refit()
-    assert built.thresholds.to_dict() != before
 
 
 def test_a_retriever_sees_changes(graph: SageGraph) -> None:
@@ -221,8 +202,9 @@ def test_opened_without_its_encoder_a_graph_is_searched_by_words_and_loses_nothi
     SageGraph.build(BALLPARKS, encoder=HashingEncoder()).save(tmp_path / "graph")
     opened = SageGraph.load(tmp_path / "graph", encoder=None)
     assert "sicks#0" in opened.retriever().retrieve(QUESTION, 3).ids
-    with pytest.raises(InvalidInput, match="without its encoder"):
-        opened.save(tmp_path / "graph")
+    for change in (lambda: opened.save(tmp_path / "graph"), lambda: opened.remove(["sicks"])):
+        with pytest.raises(InvalidInput, match="without its encoder"):
+            change()
     assert SageGraph.load(tmp_path / "graph", encoder=HashingEncoder()).index.dense is not None
 
 
@@ -298,13 +280,9 @@ def test_sixty_four_threads_get_the_answers_of_one() -> None:
     start = threading.Barrier(64)
     wrong: list[str] = []
 
-    seconds = float(os.environ.get("GRAPHRET_SOAK_SECONDS", "0"))  # a longer run is asked for, not waited for
-
     def ask(offset: int) -> None:
         start.wait()
-        until = time.monotonic() + seconds
-        rounds = itertools.takewhile(lambda n: not n or time.monotonic() < until, itertools.count())
-        for i in (i for _ in rounds for i in range(len(questions))):
+        for i in range(len(questions)):
             at = (i + offset) % len(questions)
             built.index.forget()
             if [(h.id, h.score) for h in retriever.retrieve(questions[at], 5)] != expected[at]:

@@ -1,16 +1,22 @@
-"""What a graph says of itself: its names, and that it cannot help."""
+"""What a graph says of itself: its size, its names, and that it cannot help."""
 
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from graphret import Document, Edge, SageGraph
+from graphret import Document, Edge, Node, SageGraph
 from graphret.demo import load_corpus
+from graphret.edges import EdgeTable
+from graphret.errors import MissingDependency
+from graphret.nodes import NodeTable
+from graphret.sage.report import GraphReport
 
 PLACES = ["Aswan", "Bergen", "Cadiz", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jaffa", "Kotor", "Lucca"]
 DOCUMENTS = [
@@ -77,4 +83,37 @@ def test_a_report_counts_names() -> None:
 def test_a_graph_is_shown_by_its_size_relations_and_encoder() -> None:
     graph, _ = build(DOCUMENTS, edges=[Edge("Aswan", "ROAD", "Faro")], chunker=None)
     assert repr(graph) == "SageGraph(12 nodes, 13 edges: MENTIONS 12, ROAD 1; encoder None)"
-    assert repr(graph.view({"title": "Hull"})) == "SageView(1 nodes, 0 edges; encoder None)"
+    assert repr(graph.view({"title": "Hull"})) == "SageGraph(1 nodes, 0 edges; encoder None)"
+
+
+def report() -> GraphReport:
+    names = {f"s{i}": ("Document",) for i in range(5)} | {"r": ("Product", "Thing")}
+    nodes = NodeTable.of(Node(id_, labels) for id_, labels in names.items())
+    edges = [Edge("s0", "A", "s1"), Edge("s1", "B", "s0"), Edge("s1", "A", "s2"), Edge("s4", "A", "s4")]
+    return GraphReport.of(nodes, EdgeTable.of(nodes, edges), {"document-document": {"topic_similarity": 0.5}})
+
+
+def test_a_report_counts() -> None:
+    found = report()
+    assert (found.nodes, found.edges, found.pairs, found.components, found.isolated) == (6, 4, 2, 4, 3)
+    assert found.largest_component == 3
+    assert found.labels == {"Document": 5, "Product": 1, "Thing": 1}
+    assert found.relations == {"A": 3, "B": 1}
+    assert found.degree == {"min": 0, "median": 0.5, "mean": pytest.approx(4 / 6), "p90": 1.5, "max": 2}
+    assert {k: v for k, v in found.histogram.items() if v} == {"0": 3, "1": 2, "2": 1}
+    assert found.density == pytest.approx(2 / 15)
+    for expected in ("nodes", "topic_similarity", "isolated", "3-5"):
+        assert (expected in str(found)) == (expected != "3-5")
+    nothing = GraphReport.of(NodeTable.of([]), EdgeTable.empty(0))
+    assert (nothing.nodes, nothing.components, nothing.degree["max"]) == (0, 0, 0)
+    assert str(nothing)
+
+
+def test_a_report_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    for suffix, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        report().plot(tmp_path / f"report.{suffix}")
+        assert (tmp_path / f"report.{suffix}").read_bytes().startswith(magic)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingDependency, match="plot"):
+        report().plot(tmp_path / "report.pdf")

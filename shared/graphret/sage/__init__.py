@@ -3,7 +3,6 @@
 from graphret.sage.graph import SageGraph
 from graphret.sage.links import LinkSettings
 from graphret.sage.retriever import SageRetriever
-from graphret.sage.settings import SimilaritySettings, Thresholds
-from graphret.sage.state import SageSettings
+from graphret.sage.settings import SageSettings, SimilaritySettings
 
-__all__ = ["LinkSettings", "SageGraph", "SageRetriever", "SageSettings", "SimilaritySettings", "Thresholds"]
+__all__ = ["LinkSettings", "SageGraph", "SageRetriever", "SageSettings", "SimilaritySettings"]

@@ -30,9 +30,10 @@ from graphret.retriever import Retriever
 from graphret.sage import persistence
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
-from graphret.sage.settings import Thresholds
-from graphret.sage.similarity_index import SimilarityIndex
-from graphret.sage.state import Changes, SageSettings, SageState, changed, changes, connected, nodes_of, with_siblings
+from graphret.sage.settings import SageSettings
+from graphret.sage.similarity import SimilarityIndex
+from graphret.sage.state import Changes, SageState, with_siblings
+from graphret.sage.thresholds import Thresholds
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder, as_encoder
@@ -42,6 +43,8 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
+
+_EMPTY = "the corpus would be empty: there are no nodes to build a graph of"
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -110,29 +113,21 @@ class SageGraph:
         MissingDependency
             When the default encoder is asked for and is not installed.
         """
-        settings = settings or SageSettings()
-        encoder = as_encoder(encoder)
+        settings, encoder = settings or SageSettings(), as_encoder(encoder)
         if isinstance(chunker, str):
             chunker = named_chunker(chunker, encoder)
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         report = progress or _quiet
         report("chunk", 0, 1)
-        nodes = to_nodes(
-            corpus,
-            chunker=chunker,
-            rows_per_segment=settings.rows_per_segment,
-            balance=settings.balance_segments,
-            metadata=None,
-        )
+        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, metadata=None)
         report("chunk", 1, 1)
-        given = to_edges([*corpus.edges, *edges], nodes)
         return cls.from_nodes(
             nodes,
             encoder=encoder,
             chunker=chunker,
             metadata=metadata,
             settings=settings,
-            edges=given,
+            edges=to_edges([*corpus.edges, *edges], nodes),
             progress=progress,
         )
 
@@ -157,7 +152,7 @@ class SageGraph:
         vectors
             Embeddings of the nodes, in their order, ``(n, d)``, where they are known.
         thresholds
-            Thresholds of similarity edges to use instead of fitting them.
+            Thresholds of similarity edges to use instead of fitting them: ``{kind of pair: {signal: value}}``.
         """
         settings, encoder = settings or SageSettings(), as_encoder(encoder)
         report = progress or _quiet
@@ -180,19 +175,12 @@ class SageGraph:
                 assert encoder is not None
                 texts = [settings.text.text(node) for node in table]
                 vectors = encoder.encode_documents(texts, progress=lambda done, of: report("embed", done, of))
-            dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text, hnsw=settings.hnsw)
+            dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
             report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, 1)
-        similarity = SimilarityIndex.build(
-            table,
-            encoder,
-            settings.similarity,
-            content_vectors=dense.vectors if dense else None,
-            thresholds=thresholds,
-            text=settings.text,
-        )
-        state = connected(index, similarity, EdgeTable.of(table, edges), settings)
+        similarity = SimilarityIndex.build(table, dense, settings.similarity, thresholds)
+        state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links)
         report("connect", 1, 1)
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
@@ -226,8 +214,8 @@ class SageGraph:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds of similarity edges."""
-        return self.state.similarity.thresholds if self.state.similarity else Thresholds()
+        """The thresholds of similarity edges: ``{kind of pair: {signal: value}}``."""
+        return self.state.similarity.thresholds if self.state.similarity else {}
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -257,20 +245,19 @@ class SageGraph:
         """Count nodes, edges, degrees and components."""
         return GraphReport.of(self.nodes, self.edges, self.thresholds)
 
-    def view(self, where: WhereLike) -> SageGraph:
+    def view(self, where: WhereLike) -> Self:
         """Return the graph as far as nodes satisfy `where`.
 
         Nothing of the other nodes can be reached, counted or shown through it: it holds the nodes, the edges among them
         and the statistics of those nodes alone. It is a copy that cannot be changed, and does not see later changes.
         """
-        state, condition = self.state, Where.parse(where)
-        restricted = state.graph.nodes.restricted(condition)
-        if restricted is None:
-            return SageView(state, self.settings, chunker=self.chunker, metadata=self.metadata)
-        table, positions = restricted
-        graph = Graph(table, state.graph.edges.induced(positions))
-        cut = SageState(graph, state.index.induced(table, positions), None, EdgeTable.empty(len(table)))
-        return SageView(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
+        state, restricted = self.state, self.nodes.restricted(Where.parse(where))
+        graph, index = state.graph, state.index
+        if restricted is not None:
+            table, positions = restricted
+            graph, index = Graph(table, graph.edges.induced(positions)), index.induced(table, positions)
+        cut = SageState(graph, index, None, EdgeTable.empty(len(graph.nodes)))
+        return type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
 
     # -- changing
 
@@ -281,41 +268,31 @@ class SageGraph:
         The edges afterwards are those of a graph built of everything with the same thresholds.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
+        rows = self.settings.rows_per_segment
         with self._writing:
-            state = self.state
-            fresh = to_nodes(
-                corpus,
-                chunker=self.chunker,
-                rows_per_segment=self.settings.rows_per_segment,
-                balance=self.settings.balance_segments,
-                metadata=None,
-            )
-            replaced = nodes_of([id_ for item in corpus.items for id_ in (item.id, file_id(item.id))], state)
-            known = state.graph.nodes
-            given = to_edges([*corpus.edges, *edges], fresh, known.ids.tolist() if corpus.edges or edges else ())
-            self._change(fresh, replaced, given)
+            fresh = to_nodes(corpus, chunker=self.chunker, rows_per_segment=rows, metadata=None)
+            replaced = self.state.nodes_of(id_ for item in corpus.items for id_ in (item.id, file_id(item.id)))
+            self._change(fresh, set().union(*replaced.values()), [*corpus.edges, *edges])
         return [node.id for node in fresh]
 
     def add_nodes(self, nodes: Iterable[Node], *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add chunks that somebody else cut, each in place of the node that had its id."""
         fresh = list(nodes)
         with self._writing:
-            given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
-            self._change(with_siblings(fresh, self.state), (), given)
+            self._change(with_siblings(fresh, self.state), (), list(edges))
         return [node.id for node in fresh]
 
     def refresh(self, nodes: Iterable[Node]) -> Changes:
         """Have the graph hold these chunks and no other node, and say what was added, changed and deleted."""
         fresh = list(nodes)
         if not fresh:
-            raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
+            raise InvalidInput(_EMPTY)
         with self._writing:
-            found = changes(fresh, self.state)
+            found = Changes.of(fresh, self.state)
+            new = {*found.added, *found.changed}
             if found:
-                new = {*found.added, *found.changed}
-                self._change(
-                    with_siblings([n for n in fresh if n.id in new], self.state, found.deleted), found.deleted, []
-                )
+                chosen = [node for node in fresh if node.id in new]
+                self._change(with_siblings(chosen, self.state, found.deleted), found.deleted)
         return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
@@ -326,30 +303,28 @@ class SageGraph:
         InvalidInput
             When there is no item and no node of an id; nothing is taken away then.
         """
-        asked = list(ids)
         with self._writing:
-            state = self.state
-            gone: set[str] = set()
-            for one in asked:
-                found = nodes_of([one], state)
-                if not found:
+            found = self.state.nodes_of(ids)
+            for one, nodes in found.items():
+                if not nodes:
                     raise InvalidInput(f"{one!r}: the graph has no such document, table, record or node")
-                gone |= found
-            if len(gone) == len(state.graph.nodes):
-                raise InvalidInput("the corpus would be empty: there are no nodes to build a graph of")
-            self._change([], gone, [])
+            gone = set().union(*found.values())
+            if len(gone) == len(self):
+                raise InvalidInput(_EMPTY)
+            self._change([], gone)
         return sorted(gone)
 
     def refit(self) -> None:
         """Fit the thresholds of similarity edges to the nodes that there are now."""
         with self._writing:
             state = self.state
-            if state.similarity:
-                self.state = connected(state.index, state.similarity.refit(), state.explicit, self.settings)
+            refitted = state.changeable.refit()
+            self.state = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
 
-    def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge]) -> None:
+    def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""
-        self.state = changed(self.state, self.settings, self.metadata, fresh, gone, edges)
+        given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
+        self.state = self.state.changed(fresh, gone, given, self.metadata, self.settings.links)
 
     # -- on disk
 
@@ -402,20 +377,18 @@ class SageGraph:
 
     # -- in a store
 
-    def write_to(self, store: GraphStore, *, name: str = "sage", embeddings: bool = True) -> persistence.Written:
+    def write_to(self, store: GraphStore, *, name: str = "sage") -> None:
         """Write the graph to a store, or bring it up to date there; only what differs is written.
 
         Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them
         and the graph's included. Properties that not every store holds, such as the rows of a table, are written as one
-        JSON object, ``sage_json``; conditions on them work on the graph that is read back, not in the store. Blocks are
-        transactions: a write that was interrupted is completed by another one.
+        JSON object, ``sage_json``; conditions on them work on the graph that is read back, not in the store. Embeddings
+        are not written. Blocks are transactions: a write that was interrupted is completed by another one.
 
         Parameters
         ----------
         name
             What tells this graph from others in the same store.
-        embeddings
-            Whether nodes get their embeddings too, which spares `from_store` to embed them.
 
         Raises
         ------
@@ -423,12 +396,12 @@ class SageGraph:
             When the store holds a node of the same id that does not belong to the graph, or a property of the graph has
             one of the names above.
         """
-        return persistence.write_to(self.state, store, name=name, embeddings=embeddings)
+        persistence.write_to(self.state, store, name)
 
     @classmethod
     def from_store(
-        cls, store: GraphStore, *, name: str = "sage", encoder: Any = "saved", settings: SageSettings | None = None
-    ) -> SageView:
+        cls, store: GraphStore, *, name: str = "sage", encoder: Any = "default", settings: SageSettings | None = None
+    ) -> Self:
         """Read a graph that `write_to` wrote; it can be asked and not changed, and does not see later changes.
 
         Parameters
@@ -436,39 +409,18 @@ class SageGraph:
         store
             The store, or a view of it.
         encoder
-            ``"saved"`` for the one that the graph was built with, where its name says which it is; otherwise the same
-            encoder again, or `None` to search without it. Nodes are embedded where the store lacks an embedding.
+            What embeds the nodes, as for `build`; `None` to search without.
         settings
             Those that the graph was built with, where they were not the default.
 
         Raises
         ------
         InvalidInput
-            When the store holds no such graph, or the encoder is another one than the graph was built with.
+            When the store holds no such graph.
         """
         settings = settings or SageSettings()
-        state = persistence.read_from(store, name=name, encoder=encoder, settings=settings)
-        return SageView(state, settings, chunker=None, metadata=None)
-
-
-class SageView(SageGraph):
-    """A part of a graph that can be read and not changed."""
-
-    def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Refuse."""
-        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
-
-    def remove(self, ids: Iterable[str]) -> list[str]:
-        """Refuse."""
-        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
-
-    def refit(self) -> None:
-        """Refuse."""
-        raise InvalidInput("a view of a graph, or one read from a store, cannot be changed")
-
-    def save(self, folder: str | Path) -> None:
-        """Refuse."""
-        raise InvalidInput("a view of a graph cannot be saved")
+        state = persistence.read_from(store, name, encoder, settings)
+        return cls(state, settings, chunker=None, metadata=None)
 
 
 def _quiet(stage: str, done: int, total: int) -> None:

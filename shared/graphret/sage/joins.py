@@ -9,12 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from graphret.columns import to_json
+from graphret.columns import Records, text_array, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
-from graphret.sage.edge_rows import edge_table
-from graphret.sage.links import LinkSettings, speaks
-from graphret.sage.tables import MIN_SHARED_PART, MIN_SHARED_VALUES
+from graphret.sage.links import MAX_NAME_WORDS, LinkSettings, speaks
 from graphret.search.analysis import Analyzer
 from graphret.text import words as words_of
 
@@ -22,8 +20,13 @@ from graphret.text import words as words_of
 JOINS = "JOINS"
 #: A column is a key when its different values are at least this share of its cells.
 KEY_SHARE = 0.9
+#: Two columns that share at least this many values, and this share of those of the smaller, can be joined.
+MIN_SHARED_VALUES = 2
+MIN_SHARED_PART = 0.3
 #: A value in more rows than this joins nothing.
 MAX_SHARERS = 1000
+#: A value that more key columns have joins nothing, and a row leads to no more rows than this.
+MAX_JOINS = 3
 
 _COMMON = re.compile(r"yes|no|true|false|none|null|nan?|unknown|other|total|\d+(?:st|nd|rd|th)")
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -45,7 +48,7 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     columns: dict[tuple[str, int, str], int] = {}  # by table, place and header
     rows: dict[tuple[int, int], int] = {}  # by node and part
     found = array("q")
-    for key, cell, place, at in _cells(nodes, settings.max_name_words) if settings.join_weight else ():
+    for key, cell, place, at in _cells(nodes) if settings.join_weight else ():
         found.append(values.setdefault(key, len(values)))
         found.extend((columns.setdefault(place, len(columns)), rows.setdefault(at, len(rows))))
         spelled += [cell] * (len(values) - len(spelled))
@@ -58,7 +61,7 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     keys = np.flatnonzero(is_key[column])
     keys = keys[np.argsort(value[keys], kind="stable")]
     owners, bearers = (np.bincount(value[at], minlength=n) for at in (keys, slice(None)))
-    left = np.flatnonzero(((owners <= settings.max_joins) & (bearers <= MAX_SHARERS))[value])
+    left = np.flatnonzero(((owners <= MAX_JOINS) & (bearers <= MAX_SHARERS))[value])
     right = keys[ranges(row_starts(value[keys], n), value[left])]
     left = np.repeat(left, owners[value[left]])
 
@@ -74,17 +77,18 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 
     order = np.lexsort((row[right], bearers[value[left]], row[left]))  # of each row the rarest values first
     start = row[left[order]]
-    order = order[np.arange(len(order)) - np.searchsorted(start, start) < settings.max_joins]
+    order = order[np.arange(len(order)) - np.searchsorted(start, start) < MAX_JOINS]
     left, right = left[order], right[order]
     headers, places = [header for _, _, header in columns], np.asarray(list(rows), dtype=np.int64).reshape(-1, 2)
     said = zip(*(codes.tolist() for codes in (value[left], column[left], column[right])), strict=True)
     properties = [to_json({"name": spelled[v], "columns": [[headers[i], headers[j]]]}) for v, i, j in said]
     (source, source_part), (target, target_part) = (places[row[end]].T for end in (left, right))
     weight = np.full(len(left), settings.join_weight)
-    return edge_table(len(nodes), source, target, JOINS, weight, (source_part, target_part), properties)
+    codes, records = np.zeros(len(left), np.int16), Records(text_array(properties))
+    return EdgeTable.build(len(nodes), source, target, codes, [JOINS], weight, source_part, target_part, records)
 
 
-def _cells(nodes: NodeTable, max_words: int) -> Iterator[tuple[str, str, tuple[str, int, str], tuple[int, int]]]:
+def _cells(nodes: NodeTable) -> Iterator[tuple[str, str, tuple[str, int, str], tuple[int, int]]]:
     """Yield of every cell that is not empty its value for comparison, its text, its column and its row."""
     for position, (title, given) in enumerate(zip(nodes.names, nodes.properties, strict=True)):
         header = [str(cell) for cell in given.get("table_header") or ()]
@@ -93,14 +97,14 @@ def _cells(nodes: NodeTable, max_words: int) -> Iterator[tuple[str, str, tuple[s
             for nth, cell in enumerate(map(str.strip, map(str, row))):
                 if cell:
                     name = header[nth] if nth < len(header) else ""
-                    key = _key(cell, _subject(name, title), max_words)
+                    key = _key(cell, _subject(name, title))
                     yield key, cell, (table, nth, name), (position, part)
 
 
-def _key(cell: str, subject: str, max_words: int) -> str:
+def _key(cell: str, subject: str) -> str:
     """Return the value of a cell for comparison, empty where it identifies nothing; numbers with what they are of."""
     words = words_of(cell.removesuffix(".0"))  # so are integers written in a column that has gaps
-    if not words or len(words) > max_words:
+    if not words or len(words) > MAX_NAME_WORDS:
         return ""
     if all(word.isdigit() for word in words):
         return f"{subject}\0{' '.join(words)}" if subject else ""

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import compress
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +38,15 @@ KIND_WEIGHTS: Mapping[str, float] = {
     "text": 0.8,
     "text_alias": 0.8,
 }
+#: Longer names are not looked for.
+MAX_NAME_WORDS = 12
+
+# What completes a cell to a name: cells of so many words at most, by words that begin so many names at most, where cell
+# and context cover this share of the name's rarity; and so many links of a cell.
+_MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
+# An alias by which more than this share of all sources say a node, and more than this many, is an everyday word
+# ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
+_COMMON_SHARE, _COMMON_LEAST = 0.01, 20
 _TABLE_OF = re.compile(r"/table-\d+$")  # a table of a document is named as that is
 _ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
@@ -57,38 +65,13 @@ class LinkSettings:
         Weight of a link by kind; a kind that is left out makes no links.
     max_bearers
         A name that more nodes bear says nothing.
-    max_name_words, max_cell_words
-        Longer names are not looked for; longer cells are not completed.
-    max_completed
-        Links of the completed kind a cell.
-    min_completed
-        Share of a name's rarity that a cell and its context must cover.
-    max_postings
-        A word in more names than this starts no completion.
-    common_share, common_least
-        An alias by which more than this share of all sources say a node, and more than this many, is an
-        everyday word ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
     join_weight
         Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
-    max_joins
-        A value that more key columns have joins nothing, and a row leads to no more rows than this.
     """
 
     kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
     max_bearers: int = 50
-    max_name_words: int = 12
-    max_cell_words: int = 6
-    max_completed: int = 3
-    min_completed: float = 0.6
-    max_postings: int = 3000
-    common_share: float = 0.01
-    common_least: int = 20
     join_weight: float = 0.8
-    max_joins: int = 3
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as they are saved with a graph."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +83,15 @@ class _Unit:
     cells: Sequence[str]
     header: Sequence[str] = ()
     context: frozenset[str] | None = None
+
+
+class _Mention(NamedTuple):
+    """By what a unit names a node: the kind of the link, how much of the name is said, in which column."""
+
+    kind: str
+    share: float
+    column: int
+    name: str
 
 
 def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
@@ -117,49 +109,38 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     heads: dict[str, int] = {}
     for i in sorted(range(len(nodes)), key=lambda i: ("table_rows" in nodes.properties[i], places[i])):
         heads.setdefault(sources[i], i)
-    names = _Names(
-        [
-            _names_of(node) if heads[source] == i else []
-            for i, (node, source) in enumerate(zip(nodes, sources, strict=True))
-        ],
-        settings,
-    )
-    found: dict[str, list[Any]] = {name: [] for name in ("source", "target", "part", "weight", "properties")}
+    own = [_names_of(node) if heads[sources[i]] == i else [] for i, node in enumerate(nodes)]
+    names = _Names(own, settings.max_bearers)
+    found: list[tuple[_Unit, int, _Mention]] = []
     known: set[tuple[str, int, bool]] = set()
     for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
-        for target, (kind, share, column, name) in _said(unit, names, settings).items():
-            link = sources[unit.owner], target, kind in _ALIASES
+        for target, mention in _mentions(unit, names, settings.kind_weights).items():
+            link = sources[unit.owner], target, mention.kind in _ALIASES
             if unit.part == NO_PART:
                 if link[0] == sources[target] or link in known:
                     continue
                 known.add(link)
-            found["source"].append(unit.owner)
-            found["target"].append(target)
-            found["part"].append(unit.part)
-            found["weight"].append(settings.kind_weights[kind] * share)
-            where = {"column": unit.header[column]} if column < len(unit.header) else {}
-            found["properties"].append({"kind": kind, "name": name, **where})
-    said = Counter(t for t, p in zip(found["target"], found["properties"], strict=True) if p["kind"] == "text_alias")
-    limit = max(settings.common_least, settings.common_share * len(set(sources)))
-    kept = [
-        said[target] <= limit or properties["kind"] not in _ALIASES
-        for target, properties in zip(found["target"], found["properties"], strict=True)
-    ]
-    found = {name: list(compress(column, kept)) for name, column in found.items()}
-    used = {entry["kind"] for entry in found["properties"]}
-    if not used:
-        return EdgeTable.empty(len(nodes))
-    strongest = max(settings.kind_weights[kind] for kind in used) or 1.0
+            found.append((unit, target, mention))
+    named = Counter(target for _, target, mention in found if mention.kind == "text_alias")
+    limit = max(_COMMON_LEAST, _COMMON_SHARE * len(set(sources)))
+    found = [one for one in found if named[one[1]] <= limit or one[2].kind not in _ALIASES]
+    factors = np.asarray([settings.kind_weights[mention.kind] for _, _, mention in found], dtype=np.float32)
+    shares = np.asarray([mention.share for _, _, mention in found], dtype=np.float32)
     return EdgeTable.build(
         len(nodes),
-        np.asarray(found["source"], dtype=np.int32),
-        np.asarray(found["target"], dtype=np.int32),
-        np.zeros(len(found["source"]), dtype=np.int16),
+        np.asarray([unit.owner for unit, _, _ in found], dtype=np.int32),
+        np.asarray([target for _, target, _ in found], dtype=np.int32),
+        np.zeros(len(found), dtype=np.int16),
         [MENTIONS],
-        np.asarray(found["weight"], dtype=np.float32) / np.float32(strongest),  # a corpus of text alone loses nothing
-        source_part=np.asarray(found["part"], dtype=np.int32),
-        properties=found["properties"],
+        factors * shares / (factors.max(initial=0) or 1),  # a corpus of text alone loses nothing
+        source_part=np.asarray([unit.part for unit, _, _ in found], dtype=np.int32),
+        properties=[_about(unit, mention) for unit, _, mention in found],
     )
+
+
+def _about(unit: _Unit, mention: _Mention) -> dict[str, str]:
+    where = {"column": unit.header[mention.column]} if mention.column < len(unit.header) else {}
+    return {"kind": mention.kind, "name": mention.name, **where}
 
 
 def _names_of(node: Node) -> list[str]:
@@ -209,8 +190,7 @@ def _is_code(words: Sequence[str]) -> bool:
 class _Names:
     """The names of all nodes: who bears one, which a text holds, and which a cell and its context make up."""
 
-    def __init__(self, names: Sequence[Sequence[str]], settings: LinkSettings) -> None:
-        self.settings = settings
+    def __init__(self, names: Sequence[Sequence[str]], max_bearers: int) -> None:
         self.bearers: tuple[dict[Words, list[int]], dict[Words, list[int]]] = ({}, {})  # by full name, by alias
         self.bags: list[tuple[int, frozenset[str]]] = []
         self.postings: dict[str, list[int]] = defaultdict(list)
@@ -218,7 +198,7 @@ class _Names:
         for node, own in enumerate(names):
             self._enter(node, own)
         for table in self.bearers:
-            for words in [words for words, nodes in table.items() if len(nodes) > settings.max_bearers]:
+            for words in [words for words, nodes in table.items() if len(nodes) > max_bearers]:
                 del table[words]
         n = max(1, len(self.bags))
         self.rarity = {word: math.log(1 + n / len(bags)) for word, bags in self.postings.items()}
@@ -229,7 +209,7 @@ class _Names:
         seen: set[Words] = set()
         for nth, name in enumerate(own):
             words = _words(name)
-            if not words or len(words) > self.settings.max_name_words or words in seen:
+            if not words or len(words) > MAX_NAME_WORDS or words in seen:
                 continue
             seen.add(words)
             self.spelled.setdefault(words, name)
@@ -249,14 +229,14 @@ class _Names:
 
         With each comes the share of the name's rarity that cell and context cover.
         """
-        settings, rarity = self.settings, self.rarity
+        rarity = self.rarity
         need = frozenset(word for word in cell if word not in _STOP)
-        if not need or len(cell) > settings.max_cell_words or any(word not in self.postings for word in need):
+        if not need or len(cell) > _MAX_CELL_WORDS or any(word not in self.postings for word in need):
             return []
         if all(word.isdigit() and len(word) != 4 for word in need):  # a year says something, another number does not
             return []
         rarest = min(need, key=lambda word: (len(self.postings[word]), word))
-        if len(self.postings[rarest]) > settings.max_postings:
+        if len(self.postings[rarest]) > _MAX_POSTINGS:
             return []
         got = sum(rarity[word] for word in sorted(need))
         out = []
@@ -268,26 +248,23 @@ class _Names:
             if said == 0:
                 continue
             share = (got + said) / (got + sum(rarity[word] for word in rest))
-            if share >= settings.min_completed:
+            if share >= _MIN_COMPLETED:
                 out.append((node, share))
         out.sort(key=lambda found: (-found[1], found[0]))
-        return out[: settings.max_completed]
+        return out[:_MAX_COMPLETED]
 
 
-_Mention = tuple[str, float, int, str]  # kind, share, column, name
-
-
-def _said(unit: _Unit, names: _Names, settings: LinkSettings) -> dict[int, _Mention]:
+def _mentions(unit: _Unit, names: _Names, kinds: Collection[str]) -> dict[int, _Mention]:
     """Return the nodes that a unit names, each by the first of the kinds that applies."""
     best: dict[int, _Mention] = {}
 
     def add(nodes: Iterable[int], kind: str, column: int, name: Words, share: float = 1.0) -> None:
-        if kind not in settings.kind_weights:
+        if kind not in kinds:
             return
         for node in nodes:
             known = best.get(node)
-            if node != unit.owner and (known is None or (_RANK[kind], -share) < (_RANK[known[0]], -known[1])):
-                best[node] = (kind, share, column, names.spelled.get(name, " ".join(name)))
+            if node != unit.owner and (known is None or (_RANK[kind], -share) < (_RANK[known.kind], -known.share)):
+                best[node] = _Mention(kind, share, column, names.spelled.get(name, " ".join(name)))
 
     full, alias = names.bearers
     if unit.context is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage.links import LinkSettings
-from graphret.sage.similarity_index import SimilarityIndex
-from graphret.sage.state import SageSettings, SageState
+from graphret.sage.settings import SageSettings, SimilaritySettings
+from graphret.sage.similarity import SimilarityIndex
+from graphret.sage.state import SageState
 from graphret.search.bm25 import BM25Index
-from graphret.search.dense import DenseIndex, HnswSettings
-from graphret.search.encoder import Encoder, as_encoder, named_encoder
+from graphret.search.dense import DenseIndex
+from graphret.search.encoder import as_encoder, named_encoder
 from graphret.search.hybrid import HybridIndex
-from graphret.search.vectors import check_vectors
 from graphret.stores.base import GraphStore, delete_edges
 from graphret.stores.memory import Graph, graph_from_bundle, graph_parts
 from graphret.types import Edge, Node
@@ -36,21 +36,17 @@ def save(
     folder: str | Path, state: SageState, settings: SageSettings, chunker: Chunker | None, replaces: str | None
 ) -> str:
     """Write a state of a graph, and what is needed to change it later; return its generation. See `SageGraph.save`."""
-    if state.similarity is None:
-        raise InvalidInput("a view of a graph cannot be saved")
-    if state.similarity.encoder_name is not None and state.index.dense is None:
-        raise InvalidInput("the graph was opened without its encoder: saved, it would lose its embeddings")
     parts = graph_parts(state.graph)
     parts.add("lexical", state.index.lexical.parts())
     if state.index.dense:
         parts.add("dense", state.index.dense.parts())
-    parts.add("similarity", state.similarity.parts())
+    parts.add("similarity", state.changeable.parts())
     parts.add("explicit", state.explicit.parts())
     parts.meta["settings"] = {
         "rows_per_segment": settings.rows_per_segment,
-        "balance_segments": settings.balance_segments,
         "alpha": settings.alpha,
-        "links": settings.links.to_dict(),
+        "similarity": asdict(settings.similarity),
+        "links": asdict(settings.links),
     }
     parts.meta["chunker"] = chunker_name(chunker)
     return storage.save(folder, parts, kind=KIND, version=VERSION, replaces=replaces)
@@ -59,135 +55,97 @@ def save(
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
 ) -> tuple[SageState, SageSettings, Chunker | None, str]:
-    """Open what `write` wrote, by memory map; see `SageGraph.load`."""
+    """Open what `save` wrote, by memory map; see `SageGraph.load`."""
     bundle = storage.load(folder, kind=KIND, version=VERSION, verify=verify)
     graph = graph_from_bundle(bundle)
     lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
-    dense, model = None, None
-    if "dense" in bundle.meta:
-        saved = bundle.meta["dense"]["encoder"]
-        model = named_encoder(saved) if isinstance(encoder, str) and encoder == "saved" else as_encoder(encoder)
-        opened = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
-        dense = opened if model is not None or saved is None else None
-    similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, model, lexical.text)
     meta = bundle.meta["settings"]
     settings = SageSettings(
         rows_per_segment=meta["rows_per_segment"],
-        balance_segments=meta["balance_segments"],
         alpha=meta["alpha"],
         text=lexical.text,
         analyzer=lexical.analyzer,
         bm25=lexical.settings,
-        hnsw=dense.hnsw if dense else HnswSettings(),
-        similarity=similarity.settings,
+        similarity=SimilaritySettings(**meta["similarity"]),
         links=LinkSettings(**meta["links"]),
     )
-    state = SageState(
-        graph,
-        HybridIndex(lexical, dense, alpha=settings.alpha),
-        similarity,
-        EdgeTable.from_bundle(bundle.sub("explicit")),
-    )
+    made_by = bundle.meta.get("dense", {}).get("encoder")
+    model = named_encoder(made_by) if encoder == "saved" else as_encoder(encoder)
+    whole = model is not None or made_by is None
+    dense = None
+    if whole and "dense" in bundle.meta:
+        dense = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
+    similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, settings.similarity)
+    index = HybridIndex(lexical, dense, alpha=settings.alpha)
+    explicit = EdgeTable.from_bundle(bundle.sub("explicit"))
     if chunker == "saved":
         chunker = bundle.meta["chunker"]
         if chunker == "semantic" and model is None:
-            chunker = "sentence"  # without its encoder the graph can be read and not added to
+            chunker = None  # without its encoder the graph can be read and not added to
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
-    return state, settings, cut, bundle.generation
+    return SageState(graph, index, similarity if whole else None, explicit), settings, cut, bundle.generation
 
 
 # -- in a store
 
-#: The properties that a node has in a store besides its own: the graph that it belongs to, those of its properties that
-#: not every store holds, as JSON, its embedding, and the encoder that this is from.
-MARK, AS_JSON, EMBEDDING, ENCODER = "sage_graph", "sage_json", "embedding", "embedding_model"
+#: The properties that a node has in a store besides its own: the graph that it belongs to, and those of its properties
+#: that not every store holds, as JSON.
+MARK, AS_JSON = "sage_graph", "sage_json"
 
-_OURS = (MARK, AS_JSON, EMBEDDING, ENCODER)
 _NODES, _EDGES = 2_000, 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What `write_to` changed in a store."""
-
-    nodes: int = 0
-    edges: int = 0
-    nodes_removed: int = 0
-    edges_removed: int = 0
-
-
-def write_to(state: SageState, store: GraphStore, *, name: str, embeddings: bool) -> Written:
+def write_to(state: SageState, store: GraphStore, name: str) -> None:
     """Write a graph to a store; see `SageGraph.write_to`."""
     require_direct(store)
-    fresh = dict(_outgoing(state, name, embeddings))
+    fresh = {node.id: _to_store(node, name) for node in state.graph.nodes}
     held = _held(store, name)
-    _require_ours(store, fresh.keys() - held.keys())
-    gone = held.keys() - fresh.keys()
-    if gone:
-        store.delete(sorted(gone))
+    for block in _blocks(sorted(fresh.keys() - held.keys()), _EDGES):
+        if taken := next(filter(None, store.get(block)), None):
+            raise InvalidInput(f"node {taken.id!r}: the store holds a node of this id that is not the graph's")
+    store.delete(sorted(held.keys() - fresh.keys()))
     known = {edge.identity: edge for edge in _edges(store, name)}
-    sent = (replace(edge, properties=_flat(edge.properties)) for edge in state.graph.edges.edges(state.graph.nodes.ids))
-    wanted = {edge.identity: edge for edge in sent}
-    stale = [edge for key, edge in known.items() if key not in wanted]
-    delete_edges(store, stale)
-    changed = [node for node_id, node in fresh.items() if node != held.get(node_id)]
-    links = [edge for key, edge in wanted.items() if known.get(key) != edge]
-    for block in _blocks(changed, _NODES):
-        store.upsert(block)
-    for links_block in _blocks(links, _EDGES):
-        store.upsert(edges=links_block)
-    return Written(len(changed), len(links), len(gone), len(stale))
+    own = state.graph.edges.edges(state.graph.nodes.ids)
+    wanted = {edge.identity: replace(edge, properties=_flat(edge.properties)) for edge in own}
+    delete_edges(store, [edge for key, edge in known.items() if key not in wanted])
+    for nodes in _blocks([node for node_id, node in fresh.items() if node != held.get(node_id)], _NODES):
+        store.upsert(nodes)
+    for edges in _blocks([edge for key, edge in wanted.items() if edge != known.get(key)], _EDGES):
+        store.upsert(edges=edges)
 
 
-def read_from(store: GraphStore, *, name: str, encoder: Any, settings: SageSettings) -> SageState:
+def read_from(store: GraphStore, name: str, encoder: Any, settings: SageSettings) -> SageState:
     """Read a graph from a store; see `SageGraph.from_store`."""
     require_direct(store)
-    held = _held(store, name)
-    if not held:
+    table = NodeTable.of(_from_store(node) for node in _held(store, name).values())
+    if not len(table):
         raise InvalidInput(f"store: it holds no nodes of a graph {name!r}; SageGraph.write_to writes them")
-    made_by = next((node.properties[ENCODER] for node in held.values() if ENCODER in node.properties), None)
-    saved = isinstance(encoder, str) and encoder == "saved"
-    model = (named_encoder(made_by) if made_by else None) if saved else as_encoder(encoder)
-    if model is not None and made_by is not None and model.name != made_by:
-        raise InvalidInput(f"encoder: the graph was built with {made_by!r}, not with {model.name!r}")
-    table = NodeTable.of(_node_in(node) for node in held.values())
-    read = (replace(edge, properties=_unflat(edge.properties)) for edge in _edges(store, name))
-    edges = EdgeTable.of(table, read)
+    edges = EdgeTable.of(table, (replace(e, properties=_unflat(e.properties)) for e in _edges(store, name)))
     lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
-    dense = None
-    if model is not None:
-        dense = _dense(table, [held[node_id].properties.get(EMBEDDING) for node_id in table.ids], model, settings)
+    model = as_encoder(encoder)
+    dense = DenseIndex.build(table, model, text=settings.text) if model is not None else None
     index = HybridIndex(lexical, dense, alpha=settings.alpha)
     return SageState(Graph(table, edges), index, None, EdgeTable.empty(len(table)))
 
 
-def _dense(table: NodeTable, vectors: Sequence[Any], model: Encoder, settings: SageSettings) -> DenseIndex:
-    if any(one is None for one in vectors):
-        return DenseIndex.build(table, model, text=settings.text, hnsw=settings.hnsw)
-    rows = check_vectors(vectors, len(table), what="embedding")  # unit rows, not to be rounded again
-    return DenseIndex(table, rows, model, text=settings.text, hnsw=settings.hnsw)
+def _held(store: GraphStore, name: str) -> dict[str, Node]:
+    return {node.id: node for block in store.nodes(where={MARK: name}) for node in block}
 
 
-# -- nodes and edges as they are in a store
+def _edges(store: GraphStore, name: str) -> Iterator[Edge]:
+    """Go through the edges between the nodes of a graph."""
+    for block in store.view({MARK: name}).edges():
+        yield from block
 
 
-def _outgoing(state: SageState, name: str, embeddings: bool) -> Iterator[tuple[str, Node]]:
-    dense = state.index.dense if embeddings else None
-    for place, node in enumerate(state.graph.nodes):
-        taken = next((key for key in _OURS if key in node.properties), None)
-        if taken is not None:
-            raise InvalidInput(f"node {node.id!r}: the property {taken!r} is one that a graph in a store needs itself")
-        own: dict[str, Any] = {MARK: name}
-        if dense is not None:
-            own[EMBEDDING] = dense.vectors[place].tolist()
-            if dense.encoder is not None:
-                own[ENCODER] = dense.encoder.name
-        yield node.id, replace(node, properties={**_flat(node.properties), **own})
+def _to_store(node: Node, name: str) -> Node:
+    if taken := {MARK, AS_JSON} & node.properties.keys():
+        raise InvalidInput(f"node {node.id!r}: the property {min(taken)!r} is one that a graph in a store needs itself")
+    return replace(node, properties={**_flat(node.properties), MARK: name})
 
 
-def _node_in(node: Node) -> Node:
-    own = {key: value for key, value in _unflat(node.properties).items() if key not in _OURS}
-    return replace(node, properties=own)
+def _from_store(node: Node) -> Node:
+    return replace(node, properties={key: value for key, value in _unflat(node.properties).items() if key != MARK})
 
 
 def _flat(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,31 +162,8 @@ def _unflat(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list):
-        kinds = {type(item) for item in value}
-        return len(kinds) <= 1 and all(not isinstance(item, list) and _is_plain(item) for item in value)
-    if type(value) is int:
-        return abs(value) <= 2**53
-    return isinstance(value, (str, float, bool))
-
-
-# -- what a store holds
-
-
-def _held(store: GraphStore, name: str) -> dict[str, Node]:
-    return {node.id: node for block in store.nodes(where={MARK: name}) for node in block}
-
-
-def _edges(store: GraphStore, name: str) -> Iterator[Edge]:
-    """Go through the edges between the nodes of a graph."""
-    for block in store.view({MARK: name}).edges():
-        yield from block
-
-
-def _require_ours(store: GraphStore, ids: Iterable[str]) -> None:
-    for block in _blocks(sorted(ids), _EDGES):
-        for node in store.get(block):
-            if node is not None:
-                raise InvalidInput(f"node {node.id!r}: the store holds a node of this id that is not the graph's")
+        return all(isinstance(one, str) for one in value)
+    return abs(value) <= 2**53 if type(value) is int else isinstance(value, (str, float, bool))
 
 
 def _blocks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

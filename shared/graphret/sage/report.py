@@ -6,22 +6,24 @@ import io
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
 from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
 from graphret.sage.structure import NEXT
+from graphret.sage.thresholds import Thresholds
 
-#: Upper ends of the classes of the histogram of degrees; the last class is open.
-HISTOGRAM_UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# The classes of the histogram of degrees, and their upper ends but the last, which is open.
+_CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
+_UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_SUMMARY = {"min": np.min, "median": np.median, "mean": np.mean, "p90": partial(np.percentile, q=90), "max": np.max}
 
 _WIDTH = 100
 _NAMES, _NAME_WIDTH = 10, 60
@@ -74,18 +76,14 @@ class GraphReport:
     names: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, nodes: NodeTable, edges: EdgeTable, thresholds: Mapping[tuple[str, str], float] | None = None
-    ) -> GraphReport:
+    def of(cls, nodes: NodeTable, edges: EdgeTable, thresholds: Thresholds | None = None) -> GraphReport:
         """Count a graph."""
         n = len(nodes)
         neighbours = _adjacency(n, edges)
         degree = np.diff(neighbours.indptr)
         count, of_node = sp.csgraph.connected_components(neighbours, directed=False) if n else (0, np.zeros(0, int))
         codes = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
-        by_kind: dict[str, dict[str, float]] = {}
-        for (kind, name), value in (thresholds or {}).items():
-            by_kind.setdefault(kind, {})[name] = round(float(value), 6)
+        classes = np.bincount(np.searchsorted(_UP_TO, degree), minlength=len(_CLASSES)).tolist()
         pairs = neighbours.nnz // 2
         names = Counter(name for name in nodes.names if name)
         return cls(
@@ -95,12 +93,12 @@ class GraphReport:
             relations=dict(zip(edges.relations, codes, strict=True)),
             pairs=pairs,
             density=pairs / (n * (n - 1) / 2) if n > 1 else 0.0,
-            degree=_summary(degree),
-            histogram=_histogram(degree),
+            degree={name: float(count(degree)) if n else 0.0 for name, count in _SUMMARY.items()},
+            histogram=dict(zip(_CLASSES, classes, strict=True)),
             components=int(count),
             largest_component=int(np.bincount(of_node).max()) if n else 0,
             isolated=int((degree == 0).sum()),
-            thresholds=by_kind,
+            thresholds={kind: {name: round(v, 6) for name, v in of.items()} for kind, of in (thresholds or {}).items()},
             named=names.total() / n if n else 0.0,
             names=dict(names.most_common(_NAMES)),
         )
@@ -205,23 +203,3 @@ def _adjacency(n: int, edges: EdgeTable) -> sp.csr_array:
     low, high = np.divmod(np.unique(low * n + high), max(n, 1))
     ones = np.ones(2 * len(low), np.int8)
     return sp.csr_array((ones, (np.concatenate([low, high]), np.concatenate([high, low]))), shape=(n, n))
-
-
-def _summary(degree: NDArray[Any]) -> dict[str, float]:
-    if not len(degree):
-        return dict.fromkeys(("min", "median", "mean", "p90", "max"), 0.0)
-    return {
-        "min": float(degree.min()),
-        "median": float(np.median(degree)),
-        "mean": float(degree.mean()),
-        "p90": float(np.percentile(degree, 90)),
-        "max": float(degree.max()),
-    }
-
-
-def _histogram(degree: NDArray[Any]) -> dict[str, int]:
-    classes = np.searchsorted(HISTOGRAM_UP_TO, degree, side="left")
-    counts = np.bincount(classes, minlength=len(HISTOGRAM_UP_TO) + 1).tolist()
-    lows = (0, *(end + 1 for end in HISTOGRAM_UP_TO[:-1]))
-    names = [str(end) if low == end else f"{low}-{end}" for low, end in zip(lows, HISTOGRAM_UP_TO, strict=True)]
-    return dict(zip([*names, f">{HISTOGRAM_UP_TO[-1]}"], counts, strict=True))

@@ -64,39 +64,28 @@ def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> 
     dense = index.dense
     if dense is None or dense.encoder is None or dense.remembers(query):
         return index
-    with trace.stage("embed", encoder=dense.encoder.name):
-        vector = yield _embedding(dense.encoder, query)
-        if not isinstance(vector, Exception):
+    encoder, failure = dense.encoder, None
+    with trace.stage("embed", encoder=encoder.name):
+        try:
+            vector = yield Call(lambda: encoder.encode_queries([query])[0], lambda: _awaited(encoder, query))
+        except InvalidInput:
+            raise
+        except Exception as error:
+            failure = error
+        else:
             try:
                 dense.remember(query, vector)
             except InvalidInput as error:  # what the encoder answered, and no mistake of the caller
-                vector = RetrievalFailed(str(error))
-    if isinstance(vector, InvalidInput):
-        raise vector
-    if isinstance(vector, Exception):
-        if on_failure == "raise":
-            raise RetrievalFailed(f"{dense.encoder.name} failed: {vector}") from vector
-        trace.note("fallback", failed=dense.encoder.name, error=f"{type(vector).__name__}: {vector}")
-        return HybridIndex(index.lexical)
-    return index
+                failure = error
+    if failure is None:
+        return index
+    if on_failure == "raise":
+        raise RetrievalFailed(f"{encoder.name} failed: {failure}") from failure
+    trace.note("fallback", failed=encoder.name, error=f"{type(failure).__name__}: {failure}")
+    return HybridIndex(index.lexical)
 
 
-def _embedding(encoder: Encoder, query: str) -> Call[Any]:
-    """Return the call that embeds a question; a failure comes back as a value."""
-
-    def work() -> Any:
-        try:
-            return encoder.encode_queries([query])[0]
-        except Exception as error:
-            return error
-
-    async def awaited() -> Any:
-        ask = getattr(encoder, "aencode_queries", None)
-        if ask is None:
-            return await asyncio.to_thread(work)
-        try:
-            return (await ask([query]))[0]
-        except Exception as error:
-            return error
-
-    return Call(work, awaited)
+async def _awaited(encoder: Encoder, query: str) -> Any:
+    if callable(ask := getattr(encoder, "aencode_queries", None)):
+        return (await ask([query]))[0]
+    return (await asyncio.to_thread(encoder.encode_queries, [query]))[0]

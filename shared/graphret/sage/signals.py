@@ -24,11 +24,8 @@ PAIR_KINDS: Mapping[str, tuple[int, int]] = {
 
 Measure: TypeAlias = Literal["cosine", "jaccard", "count"]
 
-_TEXTS: Mapping[int, tuple[str, ...]] = {
-    DOCUMENT: ("topic", "content"),
-    TABLE: ("topic", "content", "title", "columns", "description", "summary"),
-    RECORD: ("title", "content"),
-}
+#: The field that is all that a node says; its embeddings are those of the search.
+CONTENT = "content"
 #: Fields that hold sets of names.
 SETS = ("entities", "events", "relationships")
 
@@ -49,65 +46,47 @@ class Signal:
         return PAIR_KINDS[self.kind]
 
 
-def _signals(kind: str, *cosines: tuple[str, str, str]) -> tuple[Signal, ...]:
-    return tuple(Signal(name, kind, left, right) for name, left, right in cosines)
+def _signals(kind: str, cosines: Mapping[str, tuple[str, str]], *others: tuple[str, str, Measure]) -> list[Signal]:
+    found = [Signal(name, kind, left, right) for name, (left, right) in cosines.items()]
+    return [*found, *(Signal(name, kind, field, field, measure) for name, field, measure in others)]
 
 
-#: Every signal, by the names of SAGE, table 3 and appendix B.
+_ENTITIES: tuple[str, str, Measure] = ("entity_count", "entities", "count")
+
+#: What connects nodes, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description of
+#: tables as in its tables 17 and 19.
 SIGNALS: tuple[Signal, ...] = (
     *_signals(
         "document-document",
-        ("topic_similarity", "topic", "topic"),
-        ("content_similarity", "content", "content"),
+        {"topic_similarity": ("topic", "topic"), "content_similarity": (CONTENT, CONTENT)},
+        ("entity_relationship_overlap", "relationships", "jaccard"),
+        _ENTITIES,
+        ("event_count", "events", "count"),
     ),
-    Signal("entity_relationship_overlap", "document-document", "relationships", "relationships", measure="jaccard"),
-    Signal("entity_count", "document-document", "entities", "entities", measure="count"),
-    Signal("event_count", "document-document", "events", "events", measure="count"),
     *_signals(
         "table-table",
-        ("topic_similarity", "topic", "topic"),
-        ("content_similarity", "content", "content"),
-        ("column_similarity", "columns", "columns"),
-        ("title_similarity", "title", "title"),
-        ("description_similarity", "description", "description"),
+        {
+            "column_similarity": ("columns", "columns"),
+            "title_similarity": ("title", "title"),
+            "description_similarity": ("description", "description"),
+        },
+        _ENTITIES,
     ),
-    Signal("entity_count", "table-table", "entities", "entities", measure="count"),
     *_signals(
         "document-table",
-        ("topic_similarity", "topic", "topic"),
-        ("content_similarity", "content", "content"),
-        ("column_similarity", "content", "columns"),
-        ("topic_title_similarity", "topic", "title"),
-        ("topic_summary_similarity", "topic", "summary"),
+        {
+            "column_similarity": (CONTENT, "columns"),
+            "topic_title_similarity": ("topic", "title"),
+            "topic_summary_similarity": ("topic", "summary"),
+        },
+        _ENTITIES,
     ),
-    Signal("entity_count", "document-table", "entities", "entities", measure="count"),
     *_signals(
         "record-record",
-        ("title_similarity", "title", "title"),
-        ("description_similarity", "content", "content"),
+        {"title_similarity": ("title", "title"), "description_similarity": (CONTENT, CONTENT)},
+        _ENTITIES,
     ),
-    Signal("entity_count", "record-record", "entities", "entities", measure="count"),
 )
-
-#: What connects nodes unless told otherwise: section 2.1 B, with the title and description of tables as in its tables
-#: 17 and 19. Table 3 also measures topics and contents of tables; name them to use them.
-PAPER_SIGNALS: Mapping[str, tuple[str, ...]] = {
-    "document-document": (
-        "topic_similarity",
-        "content_similarity",
-        "entity_relationship_overlap",
-        "entity_count",
-        "event_count",
-    ),
-    "table-table": ("column_similarity", "title_similarity", "description_similarity", "entity_count"),
-    "document-table": ("column_similarity", "topic_title_similarity", "topic_summary_similarity", "entity_count"),
-    "record-record": ("title_similarity", "description_similarity", "entity_count"),
-}
-
-
-def chosen_signals(names: Mapping[str, tuple[str, ...]]) -> list[Signal]:
-    """Return the signals of given names, by kind of pair, in the order of `SIGNALS`."""
-    return [signal for signal in SIGNALS if signal.name in names.get(signal.kind, ())]
 
 
 def role_of(labels: Collection[str]) -> int:
@@ -115,20 +94,15 @@ def role_of(labels: Collection[str]) -> int:
     return DOCUMENT if "Document" in labels else TABLE if "Table" in labels else RECORD
 
 
-def texts_of(node: Node, role: int, text: NodeText) -> dict[str, str]:
-    """Return the texts that a node is compared by, by field; those that are empty are left out."""
-    texts = {name: _text(node, name, text).strip() for name in _TEXTS[role]}
-    return {name: value for name, value in texts.items() if value}
-
-
-def _text(node: Node, name: str, text: NodeText) -> str:
+def text_of(node: Node, name: str, text: NodeText) -> str:
+    """Return a field of a node as text, empty where it has none; `text` is how it becomes its content."""
     given = node.properties
-    if name == "content":
-        return text.text(node)
+    if name == CONTENT:
+        return text.text(node).strip()
     if name == "title":
-        return _string(given, "title") or node.name
+        return _string(given, "title") or node.name.strip()
     if name == "columns":
-        return columns_text(given)
+        return _columns(given)
     if name == "description":
         return _string(given, "description", "summary")
     if name == "summary":
@@ -136,18 +110,18 @@ def _text(node: Node, name: str, text: NodeText) -> str:
     return _string(given, name)
 
 
-def columns_text(properties: Mapping[str, Any]) -> str:
+def _columns(properties: Mapping[str, Any]) -> str:
     """Return the columns of a table as text: each header, with its description where there is one."""
     described = properties.get("column_descriptions") or {}
     parts = [(str(name), str(described.get(name) or "")) for name in properties.get("table_header") or () if name]
-    return ", ".join(f"{name}: {about}" if about else name for name, about in parts)
+    return ", ".join(f"{name}: {about}" if about else name for name, about in parts).strip()
 
 
 def _string(properties: Mapping[str, Any], *names: str) -> str:
     for name in names:
         value = properties.get(name)
-        if isinstance(value, str) and value:
-            return value
+        if isinstance(value, str) and value.strip():
+            return value.strip()
     return ""
 
 

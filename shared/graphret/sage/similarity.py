@@ -1,244 +1,273 @@
-"""From candidate pairs and thresholds to edges (SAGE, section 2.1 B)."""
+"""`SimilarityIndex`: what the similarity half of a SAGE graph is computed from, kept so that it can be changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import to_json
-from graphret.edges import NO_PART, EdgeTable
+from graphret.columns import Records, text_array, to_json
+from graphret.edges import NO_PART, EdgeTable, joined
 from graphret.nodes import NodeTable
-from graphret.sage.edge_rows import edge_table
-from graphret.sage.embedding import SignalVectors
+from graphret.sage.embeddings import Embeddings
 from graphret.sage.facts import Facts
-from graphret.sage.knn import pair_similarities
-from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name
-from graphret.sage.settings import SimilaritySettings, Thresholds, percentile_of
-from graphret.sage.signals import DOCUMENT, PAIR_KINDS, TABLE, Signal
+from graphret.sage.neighbors import Neighbors, changed, pair_similarities
+from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name, overlap_pairs
+from graphret.sage.settings import SimilaritySettings
+from graphret.sage.signals import CONTENT, DOCUMENT, PAIR_KINDS, SIGNALS, TABLE, Signal
+from graphret.sage.structure import structure_edges
 from graphret.sage.tables import TableDetails
+from graphret.sage.thresholds import ENTITY_RARITY, Candidates, Thresholds, fit_thresholds, passing, weights
+from graphret.search.dense import DenseIndex
+from graphret.storage import Bundle, Parts
 
 #: The relation of nodes that are similar; stored once a pair, from the lower position to the higher.
 IS_SIMILAR = "IS_SIMILAR"
 
-#: The threshold of the rarity of what two nodes share; it decides on `SHARES_ENTITY` edges.
-ENTITY_RARITY = "entity_rarity"
-
-_MOST_NAMES = 8
+_MOST_NAMES = 8  # that an edge tells
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """The pairs of one kind that are considered, and the value of every signal for each of them.
+class SimilarityIndex:
+    """Embeddings, nearest neighbours and thresholds over a table of nodes (SAGE, section 2.1 B).
+
+    Never changed once made. What `changed` returns has the edges of an index that was built with all its nodes and the
+    same thresholds, as long as the search is exact (`graphret.sage.neighbors.HNSW_ABOVE`).
 
     Parameters
     ----------
-    kind
-        The kind of pair.
-    low, high
-        Positions, the lower first, ``(p,)``, in ascending order.
-    values
-        For each signal its values, ``(p,)`` float32; NaN where a side lacks the field.
+    nodes
+        The nodes, with metadata among their properties.
+    neighbors
+        The nearest neighbours by each cosine, by kind of pair and signal.
+    given
+        Thresholds to use; those that are missing are fitted.
     """
 
-    kind: str
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    values: dict[str, NDArray[np.float32]]
+    nodes: NodeTable
+    settings: SimilaritySettings
+    embeddings: Embeddings
+    neighbors: dict[tuple[str, str], Neighbors]
+    given: Thresholds
 
-    def __len__(self) -> int:
-        return len(self.low)
+    @classmethod
+    def build(
+        cls,
+        nodes: NodeTable,
+        dense: DenseIndex | None,
+        settings: SimilaritySettings,
+        thresholds: Thresholds | None = None,
+    ) -> SimilarityIndex:
+        """Embed the texts of all signals, and find the nearest neighbours by each.
 
+        Parameters
+        ----------
+        dense
+            The embeddings of the nodes' contents, and what embeds other texts; without one there are only shared
+            entities and structure.
+        """
+        none = cls(NodeTable.of([]), settings, Embeddings.empty(), {}, thresholds or {})
+        return none._over(nodes, (), dense)
 
-def evaluate(
-    kind: str,
-    keys: NDArray[np.int64],
-    signals: Sequence[Signal],
-    vectors: SignalVectors,
-    facts: Facts,
-) -> Candidates:
-    """Return the value of each signal for pairs given as distinct ascending ``low * n + high``."""
-    low, high = np.divmod(keys, max(len(facts.role), 1))
-    left, right = low, high
-    if kind == "document-table":
-        first = facts.role[low] == DOCUMENT
-        left, right = np.where(first, low, high), np.where(first, high, low)
-    values = {}
-    for signal in signals:
+    def changed(self, nodes: NodeTable, fresh: Collection[str], dense: DenseIndex | None) -> SimilarityIndex:
+        """Return the index of another table of nodes, with the same thresholds.
+
+        Only texts that were not known are embedded; only the neighbours of nodes that are fresh or lost a neighbour are
+        looked up again. Entities, and what is computed from them, are read anew.
+
+        Parameters
+        ----------
+        nodes
+            The nodes after the change.
+        fresh
+            Ids of nodes that may differ from before; nodes that are new need not be named.
+        dense
+            The embeddings of the nodes' contents after the change.
+        """
+        return replace(self, given=self.thresholds)._over(nodes, fresh, dense)
+
+    def refit(self) -> SimilarityIndex:
+        """Return the same index with thresholds fitted to the nodes it has now."""
+        return replace(self, given={})
+
+    def _over(self, nodes: NodeTable, fresh: Collection[str], dense: DenseIndex | None) -> SimilarityIndex:
+        """Return the index of another table of nodes, with the thresholds that are given."""
+        came_from = nodes.places_in(self.nodes, fresh)
+        signals, embeddings = [], Embeddings.empty()
+        if dense is not None:
+            bare = self.settings.contents_only or dense.encoder is None
+            cosines = (signal for signal in SIGNALS if signal.measure == "cosine")
+            signals = [s for s in cosines if not bare or s.left == s.right == CONTENT]
+            embeddings = self.embeddings.changed(nodes, came_from, signals, dense)
+        index, nobody = replace(self, nodes=nodes, embeddings=embeddings, neighbors={}), Neighbors.joined([])
+        for signal in signals:
+            ends = dict.fromkeys(zip((signal.left, signal.right), signal.roles, strict=True))  # one if they are alike
+            sides = [embeddings.side(name, index.facts.role == role) for name, role in ends]
+            key = signal.kind, signal.name
+            old, m = self.neighbors.get(key, nobody), self.settings.neighbors
+            index.neighbors[key] = changed(old, embeddings.vectors, sides, came_from, len(self.nodes), m)
+        return index
+
+    # -- what makes edges
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The role, the source and the names of every node."""
+        return Facts.of(self.nodes, self.settings.entity_cap)
+
+    @cached_property
+    def overlap(self) -> OverlapPairs:
+        """The pairs of nodes that share entities."""
+        return overlap_pairs(self.facts, self.settings.neighbors)
+
+    @cached_property
+    def candidates(self) -> list[Candidates]:
+        """The pairs that are considered, with all their signals, by kind.
+
+        They are the nearest neighbours by each signal of the kind, and the pairs that share entities.
+        """
+        found = []
+        for kind in PAIR_KINDS:
+            low, high = self._pairs(kind)
+            if len(low):
+                # the left side of a document and a table is the document, all other kinds are of one role
+                turned = (kind == "document-table") & (self.facts.role[low] != DOCUMENT)
+                left, right = np.where(turned, high, low), np.where(turned, low, high)
+                values = {s.name: self._values(s, left, right) for s in SIGNALS if s.kind == kind}
+                found.append(Candidates(kind, low, high, values))
+        return found
+
+    @cached_property
+    def thresholds(self) -> dict[str, dict[str, float]]:
+        """The thresholds in force: those given, and for signals without one the percentile over the candidates."""
+        return fit_thresholds(self.candidates, self.overlap, self.settings.percentile, self.given)
+
+    def _pairs(self, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct pairs of a kind: the lower positions, ascending, and the higher."""
+        n, sharing = len(self.nodes), [kind_name(code) == kind for code in range(9)]
+        chosen = np.asarray(sharing)[self.overlap.kind]
+        keys = [self.overlap.low[chosen] * n + self.overlap.high[chosen]]
+        for (of_kind, _), found in self.neighbors.items():
+            if of_kind == kind:
+                ends = np.stack([found.own, found.other]).astype(np.int64)
+                keys.append(ends.min(axis=0) * n + ends.max(axis=0))
+        low, high = np.divmod(np.unique(np.concatenate(keys)), max(n, 1))
+        return low, high
+
+    def _values(self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the value of a signal for each pair, ``(p,)``; NaN where a side lacks the field."""
+        out = np.full(len(left), np.nan, np.float32)
         if signal.measure == "cosine":
-            values[signal.name] = _cosines(vectors, signal, left, right)
-        else:
-            values[signal.name] = _overlaps(facts, signal, left, right)
-    return Candidates(kind, low, high, values)
+            rows, none = self.embeddings.rows, np.full(len(self.nodes), -1)
+            i, j = rows.get(signal.left, none)[left], rows.get(signal.right, none)[right]
+            known = (i >= 0) & (j >= 0)
+            out[known] = pair_similarities(self.embeddings.vectors, i[known], j[known])
+            return out
+        bearers = self.facts.sets[signal.left]
+        known = (bearers.sizes[left] > 0) & (bearers.sizes[right] > 0)
+        i, j = left[known], right[known]
+        shared = bearers.shared_counts(i, j)
+        if signal.measure == "jaccard":
+            shared = np.round(shared / (bearers.sizes[i] + bearers.sizes[j] - shared), 6).astype(np.float32)
+        out[known] = shared
+        return out
 
+    # -- edges
 
-def _cosines(
-    vectors: SignalVectors, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    out = np.full(len(left), np.nan, np.float32)
-    if signal.left in vectors.index and signal.right in vectors.index:
-        i = vectors.index[signal.left][left].astype(np.int64)
-        j = vectors.index[signal.right][right].astype(np.int64)
-        known = (i >= 0) & (j >= 0)
-        out[known] = pair_similarities(vectors.vectors, vectors.vectors, i[known], j[known])
-    return out
+    def edges(self) -> EdgeTable:
+        """Return all edges that follow from the nodes: `IS_SIMILAR`, `SHARES_ENTITY`, `NEXT` and `SAME_SOURCE`.
 
+        An edge of two nodes that are alike leads from the lower position to the higher. Properties of `IS_SIMILAR`:
+        ``signals`` (every known value), ``shared_entities`` (the rarest 8), for two tables ``columns`` (pairs of
+        joinable ones), for a document and a table ``column``, the header of the cell that says a shared entity, its row
+        being the edge's part. Of `SHARES_ENTITY`, whose weight is ``1 - exp(-rarity)``: ``entities`` (the rarest 8),
+        ``count``, and ``column`` as before.
+        """
+        details = TableDetails(self.nodes)
+        return joined(len(self.nodes), [*self._similar(details), *self._sharing(details), structure_edges(self.facts)])
 
-def _overlaps(facts: Facts, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return how many names are shared, or their share of all names of both; NaN where a side has none."""
-    bearers = facts.sets[signal.left]
-    known = (bearers.sizes[left] > 0) & (bearers.sizes[right] > 0)
-    out = np.full(len(left), np.nan, np.float32)
-    i, j = left[known], right[known]
-    shared = bearers.shared_counts(i, j)
-    if signal.measure == "jaccard":
-        shared = np.round(shared / (bearers.sizes[i] + bearers.sizes[j] - shared), 6).astype(np.float32)
-    out[known] = shared
-    return out
+    def _similar(self, details: TableDetails) -> Iterator[EdgeTable]:
+        for group in self.candidates:
+            thresholds = self.thresholds.get(group.kind, {})
+            kept = np.flatnonzero(passing(group, thresholds, self.settings.logic))
+            values = {name: column[kept] for name, column in group.values.items()}
+            signals = (f'"signals":{{{text}}}' for text in _signal_texts(values))
+            low, high, weight = group.low[kept], group.high[kept], weights(values, thresholds)
+            yield self._edges(IS_SIMILAR, group.kind, low, high, weight, signals, "shared_entities", details)
 
+    def _sharing(self, details: TableDetails) -> Iterator[EdgeTable]:
+        overlap = self.overlap
+        for code in np.unique(overlap.kind).tolist():
+            kind = kind_name(code)
+            limit = self.thresholds.get(kind, {}).get(ENTITY_RARITY, np.inf)
+            kept = np.flatnonzero((overlap.kind == code) & (overlap.rarity.astype(np.float64) >= limit))
+            low, high, weight = overlap.low[kept], overlap.high[kept], -np.expm1(-overlap.rarity[kept])
+            counts = (f'"count":{count:.0f}' for count in self.facts.sets["entities"].shared_counts(low, high).tolist())
+            yield self._edges(SHARES_ENTITY, kind, low, high, weight, counts, "entities", details)
 
-def fit_thresholds(
-    candidates: Sequence[Candidates],
-    overlap: OverlapPairs,
-    percentile: float = 95.0,
-    given: Mapping[tuple[str, str], float] | None = None,
-) -> Thresholds:
-    """Return the percentile of every signal's values over the candidate pairs of its kind.
+    def _edges(
+        self,
+        relation: str,
+        kind: str,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        weight: NDArray[Any],
+        told: Iterator[str],
+        entities_key: str,
+        details: TableDetails,
+    ) -> EdgeTable:
+        """Return the edges of pairs, whose properties are JSON that begins with what is `told` of each."""
+        parts = np.full((2, len(low)), NO_PART, np.int32)
+        entities = self.facts.sets["entities"]
+        quoted = [to_json(name) for name in entities.names]
+        sides = (self.facts.role[high] == TABLE).astype(int).tolist()
+        pairs = zip(told, low.tolist(), high.tolist(), entities.shared_codes(low, high, _MOST_NAMES), strict=True)
+        properties = []
+        for i, (text, one, other, shared) in enumerate(pairs):
+            if shared:
+                text += f',"{entities_key}":[{",".join([quoted[code] for code in shared])}]'
+            if kind == "table-table" and (columns := details.joinable(one, other)):
+                text += f',"columns":{to_json(columns)}'
+            elif kind == "document-table" and shared:
+                names = [entities.names[code] for code in shared]
+                parts[sides[i], i], column = details.cell_of((one, other)[sides[i]], names)
+                text += f',"column":{to_json(column)}' if column else ""
+            properties.append(f"{{{text}}}")
+        codes, records = np.zeros(len(low), np.int16), Records(text_array(properties))
+        return EdgeTable.build(len(self.nodes), low, high, codes, [relation], weight, parts[0], parts[1], records)
 
-    "We only keep a similarity edge when its metadata similarity exceeds the 95th percentile of the empirical
-    distribution" (SAGE, section 2.1 B). Pairs for which a signal is unknown do not count. A signal that is known for no
-    pair has no threshold and makes no edge. Thresholds among `given` are kept as they are.
-    """
-    values = {(c.kind, name): column for c in candidates for name, column in c.values.items()}
-    for code in np.unique(overlap.kind).tolist():
-        values[kind_name(code), ENTITY_RARITY] = overlap.rarity[overlap.kind == code]
-    fitted = {key: percentile_of(column, percentile) for key, column in values.items() if key not in (given or {})}
-    return Thresholds({key: value for key, value in fitted.items() if value is not None} | dict(given or {}))
+    # -- on disk
 
+    def parts(self) -> Parts:
+        """The index as it is saved, without its nodes."""
+        parts = Parts(meta={"thresholds": self.thresholds})
+        for (kind, name), found in self.neighbors.items():
+            columns = {"own": found.own, "other": found.other, "similarity": found.similarity}
+            parts.arrays |= {f"{kind}.{name}.{column}": array for column, array in columns.items()}
+        parts.add("embeddings", self.embeddings.parts())
+        return parts
 
-def passing(candidates: Candidates, thresholds: Mapping[tuple[str, str], float], logic: str) -> NDArray[np.bool_]:
-    """Tell which pairs become `IS_SIMILAR` edges, ``(p,)``.
-
-    A signal speaks for a pair if it is at or above its threshold; discrete signals, and texts that occur twice, make
-    many values equal to the percentile. For ``or`` it must also be above 0, and shared entities alone are not enough:
-    they make `SHARES_ENTITY` edges. For ``and`` every signal that has a threshold must speak for the pair.
-    """
-    strict = logic == "and"
-    kept = np.full(len(candidates), strict and bool(candidates.values))
-    for name, column in candidates.values.items():
-        threshold = thresholds.get((candidates.kind, name))
-        if threshold is None:
-            continue
-        speaks = column.astype(np.float64) >= threshold
-        if strict:
-            kept &= speaks
-        elif name != "entity_count":
-            kept |= speaks & (column > 0)
-    if strict and not any((candidates.kind, name) in thresholds for name in candidates.values):
-        kept[:] = False
-    return kept
-
-
-def similarity_edges(
-    nodes: NodeTable,
-    candidates: Sequence[Candidates],
-    thresholds: Mapping[tuple[str, str], float],
-    settings: SimilaritySettings,
-    facts: Facts,
-    details: TableDetails,
-) -> Iterator[EdgeTable]:
-    """Yield the `IS_SIMILAR` edges by kind, one a pair, from the lower position to the higher.
-
-    The weight is the highest of the pair's cosines and Jaccard coefficients that are at or above their thresholds, so
-    that it can be read as a similarity; where only counts are, ``c / (1 + c)`` of the highest. Properties: ``signals``
-    (every known value), ``shared_entities`` (the rarest 8), for two tables ``columns`` (pairs of joinable ones), for a
-    document and a table ``column``, the header of the cell that says a shared entity, its row being the edge's part.
-    """
-    for group in candidates:
-        kept = np.flatnonzero(passing(group, thresholds, settings.logic))
-        low, high = group.low[kept], group.high[kept]
-        values = {name: column[kept] for name, column in group.values.items()}
-        about, parts = _describe(low, high, PAIR_KINDS[group.kind], "shared_entities", facts, details)
-        properties = [f'{{"signals":{{{s}}}{rest}}}' for s, rest in zip(_signal_texts(values), about, strict=True)]
-        weight = _weights(group.kind, values, thresholds)
-        yield edge_table(len(nodes), low, high, IS_SIMILAR, weight, parts, properties)
-
-
-def overlap_edges(
-    nodes: NodeTable,
-    overlap: OverlapPairs,
-    thresholds: Mapping[tuple[str, str], float],
-    facts: Facts,
-    details: TableDetails,
-) -> Iterator[EdgeTable]:
-    """Yield the `SHARES_ENTITY` edges by kind: pairs whose rarity is at or above the percentile of their kind.
-
-    Properties: ``entities`` (the rarest 8), ``count``, and for a document and a table ``column`` as in
-    `similarity_edges`. The weight is ``1 - exp(-rarity)``.
-    """
-    for code in np.unique(overlap.kind).tolist():
-        threshold = thresholds.get((kind_name(code), ENTITY_RARITY))
-        if threshold is None:
-            continue
-        pairs = overlap.at((overlap.kind == code) & (overlap.rarity.astype(np.float64) >= threshold))
-        counts = facts.sets["entities"].shared_counts(pairs.low, pairs.high)
-        about, parts = _describe(pairs.low, pairs.high, (code // 3, code % 3), "entities", facts, details)
-        properties = [f'{{"count":{int(c)}{rest}}}' for c, rest in zip(counts.tolist(), about, strict=True)]
-        yield edge_table(len(nodes), pairs.low, pairs.high, SHARES_ENTITY, pairs.weight, parts, properties)
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, nodes: NodeTable, settings: SimilaritySettings) -> SimilarityIndex:
+        """Open a saved index over its nodes; its arrays stay on disk until they are read."""
+        heads = [name.removesuffix(".own") for name in bundle.arrays if name.endswith(".own")]
+        neighbors = {}
+        for head in heads:
+            kind, name = head.split(".")
+            columns = (bundle.arrays[f"{head}.{column}"] for column in ("own", "other", "similarity"))
+            neighbors[kind, name] = Neighbors(*columns)
+        embeddings = Embeddings.from_bundle(bundle.sub("embeddings"))
+        return cls(nodes, settings, embeddings, neighbors, bundle.meta["thresholds"])
 
 
 def _signal_texts(values: Mapping[str, NDArray[np.float32]]) -> list[str]:
     """Return the known signals of each pair, rounded to four decimals, as the inside of a JSON object."""
-    columns = []
+    columns: list[Sequence[str]] = []
     for name, column in values.items():
         rounded = np.round(column.astype(np.float64), 4).tolist()
         columns.append([f'"{name}":{value!r}' if value == value else "" for value in rounded])
     return [",".join(filter(None, row)) for row in zip(*columns, strict=True)]
-
-
-def _weights(
-    kind: str, values: Mapping[str, NDArray[np.float32]], thresholds: Mapping[tuple[str, str], float]
-) -> NDArray[np.float32]:
-    size = len(next(iter(values.values()))) if values else 0
-    best, counted = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    for name, column in values.items():
-        threshold = thresholds.get((kind, name))
-        if threshold is None:
-            continue
-        spoken = np.where(column.astype(np.float64) >= threshold, column, 0).astype(np.float32)
-        if name.endswith("_count"):
-            np.maximum(counted, spoken / (1 + spoken), out=counted)
-        else:
-            np.maximum(best, spoken, out=best)
-    return np.where(best > 0, best, counted)
-
-
-def _describe(
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-    roles: tuple[int, int],
-    entities_key: str,
-    facts: Facts,
-    details: TableDetails,
-) -> tuple[list[str], tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Return shared entities and columns of pairs as the tail of a JSON object, and the parts of both ends."""
-    parts = np.full((2, len(low)), NO_PART, np.int32)
-    entities, about = facts.sets["entities"], []
-    names, quoted = entities.names, entities.json
-    table_is_high = (facts.role[high] == TABLE).tolist()
-    ends = zip(low.tolist(), high.tolist(), strict=True)
-    for i, (shared, (one, other)) in enumerate(zip(entities.shared_codes(low, high, _MOST_NAMES), ends, strict=True)):
-        text = f',"{entities_key}":[{",".join([quoted[code] for code in shared])}]' if shared else ""
-        if roles == (TABLE, TABLE):
-            columns = details.joinable(one, other)
-            if columns:
-                text += f',"columns":{to_json(columns)}'
-        elif roles == (DOCUMENT, TABLE) and shared:
-            side = int(table_is_high[i])
-            parts[side, i], column = details.cell_of((one, other)[side], [names[code] for code in shared])
-            if column:
-                text += f',"column":{to_json(column)}'
-        about.append(text)
-    return about, (parts[0], parts[1])

@@ -1,0 +1,180 @@
+"""Nearest neighbours: exact in blocks of a matrix product, never n × n; HNSW past a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.edges import ranges, row_starts
+from graphret.search.dense import HnswSettings, hnsw_graph
+from graphret.search.vectors import Floats
+
+#: Number of texts on a side above which neighbours are looked up by HNSW, M = 64 (SAGE, appendix E), which is
+#: approximate.
+HNSW_ABOVE = 200_000
+#: Bytes for one block of similarities.
+BLOCK_BYTES = 64 << 20
+
+_DECIMALS = 6  # so that a similarity does not depend on the shape of the block it comes from
+_SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows, with rounding
+_SMALLEST = np.float32(2e-7)  # below what rounds to 0, however it was computed
+_GATHERED = 1 << 20  # numbers of rows that are multiplied at once
+_SEARCHED = 1 << 14  # queries that HNSW is asked at once
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a comparison.
+
+    Parameters
+    ----------
+    positions
+        The nodes, ascending, ``(p,)``.
+    rows
+        The row of each node's embedding, ``(p,)``; nodes with the same text share one.
+    """
+
+    positions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def at(self, chosen: NDArray[np.bool_]) -> Side:
+        """Return a part of the side."""
+        return Side(self.positions[chosen], self.rows[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The nearest neighbours of nodes, by node, the best first, ties by position.
+
+    Parameters
+    ----------
+    own, other
+        Positions of the nodes and of their neighbours, ``(p,)``.
+    similarity
+        Cosines rounded to six decimals, all above 0, ``(p,)``.
+    """
+
+    own: NDArray[np.int32]
+    other: NDArray[np.int32]
+    similarity: Floats
+
+    @classmethod
+    def joined(cls, parts: Sequence[Neighbors]) -> Neighbors:
+        """Return the neighbours of all parts, in the order of the parts."""
+        none = np.zeros(0, np.int32)
+        own, other = ([none, *(getattr(part, name) for part in parts)] for name in ("own", "other"))
+        similarity = [none.astype(np.float32), *(part.similarity for part in parts)]
+        return cls(np.concatenate(own), np.concatenate(other), np.concatenate(similarity))
+
+    def best(self, m: int) -> Neighbors:
+        """Return the `m` best of each node, in order."""
+        order = np.lexsort((self.other, -self.similarity, self.own))
+        return self.at(order).first(m)
+
+    def first(self, m: int) -> Neighbors:
+        """Return the first `m` of each node where they are in order."""
+        return self.at(np.arange(len(self.own)) - np.searchsorted(self.own, self.own) < m)
+
+    def at(self, chosen: NDArray[Any]) -> Neighbors:
+        """Return some of the pairs."""
+        return Neighbors(self.own[chosen], self.other[chosen], self.similarity[chosen])
+
+
+def changed(
+    old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], n_before: int, m: int
+) -> Neighbors:
+    """Return the neighbours after a change; where the search is exact, those that a search of all nodes finds.
+
+    Nodes that are new or lost a neighbour are looked up again, the others merge what is new.
+
+    Parameters
+    ----------
+    vectors
+        Unit rows, or zero ones, which find nothing and are never found, ``(u, d)``.
+    sides
+        The two sides after the change, each the other's targets; one where both are the same.
+    came_from
+        The position of every node before the change, ``(n,)``; -1 for those that are new or altered.
+    """
+    fresh = came_from < 0
+    moved = np.full(n_before, -1, np.int32)
+    moved[came_from[~fresh]] = np.flatnonzero(~fresh)
+    own, other = moved[old.own], moved[old.other]
+    again = fresh.copy()
+    again[own[(own >= 0) & (other < 0)]] = True
+    stay = (own >= 0) & (other >= 0)
+    stay[stay] = ~again[own[stay]]
+    found = [Neighbors(own[stay], other[stay], old.similarity[stay])]
+    for rows, targets in zip(sides, sides[::-1], strict=True):
+        lost = again[rows.positions]
+        found.append(nearest(vectors, rows.at(lost), targets, m))
+        found.append(nearest(vectors, rows.at(~lost), targets.at(fresh[targets.positions]), m))
+    return Neighbors.joined(found).best(m)
+
+
+def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
+    """Return the `m` nearest target nodes of each row node by cosine, none its own neighbour.
+
+    Every distinct text is compared once, however many nodes bear it.
+    """
+    if not len(rows) or not len(targets):
+        return Neighbors.joined([])
+    asked, of_row = np.unique(rows.rows, return_inverse=True)
+    order = np.argsort(targets.rows, kind="stable")
+    texts, first = np.unique(targets.rows[order], return_index=True)
+    bearers = targets.positions[order].astype(np.int32)  # of each text in turn, ascending
+    counts = np.minimum(np.diff(np.append(first, len(order))), m + 1)
+    tables = []
+    for row, text in _blocks(vectors[asked], vectors[texts], m + 1):
+        value = pair_similarities(vectors, asked[row], texts[text])
+        row, text, value = row[value > 0], text[value > 0], value[value > 0]
+        # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
+        repeats = counts[text]
+        offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        nodes = bearers[np.repeat(first[text], repeats) + offset]
+        found = Neighbors(np.repeat(row.astype(np.int32), repeats), nodes, np.repeat(value, repeats))
+        tables.append(found.best(m + 1))
+    of_text = Neighbors.joined(tables)
+    starts = row_starts(of_text.own, len(asked))
+    at = ranges(starts, of_row)
+    own = np.repeat(rows.positions, np.diff(starts)[of_row]).astype(np.int32)
+    found = Neighbors(own, of_text.other[at], of_text.similarity[at])
+    return found.at(found.own != found.other).first(m)
+
+
+def pair_similarities(vectors: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
+    """Return the rounded dot products of rows `i` and `j`, ``(p,)``: the same for a pair in any company."""
+    out = np.empty(len(i), np.float32)
+    step = max(1, _GATHERED // max(1, vectors.shape[1]))
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        out[part] = np.einsum("ij,ij->i", vectors[i[part]], vectors[j[part]])
+    return np.round(out, _DECIMALS, out=out)
+
+
+def _blocks(a: Floats, b: Floats, k: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield for a block of the rows of `a` pairs of rows, among which are their `k` nearest of `b`."""
+    if len(b) > HNSW_ABOVE and 10 * len(a) > len(b):  # a few rows are compared with all sooner than a graph is built
+        graph = hnsw_graph(b.shape[1], HnswSettings(), b, threads=1)  # more would make another graph each time
+        for start in range(0, len(a), _SEARCHED):
+            block = a[start : start + _SEARCHED]
+            found = graph.search(np.concatenate([block, block[:1]]), k)  # two queries at least: one has another answer
+            row, column = np.nonzero(np.arange(k) < np.asarray(found.counts)[: len(block), None])
+            yield row + start, np.asarray(found.keys)[row, column].astype(np.int64)
+        return
+    step = max(1, BLOCK_BYTES // (12 * len(b)))  # a block, a copy of it in part ordered, and a mask
+    for start in range(0, len(a), step):
+        block = a[start : start + step] @ b.T
+        floor = np.full(len(block), _SMALLEST)
+        if k < len(b):
+            kth = np.partition(block, len(b) - k, axis=1)[:, len(b) - k]
+            floor = np.maximum(floor, kth - _SLACK)
+        row, column = np.divmod(np.flatnonzero(block >= floor[:, None]), len(b))  # sooner than `nonzero`
+        yield row + start, column

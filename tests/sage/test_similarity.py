@@ -1,0 +1,255 @@
+"""Edges between nodes that are alike: signals, percentiles, OR and AND, shared entities, structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests_support import HashingEncoder, edges_of
+
+from graphret import SageGraph, SageSettings
+from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
+from graphret.sage import SimilaritySettings
+from graphret.sage.facts import Facts
+from graphret.sage.overlap import OverlapPairs, overlap_pairs
+from graphret.sage.thresholds import Candidates, fit_thresholds, passing, weights
+from graphret.types import Edge, Node
+
+WORDS = ["red", "blue", "green", "cat", "dog", "fox"]
+NAMES = ["Paris", "Rome", "Oslo", "Bern"]
+NO_OVERLAP = OverlapPairs(*(np.zeros(0, np.int64),) * 2, np.zeros(0, np.int8), np.zeros(0, np.float32))
+
+
+def document(id_: str, text: str, topic: str = "", entities: Sequence[str] = (), **properties: Any) -> Node:
+    return Node(id_, ("Document",), "", text, {"topic": topic, "entities": list(entities), **properties})
+
+
+def table(id_: str, title: str, header: list[str], rows: list[list[str]], entities: list[str], **given: Any) -> Node:
+    properties = {"title": title, "table_header": header, "table_rows": rows, "entities": entities, **given}
+    return Node(id_, ("Table",), title, title, properties)
+
+
+def record(id_: str, name: str, text: str, entities: list[str]) -> Node:
+    return Node(id_, ("Product",), name, text, {"entities": entities})
+
+
+def build(nodes: Sequence[Node], encoder: Any = None, *, thresholds: Any = None, **options: Any) -> SageGraph:
+    similarity = SageSettings(similarity=SimilaritySettings(**options))
+    return SageGraph.from_nodes(nodes, encoder=encoder, metadata=None, settings=similarity, thresholds=thresholds)
+
+
+def edges(graph: SageGraph, relation: str) -> dict[tuple[str, str], Edge]:
+    found = [edge for edge in graph.edges.edges(graph.nodes.ids) if edge.relation == relation]
+    by_ends = {(edge.source, edge.target): edge for edge in found}
+    assert len(by_ends) == len(found)  # one a pair
+    return by_ends
+
+
+# -- changes
+
+phrase = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
+names = st.lists(st.sampled_from(NAMES), max_size=3)
+
+
+@st.composite
+def any_node(draw: Any) -> Node:
+    id_, kind, entities = f"n{draw(st.integers(0, 30)):02d}", draw(st.sampled_from("ddttr")), draw(names)
+    source = {"source_id": f"s{draw(st.integers(0, 4))}", "chunk_index": draw(st.integers(0, 9))}
+    if kind == "d":
+        triples = [[draw(phrase), "is", draw(phrase)]] if draw(st.booleans()) else []
+        return document(id_, draw(phrase), draw(phrase), entities, relationships=triples, events=draw(names), **source)
+    if kind == "t":
+        rows = draw(st.lists(st.lists(st.sampled_from([*NAMES, "1"]), min_size=2, max_size=2), max_size=3))
+        header = [draw(st.sampled_from(WORDS)), draw(st.sampled_from(WORDS))]
+        return table(id_, draw(phrase), header, rows, entities, description=draw(phrase), **source)
+    return record(id_, draw(phrase), draw(phrase), entities)
+
+
+nodes_of_any_kind = st.lists(any_node(), min_size=1, max_size=25, unique_by=lambda node: node.id)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    first=nodes_of_any_kind,
+    more=nodes_of_any_kind,
+    gone=st.sets(st.integers(0, 30), max_size=6),
+    options=st.sampled_from([{"percentile": 0}, {"percentile": 50, "logic": "and"}, {"percentile": 95}]),
+    with_encoder=st.booleans(),
+)
+def test_changing_equals_rebuilding(
+    first: list[Node], more: list[Node], gone: set[int], options: dict[str, Any], with_encoder: bool
+) -> None:
+    options = {"neighbors": 3, "entity_cap": 6, **options}
+    encoder = HashingEncoder() if with_encoder else None
+    changed = build(first, encoder, **options)
+    before = changed.thresholds
+    changed.add_nodes(more)
+    held = {f"n{i:02d}" for i in gone} & set(changed.nodes.ids)
+    if len(held) < len(changed):
+        changed.remove(held)
+    rebuilt = build(list(changed.nodes), encoder, thresholds=changed.thresholds, **options)
+    assert edges_of(changed) == edges_of(rebuilt)
+    assert all(changed.thresholds[kind].items() >= values.items() for kind, values in before.items())
+
+
+def corpus() -> list[Node]:
+    return [
+        document("a#0", "red cat sat", "red cat", ["Paris"], source_id="a", chunk_index=0),
+        document("a#1", "red cat ran", "red dog", ["Rome"], source_id="a", chunk_index=1),
+        document("b#0", "blue fox sat", "blue fox", ["Paris"], source_id="b", chunk_index=0),
+        table("t#0", "red cat", ["city", "cat"], [["Oslo", "1"], ["Paris", "2"]], ["Paris", "Oslo"], description="cat"),
+        table("u#0", "red fox", ["City", "fox"], [["Oslo", "1"], ["Paris", "2"]], ["Oslo", "Paris"], description="cat"),
+        record("r1", "red cat", "a red cat", ["Bern"]),
+        record("r2", "red cat", "a red dog", ["Bern"]),
+    ]
+
+
+def test_every_text_is_embedded_once() -> None:
+    encoder = HashingEncoder()
+    graph = build(corpus(), encoder)
+    texts = len(encoder.encoded)
+    assert texts <= len(set(encoder.encoded)) + 2  # a content may be another text too
+    graph.add_nodes([document("c", "a new text", "red cat")])
+    assert encoder.encoded[texts:] == ["a new text"]
+
+
+def test_given_vectors_are_those_of_contents() -> None:
+    nodes = sorted(corpus(), key=lambda node: node.id)
+    vectors = HashingEncoder().encode_documents([node.text for node in nodes])
+    graph = SageGraph.from_nodes(nodes, encoder=None, vectors=vectors, metadata=None)
+    cosines = {name for values in graph.thresholds.values() for name in values if name.endswith("_similarity")}
+    assert cosines == {"content_similarity", "description_similarity"}
+    assert build(nodes, HashingEncoder(), contents_only=True).thresholds.keys() == graph.thresholds.keys()
+
+
+def test_refit_fits_to_the_nodes_there_are() -> None:
+    graph = build(corpus(), HashingEncoder(), percentile=50)
+    before = graph.thresholds
+    graph.add_nodes([document(f"x{i}", f"green {word}", word) for i, word in enumerate(WORDS)])
+    assert all(graph.thresholds[kind].items() >= values.items() for kind, values in before.items())
+    graph.refit()
+    assert graph.thresholds == build(list(graph.nodes), HashingEncoder(), percentile=50).thresholds != before
+
+
+# -- thresholds
+
+
+def candidates(**values: list[float]) -> Candidates:
+    n = len(next(iter(values.values())))
+    columns = {name: np.asarray(column, np.float32) for name, column in values.items()}
+    return Candidates("document-document", np.zeros(n, np.int64), np.arange(1, n + 1), columns)
+
+
+def test_a_threshold_is_the_percentile_of_what_is_known() -> None:
+    group = candidates(topic_similarity=[0.1, 0.2, 0.3, 0.4, np.nan], content_similarity=[np.nan] * 5)
+    fitted = fit_thresholds([group], NO_OVERLAP, 50, {})
+    assert fitted == {"document-document": {"topic_similarity": pytest.approx(0.25)}}
+    # the q-th percentile of n sorted values lies at place q / 100 * (n - 1), between neighbours in proportion
+    expected = 0.3 + (0.95 * 3 - 2) * (0.4 - 0.3)
+    assert fit_thresholds([group], NO_OVERLAP, 95, {})["document-document"] == {
+        "topic_similarity": pytest.approx(expected)
+    }
+    given_ = {"document-document": {"topic_similarity": 0.9}}
+    assert fit_thresholds([candidates(topic_similarity=[0.1], content_similarity=[0.5])], NO_OVERLAP, 95, given_) == {
+        "document-document": {"topic_similarity": 0.9, "content_similarity": 0.5}
+    }
+
+
+def test_or_needs_one_signal_and_and_needs_all() -> None:
+    group = candidates(
+        topic_similarity=[0.9, 0.9, 0.1, np.nan, 0.9, 0.1],
+        content_similarity=[0.9, 0.1, 0.1, 0.9, 0.9, 0.1],
+        entity_count=[1, 0, 0, 0, 0, 5],
+    )
+    limits = dict.fromkeys(["topic_similarity", "content_similarity"], float(np.float32(0.9)))
+    assert passing(group, limits, "or").tolist() == [True, True, False, True, True, False]
+    assert passing(group, limits, "and").tolist() == [True, False, False, False, True, False]
+    limits["entity_count"] = 1.0
+    assert passing(group, limits, "or").tolist() == [True, True, False, True, True, False]
+    assert passing(group, limits, "and").tolist() == [True, False, False, False, False, False]
+    assert not passing(group, {}, "or").any()
+    assert not passing(group, {}, "and").any()
+    assert weights(group.values, limits) == pytest.approx([0.9, 0.9, 0, 0.9, 0.9, 5 / 6])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [({"percentile": 101}, "percentile"), ({"logic": "xor"}, "logic"), ({"neighbors": 0}, "nei")]
+)
+def test_settings_are_checked(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        SimilaritySettings(**values)
+
+
+# -- what an edge says
+
+
+def test_similar_tables_name_the_columns_they_can_be_joined_by() -> None:
+    edge = edges(build(corpus(), HashingEncoder(), percentile=0), "IS_SIMILAR")["t#0", "u#0"]
+    assert edge.properties["columns"] == [["city", "City"]]
+    assert edge.properties["shared_entities"] == ["Oslo", "Paris"]
+    assert set(edge.properties["signals"]) == {
+        "column_similarity",
+        "title_similarity",
+        "description_similarity",
+        "entity_count",
+    }
+    assert edge.weight == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "row", "column"),
+    [(["Oslo", "Paris"], 1, "city"), (["Home", "Paris, Texas"], 1, "city"), (["Paris, Texas", "Paris"], 1, "city")],
+)
+def test_without_an_encoder_shared_entities_tell_the_cell(cells: list[str], row: int, column: str) -> None:
+    nodes = [document("d", "", "", ["Paris"]), table("t", "Games", ["city"], [[cell] for cell in cells], ["Paris"])]
+    edge = edges(build(nodes, percentile=0), "SHARES_ENTITY")["d", "t"]
+    assert edge.properties == {"entities": ["Paris"], "count": 1, "column": column, "target_row": row}
+
+
+# -- shared entities
+
+
+def entity_pairs(nodes: list[Node], cap: int = 50, neighbors: int = 20) -> dict[tuple[str, str], float]:
+    found = overlap_pairs(Facts.of(named := NodeTable.of(nodes), cap), neighbors)
+    pairs = zip(found.low.tolist(), found.high.tolist(), found.rarity.tolist(), strict=True)
+    return {(named.ids[i], named.ids[j]): value for i, j, value in pairs}
+
+
+def test_overlap_equals_a_direct_count() -> None:
+    rng = np.random.default_rng(4)
+    every = [f"Name {i}" for i in range(60)]
+    nodes = [document(f"d{i:03d}", "", "", [name.upper() for name in rng.choice(every, 4)]) for i in range(150)]
+    sets = {node.id: set(node.properties["entities"]) for node in nodes}
+    bearers = {name.upper(): sum(name.upper() in s for s in sets.values()) for name in every}
+
+    def rarity(a: str, b: str, cap: int) -> float:
+        return sum(np.log1p(150 / bearers[e]) / np.log1p(75) for e in sets[a] & sets[b] if bearers[e] <= cap)
+
+    for cap in (50, 9):
+        expected = {(a, b): rarity(a, b, cap) for a in sets for b in sets if a < b and rarity(a, b, cap)}
+        assert entity_pairs(nodes, cap, neighbors=150) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_node_proposes_only_its_best_pairs_and_none_of_its_source() -> None:
+    pairs = entity_pairs([document(f"d{i:02d}", "", "", ["E"]) for i in range(40)], neighbors=3)
+    assert len(pairs) <= 40 * 3
+    assert ("d00", "d01") in pairs
+    assert ("d38", "d39") not in pairs
+    nodes = [document(f"d{i}", "", "", ["E"], source_id="a" if i < 2 else "b", chunk_index=i) for i in range(3)]
+    assert set(entity_pairs(nodes)) == {("d0", "d2"), ("d1", "d2")}
+
+
+# -- structure
+
+
+@pytest.mark.parametrize(("count", "pairs"), [(1, 0), (2, 1), (16, 120), (17, 8 * 17 - 36), (40, 8 * 40 - 36)])
+def test_structure_links_all_of_a_small_source_and_a_window_of_a_large_one(count: int, pairs: int) -> None:
+    chunks = [document(f"s#{i}", "text", source_id="s", chunk_index=i) for i in range(count)]
+    graph = build([*chunks, document("other#0", "text", source_id="other")])
+    assert len(edges(graph, "SAME_SOURCE")) == pairs
+    assert set(edges(graph, "NEXT")) == {(f"s#{i}", f"s#{i + 1}") for i in range(count - 1)}
