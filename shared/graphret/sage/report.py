@@ -6,6 +6,7 @@ import io
 import os
 import warnings
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,7 +24,13 @@ from graphret.sage.thresholds import Thresholds
 # The classes of the histogram of degrees, and their upper ends but the last, which is open.
 _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
 _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_SUMMARY = {"min": np.min, "median": np.median, "mean": np.mean, "p90": partial(np.percentile, q=90), "max": np.max}
+_SUMMARY: Mapping[str, Callable[[Any], Any]] = {
+    "min": np.min,
+    "median": np.median,
+    "mean": np.mean,
+    "p90": partial(np.percentile, q=90),
+    "max": np.max,
+}
 
 _WIDTH = 100
 _NAMES, _NAME_WIDTH = 10, 60
