@@ -103,5 +103,5 @@ def explored(
     session = ArkSession(question, prompt, settings=settings or box.settings, model=model.name)
     while session.stop is None:
         calls = session.receive(model.chat(session.messages, tools=box.tools))
-        session.observe([(call, box.run(call.name, call.parsed or {}), 0.0) for call in calls])
+        session.observe(box.run_calls(calls))
     return session

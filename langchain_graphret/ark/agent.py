@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -14,8 +13,9 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
+from typing_extensions import Unpack
 
-from graphret.ark import Ark, ArkSession, ArkSettings, Board
+from graphret.ark import Ark, ArkSession, Board
 from graphret.ark.agent import Turn, answer, ask
 from graphret.ark.retriever import nothing_selected
 from graphret.ark.run import now
@@ -27,7 +27,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.approval import Approve, asks_for, refused
-from langchain_graphret.ark.models import Models, core_ark
+from langchain_graphret.ark.models import AgentOptions, Models, core_ark
 from langchain_graphret.ark.state import AgentInput, AgentOutput, AgentState, Json
 from langchain_graphret.ark.tools import LangChainToolbox
 
@@ -45,41 +45,25 @@ def create_ark_agent(
     store: GraphStore,
     index: TextIndex,
     *,
-    n_agents: int = 1,
-    max_steps: int | None = None,
-    hints: str = "",
-    settings: ArkSettings | None = None,
-    temperature: float | Sequence[float | None] | None = None,
-    text: NodeText | None = None,
     approve: Approve | None = None,
-    on_failure: str = "fallback",
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    **options: Unpack[AgentOptions],
 ) -> AgentGraph:
     """Return an exploring agent, to be a node of your own graph: ``question`` in, ``agents`` and ``selection`` out.
 
-    The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote. To do so yourself,
-    say how many there are and send each its number: ``Send("agent", {"question": question, "agent": 1})``. Your state
-    needs a channel that merges what they come to: ``agents: Annotated[list, by_agent]``. With ``on_failure="raise"`` an
-    agent that is the only one raises `RetrievalFailed` where it ends with nothing selected; one of several does not:
-    others may have, and ``selection`` tells.
+    The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote; here `n_agents` is
+    1 by default. To fan out yourself, say how many there are and send each its number: ``Send("agent", {"question":
+    question, "agent": 1})``. Your state needs a channel that merges what they come to: ``agents: Annotated[list,
+    by_agent]``. With ``on_failure="raise"`` an agent that is the only one raises `RetrievalFailed` where it ends with
+    nothing selected; one of several does not: others may have, and ``selection`` tells.
 
     Examples
     --------
     >>> builder.add_node("explore", create_ark_agent(model, store, index))  # doctest: +SKIP
     """
-    ark = core_ark(
-        model,
-        store,
-        index,
-        n_agents=n_agents,
-        max_steps=max_steps,
-        settings=settings,
-        hints=hints,
-        temperature=temperature,
-        text=text,
-        on_failure=on_failure,
-    )
-    return Agent(ark, text, approve, joined=False).compile(checkpointer)
+    given: AgentOptions = {"n_agents": 1, **options}
+    ark = core_ark(model, store, index, **given)
+    return Agent(ark, given.get("text"), approve, joined=False).compile(checkpointer)
 
 
 class Agent:
@@ -104,7 +88,7 @@ class Agent:
         self.ark = ark
         self.joined = joined
         self.asks = asks_for(approve)
-        self.toolbox = LangChainToolbox(ark.store, ark.index, ark.settings, text=text)
+        self.toolbox = LangChainToolbox(ark.store, ark.index, ark.settings, text)
         self.board = lru_cache(_RUNS)(lambda run: Board(ark.settings.n_agents, ark.settings))
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
@@ -125,17 +109,17 @@ class Agent:
         return compiled
 
     def _begin(self, state: AgentState) -> Command[str]:
-        number = self._number(state.get("agent", 0))
+        number, problem, prompt = self._number(state.get("agent", 0)), None, ""
         run = state.get("ark_run") or new_run()
         self.board(run["id"])  # its clock starts
-        session = self.ark.session(state.get("question"), number, "")
         try:
-            session = self.ark.session(session.question, number, self.ark.prompt())
+            prompt = self.ark.prompt()
         except Exception as error:
             problem = as_store_error(error)
+        session = self.ark.session(state.get("question"), number, prompt)
+        if problem is not None:
             session.end("failed", str(problem))
-            return self._next(session, run, "model", problem)
-        return self._next(session, run, "model")
+        return self._next(session, run, "model", problem)
 
     def _model(self, state: AgentState) -> Command[str]:
         session, board = self._load(state)
@@ -159,9 +143,9 @@ class Agent:
         board.began = max(board.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
         return {"refused": why}
 
-    def _number(self, number: Any) -> int:
+    def _number(self, number: int) -> int:
         n = self.ark.settings.n_agents
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < n:
+        if number not in range(n):
             raise InvalidInput(
                 f"agent: a number from 0 to {n - 1} is expected, not {number!r}; a run goes on with as many"
             )
@@ -174,7 +158,7 @@ class Agent:
 
     def _ask(self, state: AgentState, session: ArkSession, board: Board) -> Turn:
         if state["remaining"] <= (2 if self.asks is None else 3):
-            session.out_of_steps(NO_ROOM)
+            session.end("steps", NO_ROOM)
         number = self._number(session.agent)
         return ask(session, self.ark.models[number], self.ark.temperatures[number], self.toolbox, board)
 
@@ -193,7 +177,7 @@ class Agent:
     def _to_approve(self, session: ArkSession) -> list[ToolCall]:
         return [call for call in session.pending if self.asks(call)] if self.asks is not None else []
 
-    def _next(self, session: ArkSession, run: Json, after: str, problem: GraphretError | None = None) -> Command[str]:
+    def _next(self, session: ArkSession, run: Json, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""
         alone = not self.joined and self.ark.settings.n_agents == 1
         if self.ark.on_failure == "raise":

@@ -10,19 +10,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send, StateSnapshot
+from typing_extensions import Unpack
 
-from graphret.ark import Ark, ArkSession, ArkSettings, Run
-from graphret.ark.retriever import Explored, OnRun
+from graphret.ark import Ark, ArkSession, Run
+from graphret.ark.retriever import Explored
 from graphret.errors import InvalidInput
-from graphret.retriever import Retriever
-from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Retrieval
 from graphret.where import Where
 from langchain_graphret.ark.agent import Agent, new_run
 from langchain_graphret.ark.approval import Approve
-from langchain_graphret.ark.models import Models, core_ark
+from langchain_graphret.ark.models import ArkOptions, Models, core_ark
 from langchain_graphret.ark.state import ArkInput, ArkOutput, ArkState, Json
 from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
@@ -36,19 +35,10 @@ def create_ark_graph(
     store: GraphStore,
     index: TextIndex,
     *,
-    n_agents: int | None = None,
-    max_steps: int | None = None,
-    hints: str = "",
-    settings: ArkSettings | None = None,
-    temperature: float | Sequence[float | None] | None = None,
-    text: NodeText | None = None,
     k: int = 10,
-    fallback: Retriever | None = None,
-    fill: bool = True,
-    on_failure: str = "fallback",
-    on_run: OnRun | None = None,
     approve: Approve | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    **options: Unpack[ArkOptions],
 ) -> ArkGraph:
     """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK, section 3).
 
@@ -64,25 +54,8 @@ def create_ark_graph(
     store, index
         The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
         read.
-    n_agents, max_steps
-        How many agents there are, and how often each may be asked; those of `settings` by default, 3 and 20.
-    hints
-        What else the agents should know of the domain, for the system prompt.
-    settings
-        Sizes, budgets and the way of voting. Agents look at the budgets, and at the vote, before they ask their models.
-    temperature
-        Of all agents or one for each; `None` leaves it to the model.
-    text
-        How nodes become the text of which agents see excerpts.
     k
         How many hits are returned: exactly as many where they qualify.
-    fallback, fill
-        Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
-        it reads cannot be checked: with views give one that reads nothing else.
-    on_failure
-        As `graphret.ark.Ark` has it; with a checkpointer, invoking again with `None` tries what failed once more.
-    on_run
-        Called with each `Run` that has come to its vote, to record it. `run_of` takes any other from its checkpoint.
     approve
         Tool calls that a person must approve before they are run: `True` for all calls that read the graph, names of
         tools that do (``global_search``, ``explore_neighborhood``), or a function of such a `ToolCall`. Nobody is asked
@@ -92,12 +65,23 @@ def create_ark_graph(
         as refused. Needs a checkpointer.
     checkpointer
         As `StateGraph.compile` takes it. The state is plain JSON.
+    n_agents, max_steps, hints, settings, temperature, text
+        How many agents there are (3) and how often each may be asked (20), what else they should know of the domain,
+        sizes, budgets and the way of voting, the models' temperatures (one, or one for each agent), and how nodes
+        become text. Agents look at the budgets, and at the vote, before they ask their models.
+    on_failure
+        As `graphret.ark.Ark` has it; with a checkpointer, invoking again with `None` tries what failed once more.
+    fallback, fill
+        Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
+        it reads cannot be checked: with views give one that reads nothing else.
+    on_run
+        Called with each `Run` that has come to its vote, to record it. `run_of` takes any other from its checkpoint.
 
     Raises
     ------
     InvalidInput
-        When there are neither one nor `n_agents` models or temperatures, one of store and index is a view and the other
-        is none of the same condition, or an argument is malformed.
+        When there are neither one nor `n_agents` models or temperatures, or one of store and index is a view and the
+        other is none of the same condition.
 
     Notes
     -----
@@ -112,22 +96,8 @@ def create_ark_graph(
     >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
     >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred in?"})["hits"]  # doctest: +SKIP
     """
-    ark = core_ark(
-        model,
-        store,
-        index,
-        n_agents=n_agents,
-        max_steps=max_steps,
-        settings=settings,
-        hints=hints,
-        temperature=temperature,
-        text=text,
-        fallback=fallback,
-        fill=fill,
-        on_failure=on_failure,
-        on_run=on_run,
-    )
-    nodes = _Nodes(ark, Agent(ark, text, approve, joined=True), require_k(k))
+    ark = core_ark(model, store, index, **options)
+    nodes = _Nodes(ark, Agent(ark, options.get("text"), approve, joined=True), require_k(k))
     builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
     builder.add_node("begin", nodes.begin)
     builder.add_node("agent", nodes.agent.compile())

@@ -9,11 +9,15 @@ from typing import Any, TypeAlias
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from pydantic import Field
+from typing_extensions import TypedDict, Unpack
 
 from graphret.ark import Ark, ArkSettings
 from graphret.ark import ScriptedExplorer as Policy
+from graphret.ark.retriever import OnRun
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatModel
+from graphret.retriever import Retriever
+from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import LangChainChat, is_chat_model
@@ -26,22 +30,35 @@ Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
 Models: TypeAlias = Model | Sequence[Model]
 
 
-def core_ark(
-    model: Models,
-    store: GraphStore,
-    index: TextIndex,
-    *,
-    n_agents: int | None = None,
-    max_steps: int | None = None,
-    settings: ArkSettings | None = None,
-    **options: Any,
-) -> Ark:
-    """Return the core's retriever; `n_agents` and `max_steps` are set in `settings`, `options` are its own."""
-    if settings is not None and not isinstance(settings, ArkSettings):
+class AgentOptions(TypedDict, total=False):
+    """What can be set of agents; see `create_ark_graph`."""
+
+    n_agents: int | None
+    max_steps: int | None
+    hints: str
+    settings: ArkSettings | None
+    temperature: float | Sequence[float | None] | None
+    text: NodeText | None
+    on_failure: str
+
+
+class ArkOptions(AgentOptions, total=False):
+    """What can be set of agents that vote."""
+
+    fallback: Retriever | None
+    fill: bool
+    on_run: OnRun | None
+
+
+def core_ark(model: Models, store: GraphStore, index: TextIndex, **options: Unpack[ArkOptions]) -> Ark:
+    """Return the core's retriever."""
+    given: dict[str, Any] = {"temperature": None, **options}
+    settings = given.pop("settings", None) or ArkSettings()
+    if not isinstance(settings, ArkSettings):
         raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
-    given = {"n_agents": n_agents, "max_steps": max_steps}
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return Ark(_as_core(model), store, index, settings=replace(settings or ArkSettings(), **changed), **options)
+    numbers = {name: given.pop(name, None) for name in ("n_agents", "max_steps")}
+    changed = {name: value for name, value in numbers.items() if value is not None}
+    return Ark(_as_core(model), store, index, settings=replace(settings, **changed), **given)
 
 
 def _as_core(model: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from graphret.ark import Ark, ArkSettings
-from langchain_graphret.ark.models import core_ark
+from langchain_graphret.ark.models import ArkOptions, core_ark
 from langchain_graphret.retriever import CoreRetriever
 
 
@@ -53,21 +53,8 @@ class ArkRetriever(CoreRetriever):
 
     @model_validator(mode="after")
     def _build(self) -> ArkRetriever:
-        self._core = core_ark(
-            self.model,
-            self.store,
-            self.index,
-            n_agents=self.n_agents,
-            max_steps=self.max_steps,
-            settings=self.settings,
-            hints=self.hints,
-            temperature=self.temperature,
-            text=self.text,
-            fallback=self.fallback,
-            fill=self.fill,
-            on_failure=self.on_failure,
-            on_run=self.on_run,
-        )
+        options: Any = {name: getattr(self, name) for name in ArkOptions.__annotations__}
+        self._core = core_ark(self.model, self.store, self.index, **options)
         return self
 
     @property

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from graphret.ark import ArkSettings
-from graphret.ark.observation import Entry, fitting, query_terms
+from graphret.ark.observation import Entry, fitting
 from graphret.errors import InvalidInput
 from graphret.types import Evidence
 from langchain_graphret.ark.state import Json
@@ -59,9 +59,9 @@ def create_ark_tool(
     def answered(asked: Json, found: Json) -> tuple[str, Json]:
         hits = found["hits"]
         text, _ = fitting(
-            lambda shown, cut, level: {"shown": shown, "of": len(hits)},
+            lambda shown, cut, brief: {"shown": shown, "of": len(hits)},
             [_entry(hit) for hit in hits],
-            query_terms(asked["question"]),
+            asked["question"],
             snippet_chars=_TEXT_CHARS,
             max_tokens=max_tokens,
         )

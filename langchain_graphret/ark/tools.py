@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field
 
 from graphret.ark import ArkSettings, Observation, Toolbox
-from graphret.ark.tools import Outcome, attempt
-from graphret.llm.chat import Tool, ToolCall
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -59,11 +54,10 @@ def ark_tools(
     >>> tools = ToolNode(ark_tools(store, index))  # doctest: +SKIP
     """
     toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
-    return [_tool(tool, toolbox) for tool in toolbox.operations]
-
-
-def _tool(tool: Tool, toolbox: Toolbox) -> ArkTool:
-    return ArkTool(name=tool.name, description=tool.description, args_schema=dict(tool.parameters), toolbox=toolbox)
+    return [
+        ArkTool(name=tool.name, description=tool.description, args_schema=dict(tool.parameters), toolbox=toolbox)
+        for tool in toolbox.operations
+    ]
 
 
 def _answer(observation: Observation) -> tuple[str, dict[str, Any]]:
@@ -79,29 +73,16 @@ def _answer(observation: Observation) -> tuple[str, dict[str, Any]]:
 class LangChainToolbox(Toolbox):
     """Runs the calls of an agent as LangChain tools, so that callbacks, traces and event streams show each."""
 
-    def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
-        """Run the calls of a reply at once."""
-        if len(calls) == 1:
-            return [self._run_call(calls[0])]
-        with ContextThreadPoolExecutor(max_workers=len(calls)) as executor:
-            return list(executor.map(self._run_call, calls))
+    def __init__(self, store: GraphStore, index: TextIndex, settings: ArkSettings, text: NodeText | None) -> None:
+        super().__init__(store, index, settings, text=text)
+        self._by_name = {tool.name: tool for tool in ark_tools(store, index, settings=settings, text=text)}
 
-    async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
-        """Do as `run_calls`, without blocking the event loop."""
-        return list(await asyncio.gather(*(asyncio.to_thread(self._run_call, call) for call in calls)))
-
-    def _run_call(self, call: ToolCall) -> Outcome:
-        known = next((tool for tool in self.operations if tool.name == call.name), None)
-        arguments = call.parsed or {}
-        if known is None:
-            return attempt(call, partial(self.run, call.name, arguments))
-        asked = {"type": "tool_call", "id": call.id, "name": call.name, "args": arguments}
-        return attempt(call, partial(_observed, _tool(known, self), asked))
-
-
-def _observed(tool: ArkTool, asked: dict[str, Any]) -> Observation:
-    message = tool.invoke(asked)
-    shown, text = message.artifact, message.text
-    wrong = json.loads(text)["error"] if shown["failed"] else ""
-    edges = tuple(tuple(edge) for edge in shown["edges"])
-    return Observation(text, tuple(shown["nodes"]), edges, shown["total"], shown["failed"], wrong)
+    def run(self, name: str, arguments: Mapping[str, Any]) -> Observation:
+        """Run a call as a tool, where it is one of the two."""
+        if name not in self._by_name:
+            return super().run(name, arguments)
+        message = self._by_name[name].invoke({"type": "tool_call", "id": name, "name": name, "args": dict(arguments)})
+        shown, text = message.artifact, message.text
+        wrong = json.loads(text)["error"] if shown["failed"] else ""
+        edges = tuple((source, relation, target) for source, relation, target in shown["edges"])
+        return Observation(text, tuple(shown["nodes"]), edges, shown["total"], shown["failed"], wrong)

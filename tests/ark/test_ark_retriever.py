@@ -199,27 +199,8 @@ def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
         ark(*models[:2])
     with pytest.raises(InvalidInput, match="a chat model is expected, not str"):
         Ark("gpt-4o", STORE, INDEX)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="hints: a string is expected, not NoneType"):
-        Ark(models[0], STORE, INDEX, hints=None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="settings: ArkSettings are expected, not dict"):
         Ark(models[0], STORE, INDEX, settings={})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"temperature": "hot"}, "temperature: a number of at least 0, or None, is expected, not 'hot'"),
-        ({"temperature": [0.1, True, 0.2]}, "temperature: .* not True"),
-        ({"temperature": float("nan")}, "temperature: .* not nan"),
-        ({"fallback": 5}, "fallback: a retriever of graphret is expected, not int"),
-        ({"on_run": 5}, "on_run: a function is expected, not int"),
-        ({"on_step": "print"}, "on_step: a function is expected, not str"),
-        ({"text": "name"}, "text: a NodeText is expected, not str"),
-    ],
-)
-def test_what_is_malformed_is_refused_at_once(given: dict[str, object], named: str) -> None:
-    with pytest.raises(InvalidInput, match=named):
-        ark(Follows(selecting("f1")), **given)
 
 
 def test_steps_and_runs_are_told() -> None:
@@ -327,7 +308,7 @@ async def test_a_cancelled_run_is_told_with_what_was_done(tmp_path: Path) -> Non
     [run] = read_runs(tmp_path / "r.jsonl")
     assert run.cut_short
     assert (run.sessions[0].stop, run.sessions[0].selection) == ("cancelled", ["p1"])
-    assert [step.error for step in run.sessions[0].steps] == ["", "nobody waited for the reply: the agent was stopped"]
+    assert [step.error for step in run.sessions[0].steps] == [""]
 
 
 def test_a_run_that_raises_is_told() -> None:

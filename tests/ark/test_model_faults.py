@@ -92,7 +92,7 @@ TOLD = {
     ),
     "half a character": Fault([ToolCall("a", "explore_neighborhood", '{"node": "Bob \\ud83d"}')], "not valid JSON"),
     "never seen": Fault([call("select", "a", nodes=["atlantis"])], "No tool has shown a node"),
-    "select nothing": Fault([call("select", "a", nodes=[])], "select takes"),
+    "select nothing": Fault([call("select", "a", nodes=[])], "valid list"),
     "too many calls": Fault(
         [call("global_search", f"a{i}", query=f"film {i}") for i in range(50)], "only the first 32"
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import neo4j
@@ -12,7 +11,6 @@ import pytest
 from ark_graphs import lines_of
 
 from graphret.ark import Toolbox
-from graphret.schema import GraphSchema
 from graphret.search import BM25Index, Neo4jTextIndex
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
@@ -76,26 +74,6 @@ def test_ladybug_says_what_memory_says(ladybug: GraphStore) -> None:
 
 def test_neo4j_says_what_memory_says(graph: Neo4jStore) -> None:
     require_same_observations(graph)
-
-
-class Huge(LadybugStore):
-    """A graph of which so much is there that a name may be missing in its schema."""
-
-    def schema(self, **_: Any) -> GraphSchema:
-        return replace(super().schema(), sampled_names=True)
-
-
-@pytest.mark.parametrize("kind", [LadybugStore, Huge])
-def test_a_database_of_which_a_part_was_read_refuses_names_if_it_knows_all(kind: type[LadybugStore]) -> None:
-    films = [Node(f"f{i}", ("Film",), f"film {i}") for i in range(2_100)]
-    films[7] = Node("f7", ("Film", "Classic"), "film 7")
-    with kind(":memory:") as store:
-        store.upsert(films, [Edge("f0", "FOLLOWS", "f1")])
-        assert store.schema().sampled
-        tools = Toolbox(store, BM25Index.build(films[:10]))
-        for arguments in ({"node_types": ["Film", "Films"]}, {"relation_types": ["FOLLOWS", "FOLLOW"]}):
-            said = json.loads(tools.run("explore_neighborhood", {"node": "f0", **arguments}).text.splitlines()[0])
-            assert ("error" in said) is (kind is not Huge)
 
 
 def test_a_view_of_a_database_hides_the_rest(ladybug: GraphStore) -> None:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from ark_graphs import OnlyContract
-from ark_support import Follows, turns
 
-from graphret.ark import TOOLS, Ark, ArkSettings, make_tools, system_prompt
+from graphret.ark import TOOLS, ArkSettings, make_tools, system_prompt
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.schema.text import estimate_tokens
-from graphret.search import BM25Index
-from graphret.stores import GraphStore, MemoryStore
-from graphret.types import Node
 
 SCHEMA = GraphSchema({"movie": 3, "Film Genre": 2}, {("movie", "has_genre", "Film Genre"): 4})
 
@@ -66,53 +61,9 @@ def test_names_from_the_graph_cannot_add_lines() -> None:
 
 
 def test_the_tools_name_the_defaults_that_are_set() -> None:
-    search, explore, select, finish = make_tools(ArkSettings(search_k=9, neighbors_k=400, max_k=50))
+    search, explore, select, finish = make_tools(ArkSettings(search_k=9, neighbors_k=40))
     assert "9 by default" in search.parameters["properties"]["k"]["description"]
-    assert "50 by default" in explore.parameters["properties"]["k"]["description"]
-    assert search.parameters["properties"]["k"]["maximum"] == 50
+    assert "40 by default" in explore.parameters["properties"]["k"]["description"]
+    assert search.parameters["properties"]["k"]["maximum"] == 100
     assert select.parameters["required"] == ["nodes"]
     assert finish.parameters["properties"] == {}
-
-
-class Counting(MemoryStore):
-    """Counts how often its schema is read."""
-
-    reads = 0
-
-    def schema(self) -> GraphSchema:
-        self.reads += 1
-        return super().schema()
-
-
-def counting() -> Counting:
-    store = Counting()
-    store.upsert([Node("a", ("person",), "Ann")], [])
-    return store
-
-
-def ark_on(store: GraphStore, index: BM25Index) -> Ark:
-    return Ark(Follows(turns()), store, index, settings=ArkSettings(n_agents=2))
-
-
-def test_the_graph_is_described_anew_when_it_has_changed() -> None:
-    store = counting()
-    ark = ark_on(store, BM25Index.of_store(store))
-    for question in ("who?", "where?"):
-        assert "(:person" in ark.explore(question).sessions[0].messages[0].content
-    assert store.reads == 1
-    store.upsert([Node("b", ("planet",), "Mars")], [])
-    assert "(:planet" in ark.explore("what?").sessions[1].messages[0].content
-    assert store.reads == 2
-
-
-def test_a_graph_elsewhere_is_described_once_and_again_where_asked() -> None:
-    store = counting()
-    index = BM25Index.of_store(store)
-    ark = ark_on(OnlyContract(store), index)
-    store.upsert([Node("b", ("planet",), "Mars")], [])
-    assert "(:planet" in ark.prompt()
-    store.upsert([Node("c", ("galaxy",), "M31")], [])
-    ark.explore("what?")
-    assert (store.reads, "(:galaxy" in ark.prompt()) == (1, False)
-    assert "(:galaxy" in ark.prompt(refresh=True)
-    assert (store.reads, "(:galaxy" in ark.explore("what?").sessions[0].messages[0].content) == (2, True)

@@ -122,7 +122,7 @@ def test_the_oracle_ends_where_it_knows_nothing_or_there_is_no_such_node() -> No
         model = OracleExplorer(paths)
         while session.stop is None:
             calls = session.receive(model.chat(session.messages, tools=box.tools))
-            session.observe([(call, box.run(call.name, call.parsed or {}), 0.0) for call in calls])
+            session.observe(box.run_calls(calls))
         assert (session.stop, session.selection) == ("finished", [])
         assert len(session.steps) <= 4
     assert explored(box, "who directed Dawn").selection == ["Ann Ames"]

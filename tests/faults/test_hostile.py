@@ -20,6 +20,7 @@ from chat_clients import CLIENTS, chat_model
 from graphret import Ark, Expand, ScriptedExplorer
 from graphret.ark.observation import Observation
 from graphret.ark.session import ArkSession
+from graphret.ark.tools import Outcome
 from graphret.corpus import Document
 from graphret.cypher import run_checked
 from graphret.errors import CorruptIndex, IndexChanged, InvalidInput
@@ -271,7 +272,7 @@ def test_a_reply_of_many_or_long_calls_costs_no_more_than_its_bounds() -> None:
     calls = [ToolCall(str(i), "global_search", json.dumps({"query": f"x {i}"})) for i in range(10_000)]
     to_run = session.receive(Reply("x" * 10**7, tuple(calls)))
     assert len(to_run) == session.settings.max_calls
-    session.observe([(call, Observation("{}"), 0.0) for call in to_run])
+    session.observe([Outcome(call, Observation("{}")) for call in to_run])
     assert len(session.messages) < 100
     session.receive(Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),)))
     assert "100,000 characters" in str(session.observe())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 
-#: Most edges of a node that are read from a database, and most neighbours that an index outside this process scores.
+#: Most edges of a node that are read from a database.
 CAP = 2_000
 #: Best matches of a query that are looked for among the neighbours beyond these.
 _SEARCHED = 200
@@ -82,34 +83,32 @@ def explore(store: GraphStore, index: TextIndex, asked: Asked, cap: int = CAP) -
     All edges of a `MemoryStore` are looked at. Of any other store at most `cap` edges are read, the heaviest. Where
     there are more, what the filters let pass is read by itself, and the edges to the best matches of the query besides.
     """
-    if isinstance(store, MemoryStore):
-        return _in_memory(store.graph, index, asked, cap)
-    found = store.neighbors([asked.node], limit=cap + 1)
-    capped = partial = len(found) > cap
-    links = _links(found[:cap], asked.node)
-    nodes = _get(store, links)
-    counts = Counter((link.relation, link.outgoing, nodes[link.other].label) for link in links if link.other in nodes)
+    if isinstance(store, MemoryStore) and isinstance(index, ArrayIndex):
+        return _in_memory(store.graph, index, asked)
+    edges = store.neighbors([asked.node], limit=cap + 1)
+    capped = partial = len(edges) > cap
+    edges, nodes = _with_nodes(store, edges[:cap], asked.node)
+    counts = Counter((*_way(edge, asked.node), nodes[_other(edge, asked.node)].label) for edge in edges)
     if capped and (asked.labels is not None or asked.relations is not None):
-        directions = set((asked.relations or {}).values())
-        passing = store.neighbors(
+        edges = store.neighbors(
             [asked.node],
             relations=None if asked.relations is None else list(asked.relations),
             labels=None if asked.labels is None else sorted(asked.labels),
-            direction=directions.pop() if len(directions) == 1 else "both",
             limit=cap + 1,
         )
-        links, partial = _links(passing[:cap], asked.node), len(passing) > cap
+        edges, partial = edges[:cap], len(edges) > cap
     if partial and asked.query is not None and (best := matching(index, asked.query, _SEARCHED)):
-        links += _links(store.neighbors(best, where={"id": asked.node}), asked.node)
-    nodes |= _get(store, [link for link in links if link.other not in nodes])
-    passed = [link for link in links if link.other in nodes and _passes(link, nodes[link.other], asked)]
+        edges += store.neighbors(best, where={"id": asked.node})
+    edges, nodes = _with_nodes(store, edges, asked.node, nodes)
     weights: dict[str, float] = {}
     via: dict[str, set[tuple[str, bool]]] = {}
-    for link in passed:
-        weights[link.other] = max(link.weight, weights.get(link.other, link.weight))
-        via.setdefault(link.other, set()).add((link.relation, link.outgoing))
+    for edge in edges:
+        other, way = _other(edge, asked.node), _way(edge, asked.node)
+        if _passes(way, nodes[other], asked):
+            weights[other] = max(edge.weight, weights.get(other, edge.weight))
+            via.setdefault(other, set()).add(way)
     scores = _scores(index, asked.query, list(weights)) if asked.query is not None else {}
-    order = sorted(weights, key=lambda one: (-scores.get(one, 0.0), -weights[one], one))
+    order = sorted(weights, key=lambda one: (-scores.get(one, -np.inf), -weights[one], one))
     shown = order[: asked.k]
     return Neighborhood(
         [nodes[one] for one in shown], [_in_order(via[one]) for one in shown], len(order), counts, capped, partial
@@ -134,55 +133,47 @@ def _by_words(index: TextIndex) -> bool:
     return all(isinstance(part, BM25Index) for part in parts) or getattr(index, "vector", True) is None
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
-    other: str
-    relation: str
-    outgoing: bool
-    weight: float
+def _other(edge: Edge, node: str) -> str:
+    return edge.target if edge.source == node else edge.source
 
 
-def _links(edges: Sequence[Edge], node: str) -> list[_Link]:
-    return [
-        _Link(edge.target, edge.relation, True, edge.weight)
-        if edge.source == node
-        else _Link(edge.source, edge.relation, False, edge.weight)
-        for edge in edges
-    ]
+def _way(edge: Edge, node: str) -> tuple[str, bool]:
+    return edge.relation, edge.source == node
 
 
-def _get(store: GraphStore, links: Sequence[_Link]) -> dict[str, Node]:
-    ids = list(dict.fromkeys(link.other for link in links))
-    return {node.id: node for node in store.get(ids) if node is not None} if ids else {}
+def _with_nodes(
+    store: GraphStore, edges: Sequence[Edge], node: str, known: Mapping[str, Node] = MappingProxyType({})
+) -> tuple[list[Edge], dict[str, Node]]:
+    """The edges whose other ends are there, and these, with those that are known."""
+    ids = [one for one in dict.fromkeys(_other(edge, node) for edge in edges) if one not in known]
+    nodes = {**known, **{one.id: one for one in (store.get(ids) if ids else []) if one is not None}}
+    return [edge for edge in edges if _other(edge, node) in nodes], nodes
 
 
-def _passes(link: _Link, other: Node, asked: Asked) -> bool:
+def _passes(way: tuple[str, bool], other: Node, asked: Asked) -> bool:
+    relation, outgoing = way
     if asked.labels is not None and asked.labels.isdisjoint(other.labels):
         return False
-    wanted = "both" if asked.relations is None else asked.relations.get(link.relation)
-    return wanted in ("both", "out" if link.outgoing else "in")
+    wanted = "both" if asked.relations is None else asked.relations.get(relation)
+    return wanted in ("both", "out" if outgoing else "in")
 
 
-def _in_order(via: set[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def _in_order(via: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
     return sorted(via, key=lambda one: (not one[1], one[0]))
 
 
 def _scores(index: TextIndex, query: str, ids: list[str]) -> dict[str, float]:
-    """The scores of nodes for a query; those that the index does not hold rank below all others."""
-    known: dict[str, float] = {}
+    """The scores for a query of those nodes that the index holds."""
     if isinstance(index, ArrayIndex):
-        held = [one for one, at in zip(ids, index.table.find(ids).tolist(), strict=True) if at >= 0]
-        known = dict(zip(held, np.asarray(index.score(query, held)).tolist(), strict=True))
-    elif ids:
-        try:
-            known = dict(zip(ids, np.asarray(index.score(query, ids)).tolist(), strict=True))
-        except InvalidInput:  # an index of some labels alone does not hold them all
-            found = index.search(query, max(_SEARCHED, len(ids)))
-            known = dict(zip(found.ids, np.asarray(found.scores).tolist(), strict=True))
-    return {one: known.get(one, -np.inf) for one in ids}
+        ids = [one for one, at in zip(ids, index.table.find(ids).tolist(), strict=True) if at >= 0]
+    try:
+        return dict(zip(ids, np.asarray(index.score(query, ids)).tolist(), strict=True)) if ids else {}
+    except InvalidInput:  # an index in a database, of some labels alone, does not hold them all
+        found = index.search(query, max(_SEARCHED, len(ids)))
+        return dict(zip(found.ids, np.asarray(found.scores).tolist(), strict=True))
 
 
-def _in_memory(graph: Graph, index: TextIndex, asked: Asked, cap: int) -> Neighborhood:
+def _in_memory(graph: Graph, index: ArrayIndex, asked: Asked) -> Neighborhood:
     """Look at all edges of a node by position, in columns."""
     nodes, edges = graph.nodes, graph.edges
     at = nodes.find([asked.node])
@@ -202,47 +193,36 @@ def _in_memory(graph: Graph, index: TextIndex, asked: Asked, cap: int) -> Neighb
     kept = np.flatnonzero(keep)
     kept = kept[np.argsort(others[kept], kind="stable")]
     starts = np.flatnonzero(np.diff(others[kept], prepend=-1))
-    distinct, weight = others[kept][starts].astype(np.int64), edges.weight[found[kept]]
-    heaviest = np.maximum.reduceat(weight, starts) if len(starts) else weight
-    best = _best(graph, index, asked, distinct, heaviest, cap)
-    ends = np.append(starts, len(kept))
-    via = [
-        {(edges.relations[relation[edge]], bool(outgoing[edge])) for edge in kept[ends[i] : ends[i + 1]]} for i in best
-    ]
-    counts = _counts(graph, others, relation, outgoing)
-    return Neighborhood(nodes.at(distinct[best]), [_in_order(one) for one in via], len(distinct), counts)
-
-
-def _best(
-    graph: Graph, index: TextIndex, asked: Asked, neighbors: NDArray[np.int64], weights: NDArray[Any], cap: int
-) -> NDArray[np.int64]:
-    """Return the places of the best neighbours, which come by id, ``(k,)``."""
-    if asked.query is None or not len(neighbors):
-        return top_k(weights, asked.k)
-    ids = graph.nodes.ids
-    scores = np.full(len(neighbors), -np.inf, dtype=np.float32)
-    if isinstance(index, ArrayIndex):
-        same = index.table.ids is ids or index.table.ids.equals(ids)  # as where the index is of the whole store
-        places = neighbors if same else index.table.find(ids.take(neighbors))
+    distinct, weights = others[kept][starts].astype(np.int64), edges.weight[found[kept]]
+    weights = np.maximum.reduceat(weights, starts) if len(starts) else weights
+    scores = np.full(len(distinct), -np.inf, dtype=np.float32)
+    if asked.query is not None and len(distinct):
+        same = index.table.ids is nodes.ids or index.table.ids.equals(nodes.ids)  # as where it is of the whole store
+        places = distinct if same else index.table.find(nodes.ids.take(distinct))
         held = np.flatnonzero(places >= 0)
         scores[held] = index.score_at(asked.query, places[held])
-    else:
-        some = top_k(weights, cap)
-        scores[some] = list(_scores(index, asked.query, ids.take(neighbors[some])).values())
-    chosen = np.arange(len(scores))
-    if asked.k < len(scores):
-        floor = scores[top_k(scores, asked.k)[-1]]
-        above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
-        chosen = np.concatenate([above, level[top_k(weights[level], asked.k - len(above))]])
+    best = _best(scores, weights, asked.k)
+    ends = np.append(starts, len(kept))
+    via = [
+        _in_order({(edges.relations[relation[edge]], bool(outgoing[edge])) for edge in kept[ends[i] : ends[i + 1]]})
+        for i in best
+    ]
+    return Neighborhood(
+        nodes.at(distinct[best]), via, len(distinct), _counts(graph, others, relation.astype(np.int64) * 2 + outgoing)
+    )
+
+
+def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """Return the places of the best neighbours, by score, then by weight, then by place, ``(k,)``."""
+    floor = scores[top_k(scores, k)[-1]] if len(scores) else 0.0
+    above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
+    chosen = np.concatenate([above, level[top_k(weights[level], k - len(above))]])
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
 
 
-def _counts(
-    graph: Graph, others: NDArray[Any], relation: NDArray[Any], outgoing: NDArray[np.bool_]
-) -> Counter[tuple[str, bool, str]]:
+def _counts(graph: Graph, others: NDArray[Any], ways: NDArray[Any]) -> Counter[tuple[str, bool, str]]:
     relations, sets = graph.edges.relations, graph.nodes.label_sets
-    code = (relation.astype(np.int64) * 2 + outgoing) * len(sets) + graph.nodes.labels[others]
-    numbers, counts = np.bincount(code), Counter[tuple[str, bool, str]]()
+    numbers, counts = np.bincount(ways * len(sets) + graph.nodes.labels[others]), Counter[tuple[str, bool, str]]()
     for one in np.flatnonzero(numbers).tolist():
         (kind, leaves), labels = divmod(one // len(sets), 2), sets[one % len(sets)]
         counts[relations[kind], bool(leaves), labels[0] if labels else ""] += int(numbers[one])

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from graphret.schema.text import estimate_tokens
@@ -16,15 +17,14 @@ from graphret.text import tokenize
 # for their own wherever they stand.
 _CONTROL = re.compile(r"<(?=/?[A-Za-z_|｜])|\[(?=/?[A-Z_]+\])")
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
-_SHARES = (1.0, 0.5, 0.25, 0.0)
 _ANALYZER = Analyzer()
 _MARK = "…"
 _LEAST = 10  # characters of a text worth showing
+_CHARS = 2.5  # in a token, as `estimate_tokens` has it
 
-#: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and how
-#: short it must be: from 0, in full, to `LEVELS` − 1, the numbers alone.
-Header: TypeAlias = Callable[[int, bool, int], dict[str, Any]]
-LEVELS = 3
+#: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and
+#: whether it must be brief, the numbers alone.
+Header: TypeAlias = Callable[[int, bool, bool], dict[str, Any]]
 
 #: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
 ADDED = 30
@@ -69,7 +69,7 @@ class Entry:
 def json_line(value: Any) -> str:
     """Return a JSON value on one line, every character that breaks a line, is invisible or turns the writing escaped.
 
-    So is the first of what may be a control token of a model's. The value comes back unchanged from `json.loads`.
+    What a chat template may take for a control token is escaped too; the value stays the same.
     """
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
     if text.isprintable():
@@ -77,14 +77,19 @@ def json_line(value: Any) -> str:
     return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)
 
 
+def encodable(text: str) -> str:
+    """Return the text without lone surrogates, which a cut-off escape leaves, and which nothing can encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def failure(
-    message: str, nodes: Sequence[str] = (), max_tokens: int | None = None, *, wrong: str | None = None
+    message: str, nodes: Sequence[str] = (), max_tokens: int | None = None, *, blame: bool = True
 ) -> Observation:
     """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`.
 
-    `wrong` is the message, unless something else is given: empty where it is not the model that is at fault.
+    `blame` says whether it is the model that is at fault.
     """
-    text, wrong = json_line({"error": message}), message if wrong is None else wrong
+    wrong, text = message if blame else "", json_line({"error": message})
     while max_tokens is not None and estimate_tokens(text) > max_tokens:
         message, nodes = shortened(message, len(message) // 2), ()
         text = json_line({"error": message})
@@ -98,11 +103,11 @@ def quoted(value: str, longest: int = 100) -> str:
 
 def shortened(value: str, longest: int) -> str:
     """Return a string, or its beginning and an ellipsis where it is longer."""
-    return value if len(value) <= longest else value[: longest - 1] + "…"
+    return value if len(value) <= longest else value[: longest - 1] + _MARK
 
 
 def fitting(
-    header: Header, entries: Sequence[Entry], terms: frozenset[str], *, snippet_chars: int, max_tokens: int
+    header: Header, entries: Sequence[Entry], query: str | None, *, snippet_chars: int, max_tokens: int
 ) -> tuple[str, list[int]]:
     """Write a header and as many entries as fit, the first ones; their texts are cut before any is left out.
 
@@ -112,8 +117,8 @@ def fitting(
         Makes the first line.
     entries
         What to show, the most important first. One whose line takes half of the tokens without its text is left out.
-    terms
-        What the excerpts of texts turn around.
+    query
+        Has the words that excerpts of texts turn around.
     snippet_chars
         Longest excerpt.
 
@@ -123,25 +128,24 @@ def fitting(
         The text, and which of the entries it shows.
     """
     half = max_tokens // 2
-    level = next((n for n in range(LEVELS) if estimate_tokens(json_line(header(0, True, n))) <= half), LEVELS - 1)
+    brief = estimate_tokens(json_line(header(0, True, False))) > half
     bare = [json_line(entry.fields) for entry in entries]
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
-    cut = level > 0 or len(shown) < len(entries)
 
-    def written(lines: Sequence[str], cut: bool) -> str:
-        return "\n".join([json_line(header(len(lines), cut, level)), *lines])
+    def written(longest: int) -> str:
+        cut = brief or longest < snippet_chars or len(shown) < len(entries)
+        lines = [_with_text(bare[i], excerpt(entries[i].text, query, longest)) for i in shown]
+        return "\n".join([json_line(header(len(shown), cut, brief)), *lines])
 
-    room = 2.5 * max_tokens - len(written([bare[i] for i in shown], True))  # as estimate_tokens counts
-    for share in _SHARES:
-        longest = round(snippet_chars * share)
-        if share and sum(min(len(entries[i].text), longest) for i in shown) > room:
+    room = _CHARS * max_tokens - sum(len(bare[i]) for i in shown)
+    for longest in (snippet_chars, snippet_chars // 2, snippet_chars // 4, 0):
+        if longest and sum(min(len(entries[i].text), longest) for i in shown) > room:
             continue  # it cannot fit
-        texts = [excerpt(entries[i].text, terms, longest) for i in shown]
-        text = written([_with_text(bare[i], one) for i, one in zip(shown, texts, strict=True)], cut or share < 1.0)
-        if estimate_tokens(text) <= max_tokens:
+        if estimate_tokens(text := written(longest)) <= max_tokens:
             return text, shown
-    while estimate_tokens(text := written([bare[i] for i in shown], True)) > max_tokens and shown:
+    while shown and estimate_tokens(text) > max_tokens:
         shown.pop()
+        text = written(0)
     return text, shown
 
 
@@ -149,13 +153,8 @@ def _with_text(line: str, text: str) -> str:
     return f'{line[:-1]}, "text": {json_line(text)}}}' if text else line
 
 
-def query_terms(query: str | None) -> frozenset[str]:
-    """Return the terms of a query that excerpts turn around."""
-    return frozenset(_ANALYZER(query)) if query else frozenset()
-
-
-def excerpt(text: str, terms: frozenset[str], longest: int) -> str:
-    """Return at most `longest` characters of a text on one line, around the first of some terms, or its beginning.
+def excerpt(text: str, query: str | None, longest: int) -> str:
+    """Return at most `longest` characters of a text on one line, around the first word of a query, or its beginning.
 
     Nothing where `longest` is next to none. Characters that cannot be seen are left out.
     """
@@ -166,13 +165,18 @@ def excerpt(text: str, terms: frozenset[str], longest: int) -> str:
     if len(line) <= longest:
         return line
     size = longest - 2 * len(_MARK)
-    begin = max(0, min(_first(line, terms) - size // 3, len(line) - size))
+    begin = max(0, min(_first(line, _terms(query or "")) - size // 3, len(line) - size))
     end = begin + size
     if begin and (space := line.find(" ", begin, begin + 20)) >= 0:
         begin = space + 1
     if end < len(line) and (space := line.rfind(" ", max(end - 20, begin + 1), end)) >= 0:
         end = space
     return (_MARK if begin else "") + line[begin:end] + (_MARK if end < len(line) else "")
+
+
+@lru_cache(maxsize=16)
+def _terms(query: str) -> frozenset[str]:
+    return frozenset(_ANALYZER(query))
 
 
 def _first(line: str, terms: frozenset[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphret.ark.settings import ArkSettings
+from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.llm.chat import Tool
 from graphret.schema import GraphSchema
 
@@ -22,8 +22,8 @@ def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # no
         return {
             "type": "integer",
             "minimum": 1,
-            "maximum": settings.max_k,
-            "description": f"How many nodes to show; {min(default, settings.max_k)} by default.",
+            "maximum": MAX_K,
+            "description": f"How many nodes to show; {default} by default.",
         }
 
     def names(what: str) -> dict[str, Any]:
@@ -145,8 +145,8 @@ def system_prompt(
         When `max_tokens` is too few even to say that the schema was left out.
     """
     prompt = _PROMPT.format(
-        search_k=min(settings.search_k, settings.max_k),
-        neighbors_k=min(settings.neighbors_k, settings.max_k),
+        search_k=settings.search_k,
+        neighbors_k=settings.neighbors_k,
         max_calls=settings.max_calls,
         max_steps=settings.max_steps,
         schema=schema.text(max_tokens, cypher=False),

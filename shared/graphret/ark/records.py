@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphret.ark.prompt import SELECT
@@ -37,8 +37,8 @@ class CallRecord:
         return min(shared) if shared else named if isinstance(named, str) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values; it shares lists with the record, which never change."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """The record as JSON values."""
+        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class StepRecord:
 
     `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
     the agent added to its selection. `tokens_estimated` says that the endpoint did not count the tokens. `error` says
-    why there was no reply, and is empty where there was one; `finish_reason` why the reply ended before its end
-    (``length``, ``content_filter``), and is empty where it did not.
+    why there was no reply, `finish_reason` why the reply ended before its end (``length``, ``content_filter``); both
+    are empty where nothing of the kind happened.
     """
 
     number: int
@@ -75,8 +75,7 @@ class StepRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
-        made = {name: getattr(self, name) for name in self.__slots__}
-        return made | {"calls": [call.to_dict() for call in self.calls], "selected": list(self.selected)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StepRecord:

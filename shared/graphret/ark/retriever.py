@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import Any, TypeAlias
 
-from graphret.ark.agent import Board, answer, ask, in_threads, reason_of
+from graphret.ark.agent import Board, answer, ask
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
@@ -87,8 +86,8 @@ class Ark(Retriever):
     Raises
     ------
     InvalidInput
-        When there are neither one nor `settings.n_agents` models or temperatures, one of store and index is a view and
-        the other is none of the same condition, or an argument is malformed.
+        When there are neither one nor `settings.n_agents` models or temperatures, or one of store and index is a view
+        and the other is none of the same condition.
     """
 
     name = "ark"
@@ -113,69 +112,46 @@ class Ark(Retriever):
         self.index = index
         self.settings = settings
         self.toolbox = Toolbox(store, index, settings, text=text)
-        if not isinstance(hints, str):
-            raise InvalidInput(f"hints: a string is expected, not {type(hints).__name__}")
-        if fallback is not None and not isinstance(fallback, Retriever):
-            raise InvalidInput(f"fallback: a retriever of graphret is expected, not {type(fallback).__name__}")
-        for what, given in (("on_step", on_step), ("on_run", on_run)):
-            if given is not None and not callable(given):
-                raise InvalidInput(f"{what}: a function is expected, not {type(given).__name__}")
         self.models = _callers(model, settings.n_agents)
-        self.temperatures = [
-            _checked_temperature(one) for one in _one_each("temperature", temperature, settings.n_agents)
-        ]
+        self.temperatures = _one_each("temperature", temperature, settings.n_agents)
         self.hints = hints
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
         self.on_failure = require_on_failure(on_failure)
         self.on_step = on_step
         self.on_run = on_run
-        self._prompt: tuple[object, str] | None = None  # and the state of the graph that it describes
+        self._prompt: str | None = None
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        return run_sync(self._explore(question, blocking=True))
+        return run_sync(self._explore(question, _in_thread))
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
-        return await self._explore(question, blocking=False)
+        return await self._explore(question, methodcaller("awaited"))
 
-    def prompt(self, *, refresh: bool = False) -> str:
-        """Return the system message, which describes the graph.
-
-        The schema of a `MemoryStore` is read again when the graph has changed, that of any other store once.
-
-        Parameters
-        ----------
-        refresh
-            Read it again: after a graph that is elsewhere has got new types or relations.
-        """
-        state = self.store.graph if isinstance(self.store, MemoryStore) else None
-        known = None if refresh else self._prompt
-        if known is None or known[0] is not state:
-            made = system_prompt(self.store.schema(), self.settings, hints=self.hints)
-            self._prompt = known = state, made
-        return known[1]
+    def prompt(self) -> str:
+        """Return the system message, which describes the graph; one outside this process is read once."""
+        if self._prompt is None or isinstance(self.store, MemoryStore):
+            self._prompt = system_prompt(self.store.schema(), self.settings, hints=self.hints)
+        return self._prompt
 
     def session(self, question: str, agent: int, prompt: str) -> ArkSession:
         """An agent, by its number from 0, that has not begun."""
         return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
 
-    async def _explore(self, question: str, *, blocking: bool) -> Run:
+    async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
         board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
         run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
-        agents = _Agents(self, run, board, blocking)
+        agents = _Agents(self, run, board, do)
         try:
             await agents.begin()
             await agents.run_all()
         except BaseException as error:
             for session in run.sessions:
-                session.end("cancelled", reason_of(error))
+                session.end("cancelled", None if isinstance(error, asyncio.CancelledError) else repr(error))
             run.seconds = board.seconds
-            try:
-                self._tell(run)
-            except Exception as problem:  # what stopped the run goes on
-                error.add_note(f"the run could not be told: {type(problem).__name__}: {problem}")
+            self._tell(run, strict=False)  # what stopped the run goes on
             raise
         run.seconds = board.seconds
         self.tell(run)
@@ -183,22 +159,22 @@ class Ark(Retriever):
             raise RetrievalFailed(f"ark failed: {agents.failures[0]}") from agents.failures[0]
         return run
 
-    def _tell(self, run: Run) -> None:
-        if self.on_run is not None:
-            self.on_run(run)
-
     def tell(self, run: Run) -> None:
-        """Hand a run that has ended to `on_run`; what that raises is kept in `run.untold`, unless failures are raised.
+        """Hand a run that has ended to `on_run`; what that raises is logged and noted, unless failures are raised.
 
         The answer was paid for, and is not lost because it could not be recorded.
         """
+        self._tell(run, strict=self.on_failure == "raise")
+
+    def _tell(self, run: Run, *, strict: bool) -> None:
         try:
-            self._tell(run)
+            if self.on_run is not None:
+                self.on_run(run)
         except Exception as error:
-            if self.on_failure == "raise":
+            if strict:
                 raise
             _log.warning("a run could not be handed on", exc_info=True)
-            run.untold = f"{type(error).__name__}: {error}"
+            run.on_run_error = f"{type(error).__name__}: {error}"
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         run: Run | None = None
@@ -208,14 +184,19 @@ class Ark(Retriever):
         return answer
 
 
+async def _in_thread(step: Call[Any]) -> Any:
+    """Do a step by its blocking form: the asynchronous clients of many packages serve one event loop alone, theirs."""
+    return await in_thread(step.work)
+
+
 class _Agents:
     """The agents of one run, each a task on the event loop."""
 
-    def __init__(self, ark: Ark, run: Run, board: Board, blocking: bool) -> None:
+    def __init__(self, ark: Ark, run: Run, board: Board, do: Callable[[Call[Any]], Any]) -> None:
         self.ark = ark
         self.run = run
         self.board = board
-        self.blocking = blocking
+        self.do = do
         self.strict = ark.on_failure == "raise"
         self.failures: list[GraphretError] = []
 
@@ -229,6 +210,7 @@ class _Agents:
             self.failures += [problem] if problem else []
             for session in self.run.sessions:
                 session.end("failed" if problem else "seconds", str(problem) if problem else None)
+                self._tell(session)
             return
         made = [self.ark.session(self.run.question, session.agent, prompt) for session in self.run.sessions]
         self.run.sessions[:] = made
@@ -244,34 +226,23 @@ class _Agents:
                 )
                 for task in done:
                     task.result()
-                if waiting and (reason := self._reason_to_stop()):
+                reason = "cancelled" if self.strict and self.failures else self.board.reason_to_stop()
+                if waiting and reason:
                     stopped = [session for session in self.run.sessions if session.stop is None]
-                    await self._stop(waiting, reason)
+                    for session in stopped:
+                        session.end(reason)
+                    await _cancelled(waiting)
                     waiting = set()
                     for session in stopped:
                         self._tell(session)
-        except BaseException as error:
-            await self._stop(tasks, "cancelled", reason_of(error))
-            raise
-
-    def _reason_to_stop(self) -> str | None:
-        return "cancelled" if self.strict and self.failures else self.board.reason_to_stop()
-
-    async def _stop(self, tasks: set[asyncio.Task[None]], reason: str, error: str | None = None) -> None:
-        for session in self.run.sessions:
-            session.end(reason, error)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await _cancelled(tasks)
 
     async def _agent(self, session: ArkSession) -> None:
         model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
-        toolbox, do = self.ark.toolbox, in_threads if self.blocking else methodcaller("awaited")
-        if session.stop is not None:  # it could not begin
-            self._tell(session)
         while session.stop is None:
-            asked = await adrive(ask(session, model, temperature, toolbox, self.board), do)
-            problem = asked or await adrive(answer(session, toolbox, self.board), do)
+            asked = await adrive(ask(session, model, temperature, self.ark.toolbox, self.board), self.do)
+            problem = asked or await adrive(answer(session, self.ark.toolbox, self.board), self.do)
             if problem is not None:
                 self.failures.append(problem)
                 if self.strict:
@@ -282,6 +253,12 @@ class _Agents:
         self.board.post(session)
         if self.ark.on_step is not None:
             self.ark.on_step(session)
+
+
+async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Explored(Retriever):
@@ -303,14 +280,14 @@ class Explored(Retriever):
         signals = Signals(walked_edges=False)
         if run is not None:
             self._note(run, trace)
-            found = yield Compute(lambda: self._hits(run, k, where))
-            if isinstance(found, GraphretError):
+            try:
+                hits = yield Compute(lambda: self._hits(run, where))
+            except Exception as error:
+                problem = as_store_error(error)
                 if strict:
-                    raise RetrievalFailed(f"ark failed: {found}") from found
-                trace.note("fallback", failed="store", error=f"{type(found).__name__}: {found}")
-            else:
-                hits = found
-        signals.candidates = len(hits)
+                    raise RetrievalFailed(f"ark failed: {problem}") from error
+                trace.note("fallback", failed="store", error=f"{type(problem).__name__}: {problem}")
+        signals.candidates = len(hits[:k])
         if run is not None and hits:
             signals.walked_edges = run.walked
             signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
@@ -334,42 +311,31 @@ class Explored(Retriever):
 
     def _note(self, run: Run, trace: Trace) -> None:
         trace.extend(run.trace)
-        if run.untold:
-            trace.note("untold", error=run.untold)
+        if run.on_run_error:
+            trace.note("on_run", error=run.on_run_error)
         for session in run.sessions:
             if self.ark.on_failure == "raise" and (problem := session.problem) is not None:
                 raise RetrievalFailed(f"ark failed: {problem}") from problem
             if session.failed:
                 trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
 
-    def _hits(self, run: Run, k: int, where: Where | None) -> list[Hit] | GraphretError:
-        """The first `k` of the vote that satisfy a condition; nodes that are gone meanwhile are left out."""
+    def _hits(self, run: Run, where: Where | None) -> list[Hit]:
+        """The nodes of the vote that satisfy a condition; those that are gone meanwhile are left out."""
         votes, evidence = run.votes, run.evidence()
         ends = [why.source for whys in evidence.values() for why in whys if why.source]
         wanted = list(dict.fromkeys([*(vote.id for vote in votes), *ends]))
-        try:
-            known = {node.id: node for node in (self.ark.store.get(wanted) if wanted else []) if node is not None}
-        except Exception as error:
-            return as_store_error(error)
-        hits = [  # scores from 1 down to above 0
+        known = {node.id: node for node in (self.ark.store.get(wanted) if wanted else []) if node is not None}
+        return [  # scores from 1 down to above 0
             Hit(node, 1.0 - place / len(votes), tuple(why.named(known) for why in evidence[vote.id]))
             for place, vote in enumerate(votes)
             if (node := known.get(vote.id)) is not None and (where is None or where.matches(node))
         ]
-        return hits[:k]
 
 
 def nothing_selected(sessions: Sequence[ArkSession]) -> RetrievalFailed:
     """What is raised of agents that have stopped, none of them with a node, where that is an error: how each ended."""
     ends = (f"agent {one.agent + 1} {one.stop}" + (f": {one.error}" if one.error else "") for one in sessions)
     return RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
-
-
-def _checked_temperature(given: Any) -> float | None:
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if given is not None and not (number and 0 <= given < math.inf):
-        raise InvalidInput(f"temperature: a number of at least 0, or None, is expected, not {given!r}")
-    return given  # type: ignore[no-any-return]
 
 
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:

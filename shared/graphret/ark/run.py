@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphret.ark.prompt import SELECT
-from graphret.ark.records import CallRecord
 from graphret.ark.session import ArkSession
 from graphret.fusion import Vote, vote
 from graphret.types import Evidence, Stage, Trace
@@ -35,7 +33,7 @@ class Run:
         The way of voting; see `graphret.fusion.vote`.
     created
         When the run began, ISO 8601.
-    untold
+    on_run_error
         What `on_run` raised when it was given the run, empty where it raised nothing.
     """
 
@@ -44,7 +42,7 @@ class Run:
     seconds: float = 0.0
     how: str = "votes"
     created: str = field(default_factory=now)
-    untold: str = ""
+    on_run_error: str = ""
 
     @property
     def votes(self) -> list[Vote]:
@@ -60,12 +58,12 @@ class Run:
     def walked(self) -> bool:
         """Whether an edge led an agent to a node that was selected."""
         selected = {one.id for one in self.votes}
-        return any(call.edges and not selected.isdisjoint(call.nodes) for call in self._calls())
+        calls = (call for session in self.sessions for step in session.steps for call in step.calls)
+        return any(call.edges and not selected.isdisjoint(call.nodes) for call in calls)
 
     @property
     def trace(self) -> Trace:
         """Every step of every agent with its calls, tokens and seconds, how each agent stopped, and the vote."""
-        stops = Counter(str(session.stop) for session in self.sessions)
         steps = [step for session in self.sessions for step in session.steps]
         summary = {
             "agents": len(self.sessions),
@@ -74,36 +72,23 @@ class Run:
             "input_tokens": sum(step.input_tokens for step in steps),
             "output_tokens": sum(step.output_tokens for step in steps),
             **({"tokens_estimated": True} if any(step.tokens_estimated for step in steps) else {}),
-            "stopped": dict(sorted(stops.items())),
+            "stopped": dict(sorted(Counter(str(session.stop) for session in self.sessions).items())),
         }
         trace = Trace([Stage("explore", self.seconds, summary)])
         for session in self.sessions:
             trace.stages.extend(_stages(session))
-        ranking = [vote.to_dict() for vote in self.votes]
-        trace.note("vote", how=self.how, ranking=ranking)
+        trace.note("vote", how=self.how, ranking=[vote.to_dict() for vote in self.votes])
         return trace
 
     def evidence(self) -> dict[str, tuple[Evidence, ...]]:
         """Return why each selected node is a hit: its votes, and how agents came to it."""
-        reached = self._reached()
-        return {
-            one.id: (
-                Evidence(
-                    "votes",
-                    rank=one.position,
-                    properties={
-                        "votes": one.votes,
-                        "of": len(self.sessions),
-                        "agents": [voter + 1 for voter in one.voters],
-                    },
-                ),
-                *reached.get(one.id, ()),
-            )
-            for one in self.votes
-        }
-
-    def _calls(self) -> Iterator[CallRecord]:
-        return (call for session in self.sessions for step in session.steps for call in step.calls)
+        reached, n = self._reached(), len(self.sessions)
+        found = {}
+        for one in self.votes:
+            counted = {"votes": one.votes, "of": n, "agents": [voter + 1 for voter in one.voters]}
+            why = Evidence("votes", rank=one.position, properties=counted)
+            found[one.id] = (why, *reached.get(one.id, ()))
+        return found
 
     def _reached(self) -> dict[str, list[Evidence]]:
         """How each agent came to each node: over an edge from what it explored, or else by a search."""
@@ -128,31 +113,18 @@ _SEARCHED = Evidence("seed")
 
 
 def _stages(session: ArkSession) -> list[Stage]:
-    name = f"explore/agent {session.agent + 1}"
-    steps = [
-        Stage(
-            f"{name}/step {step.number}",
-            step.seconds + sum(call.seconds for call in step.calls),
-            {
-                "agent": session.agent + 1,
-                "step": step.number,
-                "started": round(step.started, 6),
-                "model_seconds": round(step.seconds, 6),
-                "input_tokens": step.input_tokens,
-                "output_tokens": step.output_tokens,
-                **({"tokens_estimated": True} if step.tokens_estimated else {}),
-                **({"text": step.text} if step.text else {}),
-                "calls": [call.to_dict() for call in step.calls],
-                "selected": list(step.selected),
-                **({"error": step.error} if step.error else {}),
-                **({"finish_reason": step.finish_reason} if step.finish_reason else {}),
-            },
-        )
-        for step in session.steps
-    ]
-    ended = {"agent": session.agent + 1, "model": session.model, "stop": session.stop, "selected": session.selection}
+    """A stage for each step, without what is empty, and one for the end."""
+    name, agent = f"explore/agent {session.agent + 1}", {"agent": session.agent + 1}
+    stages = []
+    for step in session.steps:
+        given = step.to_dict()
+        number, seconds, started = given.pop("number"), given.pop("seconds"), given.pop("started")
+        for field_ in ("tokens_estimated", "text", "error", "finish_reason"):
+            if not given[field_]:
+                del given[field_]
+        about = agent | {"step": number, "started": round(started, 6), "model_seconds": round(seconds, 6)}
+        stages.append(Stage(f"{name}/step {number}", step.ended - step.started, about | given))
+    ended = agent | {"model": session.model, "stop": session.stop, "selected": session.selection}
     if session.error:
         ended["error"] = session.error
-    last = session.steps[-1] if session.steps else None
-    end = Stage(name, 0.0 if last is None else round(last.started + steps[-1].seconds, 6), ended)
-    return [*steps, end]
+    return [*stages, Stage(name, round(session.seconds, 6), ended)]

@@ -7,13 +7,18 @@ words best, and selects the ends. `Transcript` reads back what the tools have sh
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field
+from functools import lru_cache
+from operator import itemgetter
+from typing import Annotated, Any, TypeAlias
 
-from graphret.ark.arguments import encodable
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+
+from graphret.ark.arguments import arrow, read_arrow
+from graphret.ark.observation import encodable
 from graphret.ark.prompt import EXPLORE, FINISH, NOT_RUN, SEARCH, SELECT
 from graphret.ark.settings import ArkSettings
 from graphret.fusion import vote
@@ -47,8 +52,6 @@ PATHS = 480
 WORST, CLOSE = 1.75, 0.3
 
 _MISSPELLED = 0.2  # what it costs that a name is spelled otherwise in the question
-_RELATIONS = 100  # of one node that are read
-_ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
 
 
 class ScriptedExplorer:
@@ -139,9 +142,7 @@ def _next_calls(seen: Transcript, choice: int = 0) -> list[Call]:
     first = [(EXPLORE, {"node": one.node, "k": NEIGHBORS_K}) for one in starts if one.node not in seen.tried]
     if first and not last:
         return first
-    around: dict[str, list[Explored]] = {}
-    for one in seen.explorations:
-        around.setdefault(one.node, []).append(one)
+    around = seen.around
     walks = _walks(question, seen, starts, around, choice)
     room = min(TURN, EXPLORATIONS - len(seen.explorations))
     calls = {repr(call): call for walk in walks for call in walk.wanted}
@@ -204,7 +205,7 @@ def _walks(question: str, seen: Transcript, starts: Sequence[Start], around: Aro
     for ranked in options.values():
         fitting: list[Walk] = []
         best = WORST
-        for cost, _, node, plan in sorted(ranked, key=lambda option: option[:2]):
+        for cost, _, node, plan in sorted(ranked, key=itemgetter(0, 1)):
             if len(fitting) > choice or (fitting and cost > best + CLOSE):
                 break
             if (walk := follow(node, plan, around, named, query)) is not None:
@@ -230,7 +231,7 @@ def follow(start: str, plan: Plan, around: Around, named: Collection[str], query
         for node, paths in frontier.items():
             shown, complete = _step(node, hop, around.get(node, ()), ranking)
             if not complete:
-                asked = {"node": node, "relation_types": [_arrow(hop)], "k": NEIGHBORS_K}
+                asked = {"node": node, "relation_types": [arrow(*astuple(hop))], "k": NEIGHBORS_K}
                 wanted.append((EXPLORE, asked | ({"query": ranking} if ranking else {})))
             for place, end in enumerate(shown):
                 if end != start:
@@ -252,17 +253,13 @@ def follow(start: str, plan: Plan, around: Around, named: Collection[str], query
 def _step(node: str, hop: Hop, looks: Sequence[Explored], query: str) -> tuple[list[str], bool]:
     """The nodes that a hop leads to from a node as far as seen, and whether there is nothing more to ask for."""
     step = (hop.relation, hop.outgoing)
-    best = [one for one in looks if one.asked == frozenset([_arrow(hop)]) and one.query == query]
+    best = [one for one in looks if one.asked == frozenset([arrow(*astuple(hop))]) and one.query == query]
     ends = dict.fromkeys(other.id for one in (*best, *looks) for other in one.neighbors if step in other.via)
     whole = next((one for one in looks if one.asked is None), None)
     if best or whole is None:
         return list(ends), bool(best)
     there = sum(count for relation, outgoing, _, count in whole.relations if (relation, outgoing) == step)
     return list(ends), len(ends) >= min(there, NEIGHBORS_K) and (not query or there <= 1)
-
-
-def _arrow(hop: Hop) -> str:
-    return f"-[{hop.relation}]->" if hop.outgoing else f"<-[{hop.relation}]-"
 
 
 def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
@@ -277,6 +274,34 @@ def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
     found = vote([[node.id for node in search] for search in seen.searches], "reciprocal")
     return [one.id for one in found[:QUESTION_K]]
+
+
+class _Line(BaseModel):
+    """A line of what a tool has returned."""
+
+    id: str | None = None
+    name: str = ""
+    type: str | list[str] = Field(default_factory=list)
+    via: list[str] = Field(default_factory=list)
+    explored: str | None = None
+    relations: list[tuple[str, str, Annotated[int, BeforeValidator(lambda n: str(n).rstrip("+"))]]] = Field(
+        default_factory=list
+    )
+    error: str = ""
+    steps_left: int | None = None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (self.type,) if isinstance(self.type, str) else tuple(self.type)
+
+
+@lru_cache(maxsize=1024)  # a conversation is read anew in each turn
+def _lines(content: str) -> tuple[_Line, ...]:
+    lines = []
+    for text in content.split("\n"):
+        with suppress(ValidationError):
+            lines.append(_Line.model_validate_json(text))
+    return tuple(lines)
 
 
 @dataclass(slots=True)
@@ -304,88 +329,38 @@ class Transcript:
                 asked = {call.id: call for call in message.tool_calls}
                 out.turns += 1
                 open_ = not asked
-            elif message.role == "tool":
-                call = asked.get(message.tool_call_id or "")
-                if call is not None:
-                    out._take(call, message.content)
+            elif message.role == "tool" and (call := asked.get(message.tool_call_id or "")):
+                out._take(call.name, call.parsed or {}, message.content)
         return out
 
-    def _take(self, call: ToolCall, content: str) -> None:
-        arguments = call.parsed or {}
-        lines = _objects(content)
-        for line in lines:
-            if isinstance(left := line.get("steps_left"), int):
-                self.turns_left = left
-        if call.name == SEARCH:
-            shown = tuple(one for line in lines if (one := _shown(line)) is not None)
+    @property
+    def around(self) -> Around:
+        """The explorations by node."""
+        around: dict[str, list[Explored]] = {}
+        for one in self.explorations:
+            around.setdefault(one.node, []).append(one)
+        return around
+
+    def _take(self, tool: str, given: Mapping[str, Any], content: str) -> None:
+        lines = _lines(content)
+        self.turns_left = next((one.steps_left for one in lines if one.steps_left is not None), self.turns_left)
+        shown = tuple(
+            Neighbor(one.id, one.name or one.id, one.types, tuple(filter(None, map(read_arrow, one.via))))
+            for one in lines
+            if one.id is not None
+        )
+        if tool == SEARCH:
             self.searches.append(shown)
-        elif call.name == EXPLORE:
-            if not any(_string(line.get("error")).startswith(NOT_RUN) for line in lines):
-                self.tried.add(_string(arguments.get("node")))
-            for header in lines:
-                if isinstance(header.get("explored"), str):
-                    self.explorations.append(_exploration(header, lines, arguments))
-                    return
-        elif call.name == SELECT:
-            self.selected += [one for one in _list(arguments.get("nodes")) if isinstance(one, str)]
-        elif call.name == FINISH:
+        elif tool == EXPLORE:
+            if not any(one.error.startswith(NOT_RUN) for one in lines):
+                self.tried.add(str(given.get("node")))
+            if header := next((one for one in lines if one.explored is not None), None):
+                ways = [(read_arrow(arrow), label, count) for arrow, label, count in header.relations]
+                relations = tuple((*way, label, count) for way, label, count in ways if way)
+                asked = frozenset(given.get("relation_types") or ()) or None
+                node, query = header.explored or "", given.get("query") or ""
+                self.explorations.append(Explored(node, header.types, relations, shown, asked, query))
+        elif tool == SELECT:
+            self.selected += given.get("nodes", ())
+        elif tool == FINISH:
             self.finished = True
-
-
-def _objects(content: str) -> list[dict[str, Any]]:
-    out = []
-    for line in content.split("\n"):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            out.append(value)
-    return out
-
-
-def _exploration(
-    header: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], arguments: Mapping[str, Any]
-) -> Explored:
-    relations = tuple(
-        (*hop, _string(one[1]), one[2])
-        for one in _list(header.get("relations"))[:_RELATIONS]
-        if isinstance(one, list) and len(one) == 3 and (hop := _hop(one[0])) and isinstance(one[2], int)
-    )
-    neighbors = tuple(one for line in lines if (one := _shown(line)) is not None)
-    asked = [one for one in _list(arguments.get("relation_types")) if isinstance(one, str)]
-    return Explored(
-        header["explored"],
-        _types(header.get("type")),
-        relations,
-        neighbors,
-        frozenset(asked) if asked else None,
-        _string(arguments.get("query")),
-    )
-
-
-def _shown(line: Mapping[str, Any]) -> Neighbor | None:
-    node = line.get("id")
-    if not isinstance(node, str) or node != encodable(node):
-        return None
-    via = tuple(hop for one in _list(line.get("via")) if (hop := _hop(one)) is not None)
-    return Neighbor(node, _string(line.get("name")) or node, _types(line.get("type")), via)
-
-
-def _hop(text: Any) -> tuple[str, bool] | None:
-    match = _ARROW.fullmatch(text) if isinstance(text, str) else None
-    if match is None or bool(match[1]) == bool(match[3]):
-        return None
-    return match[2], bool(match[3])
-
-
-def _types(value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(one for one in _list(value) if isinstance(one, str))
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

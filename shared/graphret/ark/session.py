@@ -8,29 +8,29 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphret.ark.arguments import encodable
-from graphret.ark.observation import ADDED, Observation, failure, json_line, quoted, shortened
+from graphret.ark.arguments import SelectArguments, Unclear, read
+from graphret.ark.observation import ADDED, Observation, encodable, failure, json_line, quoted, shortened
 from graphret.ark.prompt import FINISH, NOT_RUN, SELECT
 from graphret.ark.records import CallRecord, StepRecord
-from graphret.ark.settings import ArkSettings
+from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
-#: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `max_failures`
+#: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `MAX_FAILURES`
 #: replies without a usable call. By a failure of its model or of the graph. By its run (`Board.reason_to_stop`): tokens
 #: or seconds were used up, or the vote was settled. By whoever cancelled the run.
 STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
 _WARN_BELOW = 4
 _MORE_CALLS = 64  # of a reply, beyond those that are run, that are answered at all
-_NAMED = 5  # selected nodes that an error names
+_NAMED = 5  # nodes that an error names
 _SHOWN = 200  # characters of the arguments of a call that was wrong
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
 _LEFT = '\n{"steps_left": '
-_NAME, _NOT_IN_NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}"), re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NUDGE = (
     "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
 )
@@ -72,7 +72,7 @@ class ArkSession:
         model: str = "",
     ) -> None:
         if not isinstance(question, str) or not question.strip():
-            raise InvalidInput("question: it is empty" if isinstance(question, str) else "question: it is no string")
+            raise InvalidInput(f"question: words are expected, not {question!r}")
         self.question = question
         self.agent = agent
         self.settings = settings
@@ -85,11 +85,6 @@ class ArkSession:
         self.error: str | None = None
         self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
         self._failures = 0  # replies in a row without a usable call
-
-    @property
-    def steps_left(self) -> int:
-        """How often the model may still be asked."""
-        return 0 if self.stop else max(0, self.settings.max_steps - len(self.steps))
 
     @property
     def failed(self) -> bool:
@@ -125,13 +120,9 @@ class ArkSession:
     @property
     def pending(self) -> list[ToolCall]:
         """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
-        found: dict[str, ToolCall] = {}
-        for number, call in enumerate(self.messages[-1].tool_calls):
-            if call.parsed is not None and call.name not in (SELECT, FINISH):
-                key = _key(call) if self.settings.remember else str(number)
-                if key not in self._known:
-                    found.setdefault(key, call)
-        return list(found.values())[: self.settings.max_calls]
+        calls = [call for call in self.messages[-1].tool_calls if call.parsed is not None]
+        found = [call for call in calls if call.name not in (SELECT, FINISH) and _key(call) not in self._known]
+        return found[: self.settings.max_calls]
 
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
@@ -142,8 +133,7 @@ class ArkSession:
             When the agent has stopped, or the calls of its last reply are not answered yet.
         """
         if self.stop is not None or self.unanswered:
-            why = f"it has stopped ({self.stop})" if self.stop else "its last reply's calls are not answered yet"
-            raise InvalidInput(f"agent {self.agent}: {why}")
+            raise InvalidInput(f"agent {self.agent}: it has stopped, or its last reply's calls are not answered yet")
         text = encodable(reply.text[:MOST_CHARS])
         step = self._step(reply.usage, started, seconds)
         step.text = text
@@ -153,19 +143,16 @@ class ArkSession:
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
 
-    def fail(
-        self, error: Exception | str, *, started: float = 0.0, seconds: float = 0.0, stop: str | None = None
-    ) -> None:
+    def fail(self, error: Exception, *, started: float = 0.0, seconds: float = 0.0) -> None:
         """Take in that a request to the model brought no reply: a step that says why, and the agent stops.
 
-        Tokens that were spent all the same count (`ChatError.usage`). Of an agent that was stopped while its model was
-        asked only the step is kept. `stop` is ``seconds`` for a `TimeoutError`, else ``failed``, unless it is given.
+        Tokens that were spent all the same count (`ChatError.usage`). It stops for ``seconds`` at a `TimeoutError`, and
+        has ``failed`` at any other.
         """
         late = isinstance(error, TimeoutError)
-        said = encodable(str(error)) or ("no reply in the time that was left" if late else type(error).__name__)
+        said = "no reply in the time that was left" if late else encodable(str(error)) or type(error).__name__
         self._step(usage_of(error), started, seconds).error = said
-        stop = stop or ("seconds" if late else "failed")
-        self.end(stop, said if stop == "failed" else None)
+        self.end("seconds" if late else "failed", None if late else said)
 
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
         """Begin the next step."""
@@ -174,7 +161,7 @@ class ArkSession:
         self.steps.append(step)
         return step
 
-    def observe(self, outcomes: Sequence[Outcome | tuple[ToolCall, Observation, float]] = ()) -> ModelError | None:
+    def observe(self, outcomes: Sequence[Outcome] = ()) -> ModelError | None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
 
         Returns
@@ -189,121 +176,83 @@ class ArkSession:
         InvalidInput
             When no reply awaits this, or a call that was to be run has no outcome.
         """
-        if not self.unanswered:
-            raise InvalidInput(f"agent {self.agent}: no reply awaits observations")
-        last, step, to_run = self.messages[-1], self.steps[-1], self.pending
-        given = {outcome[0].id: outcome[1:3] for outcome in outcomes}
-        if missing := [call.id for call in to_run if call.id not in given]:
-            raise InvalidInput(f"agent {self.agent}: call {missing[0]} was not answered")
-        wrong = None if last.tool_calls or last.content.strip() else self._wrong("the reply is empty")
-        for call in to_run:  # first, since a selection may name what a search of the same reply has shown
-            self.seen.update(dict.fromkeys(given[call.id][0].nodes))
+        given = {outcome.call.id: outcome for outcome in outcomes}
+        if not self.unanswered or any(call.id not in given for call in self.pending):
+            raise InvalidInput(f"agent {self.agent}: no reply awaits this, or a call that was to be run has no outcome")
+        last, step = self.messages[-1], self.steps[-1]
+        wrong = "" if last.tool_calls or last.content.strip() else "the reply is empty"
+        for outcome in outcomes:  # first, since a selection may name what a search of the same reply has shown
+            self.seen.update(dict.fromkeys(outcome.observation.nodes))
         usable = False
         for call in last.tool_calls:
-            observation, took, remembered = self._answer(call, given, to_run)
-            if observation.wrong and wrong is None:
-                wrong = self._wrong(observation.wrong, call)
-            usable = usable or not observation.failed
+            remembered = call.id not in given and _key(call) in self._known
+            observation, seconds = given[call.id][1:3] if call.id in given else (self._answer(call), 0.0)
+            if observation.wrong and not wrong:
+                wrong = f"{call.name} {shortened(call.arguments, _SHOWN)}: {observation.wrong}"
             if call.id in given and not observation.failed:
                 self._known[_key(call)] = (step.number, len(self.messages))
+            usable = usable or not observation.failed
             self.messages.append(Message.tool(call, observation.text))
-            step.calls.append(_record(call, observation, took, remembered))
+            step.calls.append(_record(call, observation, seconds, remembered))
         finished = any(call.name == FINISH and call.parsed is not None for call in last.tool_calls)
         self._complete(finished, usable)
-        return wrong or self.problem
+        error = ModelError(f"agent {self.agent + 1}, step {step.number}: {encodable(wrong)}") if wrong else None
+        return error or self.problem
 
-    def _answer(
-        self, call: ToolCall, given: Mapping[str, Any], to_run: Sequence[ToolCall]
-    ) -> tuple[Observation, float, bool]:
-        """What answers a call, the seconds that it took, and whether it was answered from memory."""
-        if call.id in given:
-            return *given[call.id], False
+    def _answer(self, call: ToolCall) -> Observation:
+        """What answers a call that was not run."""
         if call.parsed is None:
-            return failure(f"{call.error}. Send a JSON object."), 0.0, False
+            return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
-            return self._select(call.parsed, self.steps[-1]), 0.0, False
+            return self._select(call.parsed)
         if call.name == FINISH:
-            return Observation('{"finished": true}'), 0.0, False
-        if self.settings.remember and _key(call) in self._known:
+            return Observation('{"finished": true}')
+        if _key(call) in self._known:
             step, at = self._known[_key(call)]
             answer = self.messages[at].content.split(_LEFT)[0]
-            return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}'), 0.0, True
-        if self.settings.remember and _key(call) in map(_key, to_run):
-            return failure(f"{NOT_RUN}: it stands twice in this reply.", wrong=""), 0.0, False
+            return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}')
         most = self.settings.max_calls
-        message = (
+        return failure(
             f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it again in a "
             f"later reply, with no more than {most} calls in each."
         )
-        wrong = f"the reply has more than {most} calls, and this one was not run"
-        return failure(message, wrong=wrong), 0.0, False
-
-    def _wrong(self, what: str, call: ToolCall | None = None) -> ModelError:
-        step = self.steps[-1]
-        where, early = f"agent {self.agent + 1}, step {step.number}", step.finish_reason
-        if call is not None:
-            given = quoted(call.arguments, _SHOWN) if call.parsed is None else shortened(json_line(call.parsed), _SHOWN)
-            where = f"{where}, {call.name} {given}"
-        return ModelError(f"{where}: {what}" + (f" (the reply ended early: {early})" if early else ""))
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected; nothing happens where it has stopped.
-
-        Where the calls of its last reply are not answered, those that select, which need no answer, are applied all
-        the same, in their order; the others are recorded as cut off.
-        """
-        if stop not in STOPS:
-            raise InvalidInput(f"stop: one of {', '.join(STOPS)} is expected, not {stop!r}")
-        if self.stop is not None:
-            return
-        for call in self.messages[-1].tool_calls if self.unanswered else ():
-            step = self.steps[-1]
-            if call.name == SELECT and call.parsed is not None:
-                step.calls.append(_record(call, self._select(call.parsed, step)))
-            else:
-                why = "the agent was stopped before it was answered"
-                step.calls.append(CallRecord(call.name, _given(call), failed=True, error=why))
-        self.stop, self.error = stop, error
-
-    def out_of_steps(self, why: str = "") -> None:
-        """Stop the agent, which has not finished and may not be asked again."""
-        chosen = ", ".join(map(quoted, self.selection[:_NAMED])) or "nothing"
-        more = f" and {len(self.selection) - _NAMED} more" if len(self.selection) > _NAMED else ""
-        steps = f"{len(self.steps)} step{'s' * (len(self.steps) != 1)}"
-        said = f"it did not finish in its {steps}, with {chosen}{more} selected"
-        self.end("steps", f"{said}: {why}" if why else said)
+        """Stop the agent with what it has selected, for one of `STOPS`; nothing happens where it has stopped."""
+        if self.stop is None:
+            self.stop, self.error = stop, error
 
     def _complete(self, finished: bool, usable: bool) -> None:
         """End the agent where this was its last step, and else tell it what it needs to know for the next."""
         self._failures = 0 if usable else self._failures + 1
-        left = self.steps_left
+        left = self.settings.max_steps - len(self.steps)
         warning = f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
         last = self.messages[-1]
         if finished:
             self.end("finished")
-        elif self._failures >= self.settings.max_failures:
+        elif self._failures >= MAX_FAILURES:
             self.end("silent", f"{self._failures} replies in a row without a usable call")
-        elif not left:
-            self.out_of_steps()
+        elif left <= 0:
+            self.end("steps", f"it did not finish in its {len(self.steps)} steps")
         elif last.role == "assistant":
             self.messages.append(Message.user(_NUDGE + warning))
         elif warning:
             self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
 
-    def _select(self, arguments: Mapping[str, Any], step: StepRecord) -> Observation:
-        given = arguments.get("nodes")
-        asked = [given] if isinstance(given, str) else given
-        if not isinstance(asked, list) or not asked or not all(isinstance(node, str) for node in asked):
-            return failure('select takes {"nodes": ["id", …]}: the ids of nodes that a tool has shown, best first.')
-        known = [node for node in dict.fromkeys(asked) if node in self.seen]
+    def _select(self, arguments: Mapping[str, Any]) -> Observation:
+        try:
+            asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
+        except Unclear as problem:
+            return failure(str(problem), (), self.settings.observation_tokens - ADDED)
+        known = [node for node in asked if node in self.seen]
         chosen = set(self.selection)
         new = [node for node in known if node not in chosen]
         self.selection.extend(new)
-        step.selected.extend(new)
+        self.steps[-1].selected.extend(new)
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
         if len(new) < len(known):
             said["selected_before"] = len(known) - len(new)
-        if unknown := [node for node in dict.fromkeys(asked) if node not in self.seen]:
+        if unknown := [node for node in asked if node not in self.seen]:
             more = f" And {len(unknown) - _NAMED} more." if len(unknown) > _NAMED else ""
             said["error"] = " ".join(map(self._unknown, unknown[:_NAMED])) + more
         wrong = said.get("error", "")
@@ -357,24 +306,25 @@ class ArkSession:
         return session
 
 
-def _record(call: ToolCall, seen: Observation, seconds: float = 0.0, remembered: bool = False) -> CallRecord:
-    error = json.loads(seen.text).get("error") if seen.failed else None
-    edges = [list(edge) for edge in seen.edges]
-    tokens, shown = estimate_tokens(seen.text), len(seen.nodes)
-    nodes = list(seen.nodes)
+def _record(call: ToolCall, seen: Observation, seconds: float, remembered: bool) -> CallRecord:
     return CallRecord(
-        call.name, _given(call), seconds, tokens, shown, seen.total, seen.failed, remembered, nodes, edges, error
+        call.name,
+        call.arguments if call.parsed is None else call.parsed,
+        seconds,
+        tokens=estimate_tokens(seen.text),
+        shown=len(seen.nodes),
+        total=seen.total,
+        failed=seen.failed,
+        remembered=remembered,
+        nodes=list(seen.nodes),
+        edges=[list(edge) for edge in seen.edges],
+        error=json.loads(seen.text).get("error") if seen.failed else None,
     )
-
-
-def _given(call: ToolCall) -> Any:
-    return call.arguments if call.parsed is None else call.parsed
 
 
 def _key(call: ToolCall) -> str:
     """The same for calls that ask for the same."""
-    arguments = {name: value for name, value in (call.parsed or {}).items() if value is not None}
-    return f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+    return f"{call.name} {json.dumps(call.parsed, sort_keys=True, ensure_ascii=False)}"
 
 
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
@@ -382,10 +332,6 @@ def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     out: list[ToolCall] = []
     for number, call in enumerate(calls):
         own = call.id if call.id and all(call.id != one.id for one in out) else f"call_{step}_{number}"
-        name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
-        written = call.arguments if call.parsed is None else json.dumps(call.parsed, ensure_ascii=False)
-        kept = encodable(written[: MOST_CHARS + 1])  # an escape that was cut off is half a character
-        arguments = call.arguments if kept == written and call.parsed is not None else kept
-        same = (own, name, arguments) == (call.id, call.name, call.arguments)
-        out.append(call if same else ToolCall(own, name, arguments))
+        name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
+        out.append(ToolCall(own, name, encodable(call.arguments[: MOST_CHARS + 1])))
     return tuple(out)

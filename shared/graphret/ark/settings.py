@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.fusion import VOTES
+
+#: Most nodes that one call of a tool may ask for.
+MAX_K = 100
+
+#: Replies in a row without a usable call after which an agent is given up.
+MAX_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +29,6 @@ class ArkSettings:
         How often each agent may be asked for its next calls (A.2: T_max = 20).
     search_k, neighbors_k
         Nodes that a global search and an exploration return where the agent does not say (A.2: 5 and 20).
-    max_k
-        Most nodes that one call may ask for.
     max_calls
         Calls of one reply that are run; the others are answered with the instruction to make them again later. What 32
         calls return is 64,000 tokens at most, half of what a model commonly reads.
@@ -37,13 +41,9 @@ class ArkSettings:
     early_stop, settle
         Stop the agents that still run once they cannot change the first `settle` places of the vote. What ranks below
         can then depend on which agent was quicker.
-    remember
-        Answer a call that the same agent has made before from memory, and say so.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
         Tokens are estimated where the endpoint does not count them.
-    max_failures
-        Replies in a row without a usable call before an agent is given up.
 
     Raises
     ------
@@ -55,44 +55,38 @@ class ArkSettings:
     max_steps: int = 20
     search_k: int = 5
     neighbors_k: int = 20
-    max_k: int = 100
     max_calls: int = 32
     observation_tokens: int = 2000
     snippet_chars: int = 200
     vote: str = "votes"
     early_stop: bool = True
     settle: int = 1
-    remember: bool = True
     max_tokens: int | None = None
     max_seconds: float | None = None
-    max_failures: int = 3
 
     def __post_init__(self) -> None:
         least = {"observation_tokens": 200, "snippet_chars": 0}
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.type == "int" or (one.name == "max_tokens" and value is not None):
-                if isinstance(value, bool) or not isinstance(value, int) or value < least.get(one.name, 1):
-                    number = f"a whole number of at least {least.get(one.name, 1)}"
-                    raise InvalidInput(f"{one.name}: {number} is expected, not {value!r}")
-            elif one.type == "bool" and not isinstance(value, bool):
-                raise InvalidInput(f"{one.name}: true or false is expected, not {value!r}")
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            counted = one.type == "int" or (one.name == "max_tokens" and value is not None)
+            if counted and not (whole and value >= least.get(one.name, 1)):
+                number = f"a whole number of at least {least.get(one.name, 1)}"
+                raise InvalidInput(f"{one.name}: {number} is expected, not {value!r}")
         seconds = self.max_seconds
-        number_given = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        if seconds is not None and not (number_given and 0 < seconds < math.inf):
+        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
         if self.vote not in VOTES:
             raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArkSettings:
         """The inverse of `to_dict`; an `InvalidInput` names what is no setting."""
         known = {field.name for field in fields(cls)}
-        for name in data:
-            if name not in known:
-                raise InvalidInput(f"settings: {name!r} is none; known are {', '.join(sorted(known))}")
+        if unknown := sorted(set(data) - known):
+            raise InvalidInput(f"settings: {unknown[0]!r} is none; known are {', '.join(sorted(known))}")
         return cls(**data)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from graphret.ark.arguments import encodable
+from graphret.ark.observation import encodable
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.openai_wire import FORMAT_REFUSED
 from graphret.llm.structured import Answer, aask_json, ask_json

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,34 +13,21 @@ from graphret.ark.arguments import (
     SearchArguments,
     Unclear,
     arrow,
+    directions,
     meant,
     no_such_name,
     no_such_node,
     read,
-    relation_filter,
 )
 from graphret.ark.neighborhood import Asked, Neighborhood, explore, matching
-from graphret.ark.observation import (
-    ADDED,
-    LEVELS,
-    Entry,
-    Header,
-    Observation,
-    failure,
-    fitting,
-    query_terms,
-    quoted,
-    shortened,
-)
+from graphret.ark.observation import ADDED, Entry, Header, Observation, failure, fitting, quoted, shortened
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT, make_tools
-from graphret.ark.settings import ArkSettings
+from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.contracts import fulfils, require_direct, require_same_view
 from graphret.cypher.suggestions import nearest
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
-from graphret.schema import GraphSchema
-from graphret.search.arrays import ArrayIndex
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -50,11 +36,8 @@ from graphret.types import Node
 from graphret.where import WhereLike
 
 _LONGEST_QUERY = 2_000
-_LONGEST_ID = 500
-_SHOWN_QUERY, _SHOWN_NAME = 200, 200
-_SHOWN_LABELS, _SHOWN_VIA = 8, 8
-_SHOWN_COUNTS = (30, 8, 0)  # by how short the header must be
-_TYPE, _RELATION = "node type", "relation"
+_SHOWN_CHARS = 200  # of a query and of a name
+_SHOWN_LABELS, _SHOWN_VIA, _SHOWN_COUNTS = 8, 8, 30
 
 
 class Outcome(NamedTuple):
@@ -98,16 +81,13 @@ class Toolbox:
         *,
         text: NodeText | None = None,
     ) -> None:
-        if not fulfils(store, GraphStore):
-            raise InvalidInput(f"store: a GraphStore is expected, not {type(store).__name__}")
+        for what, given, contract in (("store", store, GraphStore), ("index", index, TextIndex)):
+            if not fulfils(given, contract):
+                raise InvalidInput(f"{what}: a {contract.__name__} is expected, not {type(given).__name__}")
         require_direct(store)
-        if not fulfils(index, TextIndex):
-            raise InvalidInput(f"index: a TextIndex is expected, not {type(index).__name__}")
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
-        if text is not None and not isinstance(text, NodeText):
-            raise InvalidInput(f"text: a NodeText is expected, not {type(text).__name__}")
         self.store = store
         self.index = index
         self.settings = settings
@@ -116,7 +96,6 @@ class Toolbox:
         self._most = settings.observation_tokens - ADDED
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
-        self._schema: GraphSchema | None = None
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
@@ -187,26 +166,22 @@ class Toolbox:
         if not (query := given.query.strip()[:_LONGEST_QUERY]):
             raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
         # an id of words that no index keeps: a film called “They”
-        hits = matching(self.index, query, self._k(given.k, self.settings.search_k)) or [query]
+        hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [query]
         nodes = [node for node in self.store.get(hits) if node is not None]
-        fit = [node for node in nodes if len(node.id) <= _LONGEST_ID]
 
-        def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
+        def header(shown: int, cut: bool, brief: bool) -> dict[str, Any]:
             made: dict[str, Any] = {"found": len(nodes)}
             if shown < len(nodes):
                 made["shown"] = shown
             if cut:
                 made["cut"] = True
-            if level == LEVELS - 1:
+            if brief:
                 return made
             note = {} if nodes else {"note": "nothing matches; try other words, fewer of them, or a name"}
-            return made | {"query": shortened(query, _SHOWN_QUERY), **note}
+            return made | {"query": shortened(query, _SHOWN_CHARS), **note}
 
-        text, shown = self._fitting(header, self._entries(fit), query)
-        return Observation(text, tuple(fit[i].id for i in shown), total=len(nodes))
-
-    def _k(self, asked: int | None, default: int) -> int:
-        return min(asked if asked and asked > 0 else default, self.settings.max_k)
+        text, shown = self._fitting(header, self._entries(nodes), query)
+        return Observation(text, tuple(nodes[i].id for i in shown), total=len(nodes))
 
     # -- neighbourhood exploration
 
@@ -215,65 +190,38 @@ class Toolbox:
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
             return failure(message, named, self._most)
-        labels = relations = None
-        if given.node_types:
-            labels = frozenset(meant(name, self._names(_TYPE)) for name in given.node_types)
-        if given.relation_types:
-            relations = self._directions(given.relation_types)
+        labels = frozenset(map(meant, given.node_types)) if given.node_types else None
+        relations = directions(given.relation_types) if given.relation_types else None
         query = (given.query or "").strip()[:_LONGEST_QUERY] or None
-        asked = Asked(node.id, query, labels, relations, self._k(given.k, self.settings.neighbors_k))
-        doubt = self._doubt(_TYPE, labels or (), node.id) or self._doubt(_RELATION, relations or (), node.id)
+        asked = Asked(node.id, query, labels, relations, _count(given.k, self.settings.neighbors_k))
         found = explore(self.store, self.index, asked)
-        if not found.total and doubt:
-            raise Unclear(doubt)
-        fit = [(other, via) for other, via in zip(found.nodes, found.via, strict=True) if len(other.id) <= _LONGEST_ID]
+        if not found.total and (labels or relations):
+            self._require_known(labels or (), relations or ())
         entries = [
             Entry(entry.fields | _via(via), entry.text)
-            for entry, (_, via) in zip(self._entries([other for other, _ in fit]), fit, strict=True)
+            for entry, via in zip(self._entries(found.nodes), found.via, strict=True)
         ]
         text, shown = self._fitting(_explored(node, asked, found), entries, query)
         edges = [
-            (node.id, relation, other.id) if outgoing else (other.id, relation, node.id)
-            for other, via in (fit[i] for i in shown)
-            for relation, outgoing in via[:_SHOWN_VIA]
+            (node.id, relation, found.nodes[i].id) if outgoing else (found.nodes[i].id, relation, node.id)
+            for i in shown
+            for relation, outgoing in found.via[i][:_SHOWN_VIA]
         ]
-        return Observation(text, tuple(fit[i][0].id for i in shown), tuple(dict.fromkeys(edges)), found.total)
+        return Observation(
+            text, tuple(found.nodes[i].id for i in shown), tuple(dict.fromkeys(edges)), total=found.total
+        )
 
-    def _directions(self, names: Sequence[str]) -> dict[str, str]:
-        made: dict[str, str] = {}
-        for name in names:
-            relation, direction = relation_filter(name, self._names(_RELATION))
-            made[relation] = direction if made.get(relation, direction) == direction else "both"
-        return made
-
-    def _doubt(self, kind: str, names: Collection[str], node: str) -> str:
-        """Refuse names that the graph does not have; of those that only a sample of it lacks, say so if need be."""
-        if all(name in self._names(kind) for name in names):
-            return ""
-        known = self._names(kind, anew=True)
-        wrong = [name for name in names if name not in known]
-        if not wrong:
-            return ""
-        counts: Counter[str] = Counter()
-        for (relation, _, label), n in explore(self.store, self.index, Asked(node, k=1)).counts.items():
-            counts[label if kind == _TYPE else relation] += n
-        own = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name]
-        said = no_such_name(kind, wrong, known, own)
-        if self._schema is None or not self._schema.sampled_names:
-            raise Unclear(said)
-        return said
-
-    def _names(self, kind: str, *, anew: bool = False) -> Collection[str]:
-        """Return the types or the relations of the graph; read once of a database, unless `anew`."""
-        if self._schema is None or anew or isinstance(self.store, MemoryStore):
-            self._schema = self.store.schema()
-        return list(self._schema.labels) if kind == _TYPE else self._schema.relation_names
+    def _require_known(self, labels: Iterable[str], relations: Iterable[str]) -> None:
+        schema = self.store.schema()
+        asked = (("node type", labels, schema.labels), ("relation", relations, schema.relation_names))
+        said = [no_such_name(kind, wrong, known) for kind, names, known in asked if (wrong := set(names) - set(known))]
+        if said:
+            raise Unclear(" ".join(said))
 
     # -- what is shown
 
     def _fitting(self, header: Header, entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
-        chars = self.settings.snippet_chars
-        return fitting(header, entries, query_terms(query), snippet_chars=chars, max_tokens=self._most)
+        return fitting(header, entries, query, snippet_chars=self.settings.snippet_chars, max_tokens=self._most)
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""
@@ -291,7 +239,7 @@ def attempt(call: ToolCall, run: partial[Observation]) -> Outcome:
         observation = run()
     except Exception as error:
         problem = as_store_error(error)
-        observation = failure(f"The graph could not be read: {problem}", wrong="")
+        observation = failure(f"The graph could not be read: {problem}", blame=False)
     return Outcome(call, observation, time.perf_counter() - began, problem)
 
 
@@ -300,14 +248,18 @@ def as_store_error(error: Exception) -> GraphretError:
     return error if isinstance(error, GraphretError) else StoreError(f"{type(error).__name__}: {error}")
 
 
+def _count(asked: int | None, default: int) -> int:
+    return min(asked if asked and asked > 0 else default, MAX_K)
+
+
 def _explored(node: Node, asked: Asked, found: Neighborhood) -> Header:
     counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
 
-    def header(shown: int, cut: bool, level: int) -> dict[str, Any]:
-        listed, brief = counts[: _SHOWN_COUNTS[level]], level == LEVELS - 1
+    def header(shown: int, cut: bool, brief: bool) -> dict[str, Any]:
+        listed = [] if brief else counts[:_SHOWN_COUNTS]
         made: dict[str, Any] = {} if brief else {"explored": node.id, **_kind(node)}
         if asked.query and not brief:
-            made["query"] = shortened(asked.query, _SHOWN_QUERY)
+            made["query"] = shortened(asked.query, _SHOWN_CHARS)
         made |= {"shown": shown, "of": f"{found.total}+" if found.partial else found.total}
         if cut:
             made["cut"] = True
@@ -324,7 +276,7 @@ def _explored(node: Node, asked: Asked, found: Neighborhood) -> Header:
 
 
 def _fields(node: Node) -> dict[str, Any]:
-    named = {"name": shortened(node.name, _SHOWN_NAME)} if node.name and node.name != node.id else {}
+    named = {"name": shortened(node.name, _SHOWN_CHARS)} if node.name and node.name != node.id else {}
     return {"id": node.id, **named, **_kind(node)}
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +85,13 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
         if line.strip():
             try:
                 data = json.loads(line)
-                _require_version(data)
+                _require_version(data["schema"])
                 run = Run(data["question"], [], float(data["seconds"]), str(data["how"]), str(data["created"]))
                 runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
             except NewerVersion as error:
                 raise NewerVersion(f"{path}, line {number}: {error}") from error
-            except (GraphretError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-                what = f"no {error}" if isinstance(error, KeyError) else str(error)
-                raise InvalidInput(f"{path}, line {number}: damaged, {what}") from error
+            except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+                raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
     for run in runs.values():
         run.sessions.sort(key=lambda session: session.agent)
     return runs
@@ -105,29 +103,22 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
 
 
 def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
-    steps = [step.to_dict() for step in session.steps]
-    for step in steps:
-        step["calls"] = [
-            call | {"arguments": _text(call["arguments"]), "error": call["error"] or ""} for call in step["calls"]
-        ]
+    known = session.to_dict()
+    for step in known["steps"]:
+        for call in step["calls"]:
+            call["arguments"], call["error"] = _text(call["arguments"]), call["error"] or ""
     return {
         "schema": f"{_SCHEMA}{VERSION}",
         "run": id_,
         "agent": session.agent + 1,
-        "agents": max(session.agent for session in run.sessions) + 1,
-        "question": run.question,
-        "model": session.model,
+        "agents": len(run.sessions),
+        **{name: known[name] for name in ("question", "model", "selection", "steps", "settings")},
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
         "messages": [_message(message) for message in session.messages],
-        "selection": session.selection,
         "stop": session.stop or "",
         "error": session.error or "",
-        "usage": {name: sum(step[name] for step in steps) for name in ("input_tokens", "output_tokens")},
-        "steps": steps,
-        "settings": session.settings.to_dict(),
-        "how": run.how,
-        "created": run.created,
-        "seconds": run.seconds,
+        "usage": {name: sum(step[name] for step in known["steps"]) for name in ("input_tokens", "output_tokens")},
+        **{name: getattr(run, name) for name in ("how", "created", "seconds")},
     }
 
 
@@ -143,23 +134,19 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _require_version(data: Any) -> None:
-    schema = data.get("schema") if isinstance(data, Mapping) else None
-    if not isinstance(schema, str) or not schema.removeprefix(_SCHEMA).isdecimal():
-        raise InvalidInput("no trajectory of graphret's")
+def _require_version(schema: str) -> None:
     version = int(schema.removeprefix(_SCHEMA))
     if version > VERSION:
         raise NewerVersion(f"a trajectory of version {version}, this graphret reads up to {VERSION}")
 
 
-def _session(data: Mapping[str, Any]) -> ArkSession:
-    steps = [
-        step
-        | {"calls": [c | {"arguments": json.loads(c["arguments"]), "error": c["error"] or None} for c in step["calls"]]}
-        for step in data["steps"]
-    ]
-    shown = [node for step in steps for call in step["calls"] if call["tool"] != SELECT for node in call["nodes"]]
+def _session(data: dict[str, Any]) -> ArkSession:
+    for step in data["steps"]:
+        for call in step["calls"]:
+            call["arguments"], call["error"] = json.loads(call["arguments"]), call["error"] or None
+    calls = [call for step in data["steps"] for call in step["calls"] if call["tool"] != SELECT]
+    shown = [node for call in calls for node in call["nodes"]]
+    ended = {"stop": data["stop"] or None, "error": data["error"] or None}
     return ArkSession.from_dict(
-        {**data, "agent": data["agent"] - 1, "steps": steps, "seen": shown, "known": {}, "failures": 0}
-        | {"stop": data["stop"] or None, "error": data["error"] or None}
+        {**data, **ended, "agent": data["agent"] - 1, "seen": shown, "known": {}, "failures": 0}
     )

@@ -9,7 +9,7 @@ from typing import Any
 from graphret.ark.prompt import FINISH, SEARCH, SELECT
 from graphret.ark.scripted import NEIGHBORS_K, TURN, Call, Transcript, follow
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
-from graphret.planning.paths import Explored, Hop, Plan
+from graphret.planning.paths import Hop, Plan
 
 
 class OracleExplorer:
@@ -56,9 +56,7 @@ class OracleExplorer:
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": NEIGHBORS_K})]
         plan = Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0)
-        around: dict[str, list[Explored]] = {}
-        for one in seen.explorations:
-            around.setdefault(one.node, []).append(one)
+        around = seen.around
         walk = follow(start, plan, around, (), "")
         wanted = [] if walk is None else walk.wanted
         wanted = [call for call in wanted if call[1]["node"] not in seen.tried or call[1]["node"] in around]
