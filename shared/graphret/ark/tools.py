@@ -28,6 +28,7 @@ from graphret.cypher.suggestions import nearest
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
+from graphret.search.arrays import ArrayIndex
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
