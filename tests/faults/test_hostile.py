@@ -52,11 +52,14 @@ def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> Non
     assert len(again) == len(graph) + 1
 
 
-def test_a_store_in_a_file_says_that_it_cannot_be_pickled(tmp_path: Path) -> None:
-    from graphret.stores import LadybugStore
+def test_a_store_in_a_database_says_that_it_cannot_be_pickled(tmp_path: Path, neo4j_empty: Any) -> None:
+    from graphret.stores import LadybugStore, Neo4jStore
 
     with LadybugStore(tmp_path / "g.lbug") as ladybug, pytest.raises(TypeError, match=r"g\.lbug.*each process"):
         pickle.dumps(ladybug)
+    for store in (Neo4jStore.from_driver(neo4j_empty), Neo4jStore.from_driver(neo4j_empty).view({"label": "A"})):
+        with pytest.raises(TypeError, match="open it in each process"):
+            pickle.dumps(store)
 
 
 def _parts(graph: SageGraph) -> tuple[Any, Any]:

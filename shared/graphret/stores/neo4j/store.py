@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
@@ -139,6 +139,14 @@ class Neo4jStore(AttachedIndexes):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__
+        return other
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a store that is connected to Neo4j cannot be pickled: open it in each process")
 
     def view(self, where: WhereLike) -> Self:
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher.
