@@ -97,7 +97,7 @@ def ark_tools(
     store, index
         The graph, and a text index over its nodes.
     settings
-        How much a call returns: `search_k`, `neighbors_k`, `max_k`, `observation_tokens`, `snippet_chars`.
+        How much a call returns: `search_k`, `neighbors_k`, `observation_tokens`, `snippet_chars`.
     text
         Which properties make up a node's text.
     where
