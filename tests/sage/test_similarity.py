@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests_support import HashingEncoder, edges_of
 
 from graphret import SageGraph, SageSettings
+from graphret.corpus import Table, to_nodes
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage import SimilaritySettings
@@ -186,6 +187,13 @@ def test_settings_are_checked(values: dict[str, Any], message: str) -> None:
 
 
 # -- what an edge says
+
+
+def test_columns_come_in_the_order_of_the_table() -> None:
+    rows = [["Oslo", "Norway", "1"], ["Paris", "France", "2"]]
+    pair = [Table(["City", "Country", "Rank"], rows, id=one, title=f"Cities {one}") for one in "ab"]
+    edge = edges(build(to_nodes(pair), HashingEncoder(), percentile=0), "IS_SIMILAR")["a#0", "b#0"]
+    assert edge.properties["columns"] == [["City"] * 2, ["Country"] * 2, ["Rank"] * 2]
 
 
 def test_similar_tables_name_the_columns_they_can_be_joined_by() -> None:

@@ -48,7 +48,9 @@ class TableDetails:
     def _read(self, position: int) -> _Table:
         given = self._nodes.properties[position]
         header = [str(one) for one in given.get("table_header") or ()]
-        table = _Table({self._normalize(one): one for one in reversed(header)}, {})
+        table = _Table({}, {})
+        for one in header:
+            table.headers.setdefault(self._normalize(one), one)
         for i, row in enumerate(given.get("table_rows") or ()):
             for j, cell in enumerate(row):
                 if key := self._normalize(str(cell)):
