@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphret.ark.prompt import SELECT
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """The fields by name, not copied as `asdict` copies them: these are asked for after every step."""
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 @dataclass(slots=True)
@@ -38,7 +43,7 @@ class CallRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
-        return asdict(self)
+        return _fields(self)
 
 
 @dataclass(slots=True)
@@ -75,7 +80,7 @@ class StepRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
-        return asdict(self)
+        return _fields(self) | {"calls": [call.to_dict() for call in self.calls]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StepRecord:
