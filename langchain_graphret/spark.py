@@ -174,7 +174,7 @@ class _Nodes:
         return question, None, Trace()
 
     def _replied(self, state: SparkState, planned: Planned, stage: Stage, trace: Trace) -> Json:
-        stage.details.update(tokens=planned.usage.total_tokens, plan=str(planned.plan or planned.problem))
+        stage.details.update(planned.told)
         return {
             "plan": None if planned.plan is None else planned.plan.model_dump(),
             "reply": planned.reply,

@@ -199,11 +199,15 @@ def _ask_spark(question: str, told: Any) -> None:
         raise InvalidInput("--method spark: it needs --model, which writes the plan")
     settings = SparkSettings(show_values=told.show_values, repair_calls=told.repair_calls)
     with _opened(told) as (store, index):
-        model, given = (
-            options.chat_model(told.model, told.base_url),
-            {"hints": told.hints, "on_failure": told.on_failure},
+        model = options.chat_model(told.model, told.base_url)
+        spark: Retriever = Spark(
+            model,
+            store,  # type: ignore[arg-type]  # Spark refuses one that answers no Cypher
+            index,
+            settings=settings,
+            hints=told.hints,
+            on_failure=told.on_failure,
         )
-        spark: Retriever = Spark(model, store, index, settings=settings, **given)  # type: ignore[arg-type]
         retriever = spark if told.expand == "no" else Expand(spark, store, index, policy=told.expand)
         retrieval, lookup = retriever.retrieve(question, told.k, told.where), store_lookup(store)
         if told.explain is not None:
@@ -211,7 +215,8 @@ def _ask_spark(question: str, told: Any) -> None:
             with writing_to(told.explain):
                 write_html(told.explain, panel, lookup=lookup, limit=told.k)
         _print(retrieval, lookup, told)
-    if any("HTTP" in str(stage.details.get("error")) for stage in retrieval.trace.fallbacks):
+    plans = [stage.details for stage in retrieval.trace.stages if stage.name.rpartition("/")[2] == "plan"]
+    if all("error" in plan for plan in plans):
         raise typer.Exit(MODEL)
 
 

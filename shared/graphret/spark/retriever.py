@@ -44,12 +44,19 @@ Answer again with a corrected plan, the JSON object only."""
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a model replied: its plan, or `None` and the problem."""
+    """What a model replied: its plan, or `None` and the problem; `failed` where it gave no reply at all."""
 
     plan: SparkPlan | None
     problem: str = ""
     reply: str = ""
     usage: Usage = field(default_factory=Usage)
+    failed: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace keeps of it."""
+        error = {"error": self.problem} if self.failed else {}
+        return {"tokens": self.usage.total_tokens, "plan": str(self.plan or self.problem), **error}
 
 
 #: A step of a plan as it will run: a search, a query that was mended, or a query that was refused.
@@ -207,7 +214,7 @@ class Spark(Retriever):
         return Planned(plan, problem, reply.text[:4000], reply.usage)
 
     def _unplanned(self, error: Exception) -> Planned:
-        return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error))
+        return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error), failed=True)
 
     # -- the plan
 
@@ -333,7 +340,7 @@ class Spark(Retriever):
     def _planning(self, query: str, before: Planned | None, trace: Trace) -> Generator[Any, Any, Planned]:
         with trace.stage("plan", model=self.model.name) as stage:
             planned: Planned = yield Call(lambda: self.plan(query, before), lambda: self.aplan(query, before))
-            stage.details.update(tokens=planned.usage.total_tokens, plan=str(planned.plan or planned.problem))
+            stage.details.update(planned.told)
         return planned
 
 
