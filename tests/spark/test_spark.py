@@ -115,6 +115,17 @@ def test_what_fails_ends_in_the_fallback_and_the_trace_says_why(store: CypherSto
         ask(store, reply, on_failure="raise")
 
 
+def test_labels_that_are_words_of_cypher_are_found(tmp_path: Any) -> None:
+    from graphret.stores.ladybug import LadybugStore
+
+    with LadybugStore(tmp_path / "orders.lbug") as store:
+        store.upsert([Node("o", ("Order",), "42"), Node("t", ("Table",), "Oak")], [Edge("o", "Group", "t")])
+        found = ask(
+            store, plan("MATCH (o:Order)-[:Group]->(t:Table) WHERE o.name = '42' RETURN t"), k=1, on_failure="raise"
+        )
+    assert found.ids == ["t"]
+
+
 def test_a_query_that_never_ends_is_stopped(store: CypherStore) -> None:
     names = [f"n{i}" for i in range(9)]
     slow = f"MATCH {', '.join(f'({n})' for n in names)} RETURN max({' + '.join(f'{n}.name' for n in names)}) AS n"

@@ -31,6 +31,13 @@ _ALIKE = 0.8  # the share of equal characters from which a value is taken for an
 _CANDIDATES = 10
 _MOST_HOPS = 4
 _ENDLESS = re.compile(r"\*\s*(?P<least>\d*)\s*(?:\.\.)?\s*(?=[\]{])")
+#: Words that Ladybug 0.22 takes for no name, tried one by one.
+_RESERVED_WORDS = """
+ACYCLIC ALL AND ANY ASC CASE COLUMN CREATE DEFAULT DESC DISTINCT ELSE END ENDS EXISTS FALSE GLOB GROUP
+HEADERS HINT IN INDEX INSTALL JOIN MACRO NONE NOT NULL ON ONLY OPTIONAL OR ORDER PRIMARY PROFILE SHORTEST
+SINGLE STARTS TABLE THEN TRAIL TRUE UNION UNWIND WHEN WHERE WITH XOR
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 _LOWERING = ("tolower", "lower")
 
 
@@ -52,8 +59,8 @@ def mend(query: str, schema: GraphSchema, *, dialect: str, rows: int, doubtful: 
     """Return a query with what the guard finds wrong against the schema put right, as far as the schema says how.
 
     A relationship is turned to the schema's direction; a label, relation or property that there is not becomes the
-    nearest one; a path without a bound gets one; properties are returned with the node that they are of; a limit is
-    added.
+    nearest one, in backticks where Ladybug needs them; a path without a bound gets one; properties are returned with
+    the node that they are of; a limit is added.
 
     Parameters
     ----------
@@ -72,7 +79,7 @@ def mend(query: str, schema: GraphSchema, *, dialect: str, rows: int, doubtful: 
         notes += [str(f.message) for f in said if f.kind in (*_RENAMED, kinds.WRONG_DIRECTION, kinds.WRONG_ENDS)]
         report = check(changed, schema, dialect=dialect)
     if report.ok:
-        changed = _apply(report, [*_nodes_returned(report), *edits.limit(report.tree, rows)])
+        changed = _apply(report, [*_nodes_returned(report), *_quoted(report), *edits.limit(report.tree, rows)])
         better = check(changed, schema, dialect=dialect) if changed is not None else report
         report = better if better.ok else report
     return Mended(report, {}, tuple(dict.fromkeys(notes)))
@@ -130,6 +137,14 @@ def _nodes_returned(report: Report) -> Iterator[Edit]:
     if owner is not None:
         end = span(items[-1])[1]
         yield Edit(end, end, f", {report.query[slice(*span(owner))]}")
+
+
+def _quoted(report: Report) -> Iterator[Edit]:
+    """The edits that put backticks around labels and relations that are words of Ladybug's language."""
+    if report.dialect == "ladybug":
+        for place in (*edits.labels(report.tree), *edits.relation_types(report.tree)):
+            if place.name.upper() in _RESERVED and report.query[place.start] != "`":
+                yield Edit(place.start, place.end, f"`{place.name}`")
 
 
 # -- values
