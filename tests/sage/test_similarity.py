@@ -17,13 +17,12 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage import SimilaritySettings
 from graphret.sage.facts import Facts
-from graphret.sage.overlap import OverlapPairs, overlap_pairs
-from graphret.sage.thresholds import Candidates, fit_thresholds, passing, weights
+from graphret.sage.overlap import overlap_pairs
+from graphret.sage.thresholds import ENTITY_RARITY, Candidates, fit_thresholds, passing, weights
 from graphret.types import Edge, Node
 
 WORDS = ["red", "blue", "green", "cat", "dog", "fox"]
 NAMES = ["Paris", "Rome", "Oslo", "Bern"]
-NO_OVERLAP = OverlapPairs(*(np.zeros(0, np.int64),) * 2, np.zeros(0, np.int8), np.zeros(0, np.float32))
 
 
 def document(id_: str, text: str, topic: str = "", entities: Sequence[str] = (), **properties: Any) -> Node:
@@ -148,15 +147,13 @@ def candidates(**values: list[float]) -> Candidates:
 
 def test_a_threshold_is_the_percentile_of_what_is_known() -> None:
     group = candidates(topic_similarity=[0.1, 0.2, 0.3, 0.4, np.nan], content_similarity=[np.nan] * 5)
-    fitted = fit_thresholds([group], NO_OVERLAP, 50, {})
+    fitted = fit_thresholds([group], 50, {})
     assert fitted == {"document-document": {"topic_similarity": pytest.approx(0.25)}}
     # the q-th percentile of n sorted values lies at place q / 100 * (n - 1), between neighbours in proportion
     expected = 0.3 + (0.95 * 3 - 2) * (0.4 - 0.3)
-    assert fit_thresholds([group], NO_OVERLAP, 95, {})["document-document"] == {
-        "topic_similarity": pytest.approx(expected)
-    }
+    assert fit_thresholds([group], 95, {})["document-document"] == {"topic_similarity": pytest.approx(expected)}
     given_ = {"document-document": {"topic_similarity": 0.9}}
-    assert fit_thresholds([candidates(topic_similarity=[0.1], content_similarity=[0.5])], NO_OVERLAP, 95, given_) == {
+    assert fit_thresholds([candidates(topic_similarity=[0.1], content_similarity=[0.5])], 95, given_) == {
         "document-document": {"topic_similarity": 0.9, "content_similarity": 0.5}
     }
 
@@ -223,8 +220,8 @@ def test_without_an_encoder_shared_entities_tell_the_cell(cells: list[str], row:
 
 
 def entity_pairs(nodes: list[Node], cap: int = 50, neighbors: int = 20) -> dict[tuple[str, str], float]:
-    found = overlap_pairs(Facts.of(named := NodeTable.of(nodes), cap), neighbors)
-    pairs = zip(found.low.tolist(), found.high.tolist(), found.rarity.tolist(), strict=True)
+    (found,) = overlap_pairs(Facts.of(named := NodeTable.of(nodes), cap), neighbors)
+    pairs = zip(found.low.tolist(), found.high.tolist(), found.values[ENTITY_RARITY].tolist(), strict=True)
     return {(named.ids[i], named.ids[j]): value for i, j, value in pairs}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.sage.facts import Facts
 from graphret.sage.signals import ROLES
+from graphret.sage.thresholds import ENTITY_RARITY, Candidates
 
 #: The relation of nodes that share entities.
 SHARES_ENTITY = "SHARES_ENTITY"
@@ -18,35 +19,11 @@ _PRODUCTS = 1 << 22  # that are in memory at once
 _DECIMALS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class OverlapPairs:
-    """Pairs of nodes that share entities.
+def overlap_pairs(facts: Facts, neighbors: int) -> list[Candidates]:
+    """Return the pairs of nodes that share entities, by kind: for each node its `neighbors` best of each role.
 
-    Parameters
-    ----------
-    low, high
-        Positions, the lower first, ``(p,)``, in ascending order.
-    kind
-        The kind of each pair: ``3 * lower role + higher role``, ``(p,)``.
-    rarity
-        Σ over the shared entities of their inverse document frequency, as a share of the highest possible, ``(p,)``.
-    """
-
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    rarity: NDArray[np.float32]
-
-
-def kind_name(code: int) -> str:
-    """Return the name of a kind of pair: ``"document-table"``."""
-    return f"{ROLES[code // 3]}-{ROLES[code % 3]}"
-
-
-def overlap_pairs(facts: Facts, neighbors: int) -> OverlapPairs:
-    """Return the pairs of nodes that share entities: for each node its `neighbors` best of each role.
-
-    Pairs of nodes from one item are left out: they share its title, and structure joins them.
+    Their value, `ENTITY_RARITY`, is Σ over the shared entities of their inverse document frequency, as a share of the
+    highest possible. Pairs of nodes from one item are left out: they share its title, and structure joins them.
     """
     bearers, n = facts.sets["entities"], len(facts.role)
     weighted = sp.csr_array(bearers.incidence.multiply(bearers.rarity[None, :])).astype(np.float32)
@@ -63,8 +40,14 @@ def overlap_pairs(facts: Facts, neighbors: int) -> OverlapPairs:
     keys, rarities = (np.concatenate(column) for column in zip(*found, strict=True))
     keys, first = np.unique(keys, return_index=True)
     low, high = np.divmod(keys, max(n, 1))
-    roles = facts.role[low], facts.role[high]
-    return OverlapPairs(low, high, np.minimum(*roles) * 3 + np.maximum(*roles), rarities[first])
+    rarity, roles = rarities[first], np.sort(np.stack([facts.role[low], facts.role[high]]), axis=0)
+    candidates = []
+    for one, other in combinations_with_replacement(range(len(ROLES)), 2):
+        at = np.flatnonzero((roles[0] == one) & (roles[1] == other))
+        if len(at):
+            kind, values = f"{ROLES[one]}-{ROLES[other]}", {ENTITY_RARITY: rarity[at]}
+            candidates.append(Candidates(kind, low[at], high[at], values))
+    return candidates
 
 
 def _best(

@@ -204,9 +204,7 @@ def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
 
 def _adjacency(n: int, edges: EdgeTable) -> sp.csr_array:
     """Return who is joined to whom, symmetric, each pair once, no node to itself."""
-    source, target = np.asarray(edges.source, dtype=np.int64), np.asarray(edges.target, dtype=np.int64)
-    other = source != target
-    low, high = np.minimum(source, target)[other], np.maximum(source, target)[other]
-    low, high = np.divmod(np.unique(low * n + high), max(n, 1))
-    ones = np.ones(2 * len(low), np.int8)
-    return sp.csr_array((ones, (np.concatenate([low, high]), np.concatenate([high, low]))), shape=(n, n))
+    other = edges.source != edges.target
+    ends = edges.source[other], edges.target[other]
+    joined = sp.csr_array((np.ones(len(ends[0]), bool), ends), shape=(n, n))
+    return joined + joined.T

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,12 @@ from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.facts import Facts
 from graphret.sage.neighbors import Neighbors, changed, pair_similarities
-from graphret.sage.overlap import SHARES_ENTITY, OverlapPairs, kind_name, overlap_pairs
+from graphret.sage.overlap import SHARES_ENTITY, overlap_pairs
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import CONTENT, DOCUMENT, PAIR_KINDS, SIGNALS, TABLE, Signal
 from graphret.sage.structure import structure_edges
 from graphret.sage.tables import TableDetails
-from graphret.sage.thresholds import ENTITY_RARITY, Candidates, Thresholds, fit_thresholds, passing, weights
+from graphret.sage.thresholds import Candidates, Thresholds, fit_thresholds, passing, weights
 from graphret.search.dense import DenseIndex
 from graphret.storage import Bundle, Parts
 
@@ -120,8 +119,8 @@ class SimilarityIndex:
         return Facts.of(self.nodes, self.settings.entity_cap)
 
     @cached_property
-    def overlap(self) -> OverlapPairs:
-        """The pairs of nodes that share entities."""
+    def overlap(self) -> list[Candidates]:
+        """The pairs of nodes that share entities, by kind."""
         return overlap_pairs(self.facts, self.settings.neighbors)
 
     @cached_property
@@ -144,13 +143,12 @@ class SimilarityIndex:
     @cached_property
     def thresholds(self) -> dict[str, dict[str, float]]:
         """The thresholds in force: those given, and for signals without one the percentile over the candidates."""
-        return fit_thresholds(self.candidates, self.overlap, self.settings.percentile, self.given)
+        return fit_thresholds([*self.candidates, *self.overlap], self.settings.percentile, self.given)
 
     def _pairs(self, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the distinct pairs of a kind: the lower positions, ascending, and the higher."""
-        n, sharing = len(self.nodes), [kind_name(code) == kind for code in range(9)]
-        chosen = np.asarray(sharing)[self.overlap.kind]
-        keys = [self.overlap.low[chosen] * n + self.overlap.high[chosen]]
+        n = len(self.nodes)
+        keys = [np.zeros(0, np.int64), *(one.low * n + one.high for one in self.overlap if one.kind == kind)]
         for (of_kind, _), found in self.neighbors.items():
             if of_kind == kind:
                 ends = np.stack([found.own, found.other]).astype(np.int64)
@@ -188,56 +186,35 @@ class SimilarityIndex:
         ``count``, and ``column`` as before.
         """
         details = TableDetails(self.nodes)
-        return joined(len(self.nodes), [*self._similar(details), *self._sharing(details), structure_edges(self.facts)])
+        found = [self._edges(IS_SIMILAR, "shared_entities", group, details) for group in self.candidates]
+        found += [self._edges(SHARES_ENTITY, "entities", group, details) for group in self.overlap]
+        return joined(len(self.nodes), [*found, structure_edges(self.facts)])
 
-    def _similar(self, details: TableDetails) -> Iterator[EdgeTable]:
-        for group in self.candidates:
-            thresholds = self.thresholds.get(group.kind, {})
-            kept = np.flatnonzero(passing(group, thresholds, self.settings.logic))
-            values = {name: column[kept] for name, column in group.values.items()}
-            signals = (f'"signals":{{{text}}}' for text in _signal_texts(values))
-            low, high, weight = group.low[kept], group.high[kept], weights(values, thresholds)
-            yield self._edges(IS_SIMILAR, group.kind, low, high, weight, signals, "shared_entities", details)
-
-    def _sharing(self, details: TableDetails) -> Iterator[EdgeTable]:
-        overlap = self.overlap
-        for code in np.unique(overlap.kind).tolist():
-            kind = kind_name(code)
-            limit = self.thresholds.get(kind, {}).get(ENTITY_RARITY, np.inf)
-            kept = np.flatnonzero((overlap.kind == code) & (overlap.rarity.astype(np.float64) >= limit))
-            low, high, weight = overlap.low[kept], overlap.high[kept], -np.expm1(-overlap.rarity[kept])
-            counts = (f'"count":{count:.0f}' for count in self.facts.sets["entities"].shared_counts(low, high).tolist())
-            yield self._edges(SHARES_ENTITY, kind, low, high, weight, counts, "entities", details)
-
-    def _edges(
-        self,
-        relation: str,
-        kind: str,
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        weight: NDArray[Any],
-        told: Iterator[str],
-        entities_key: str,
-        details: TableDetails,
-    ) -> EdgeTable:
-        """Return the edges of pairs, whose properties are JSON that begins with what is `told` of each."""
+    def _edges(self, relation: str, entities_key: str, group: Candidates, details: TableDetails) -> EdgeTable:
+        """Return the edges of those candidates of one kind that pass."""
+        thresholds, entities = self.thresholds.get(group.kind, {}), self.facts.sets["entities"]
+        kept = np.flatnonzero(passing(group, thresholds, self.settings.logic))
+        low, high = group.low[kept], group.high[kept]
+        values = {name: column[kept] for name, column in group.values.items()}
+        if relation == SHARES_ENTITY:
+            known = [f'"count":{count:.0f}' for count in entities.shared_counts(low, high).tolist()]
+        else:
+            known = [f'"signals":{{{text}}}' for text in _signal_texts(values)]
         parts = np.full((2, len(low)), NO_PART, np.int32)
-        entities = self.facts.sets["entities"]
-        quoted = [to_json(name) for name in entities.names]
         sides = (self.facts.role[high] == TABLE).astype(int).tolist()
-        pairs = zip(told, low.tolist(), high.tolist(), entities.shared_codes(low, high, _MOST_NAMES), strict=True)
+        pairs = zip(known, low.tolist(), high.tolist(), entities.shared_codes(low, high, _MOST_NAMES), strict=True)
         properties = []
         for i, (text, one, other, shared) in enumerate(pairs):
-            if shared:
-                text += f',"{entities_key}":[{",".join([quoted[code] for code in shared])}]'
-            if kind == "table-table" and (columns := details.joinable(one, other)):
+            names = [entities.names[code] for code in shared]
+            text += f',"{entities_key}":{to_json(names)}' if names else ""
+            if group.kind == "table-table" and (columns := details.joinable(one, other)):
                 text += f',"columns":{to_json(columns)}'
-            elif kind == "document-table" and shared:
-                names = [entities.names[code] for code in shared]
+            elif group.kind == "document-table" and names:
                 parts[sides[i], i], column = details.cell_of((one, other)[sides[i]], names)
                 text += f',"column":{to_json(column)}' if column else ""
             properties.append(f"{{{text}}}")
         codes, records = np.zeros(len(low), np.int16), Records(text_array(properties))
+        weight = weights(values, thresholds)
         return EdgeTable.build(len(self.nodes), low, high, codes, [relation], weight, parts[0], parts[1], records)
 
     # -- on disk

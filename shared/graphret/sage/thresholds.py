@@ -1,20 +1,18 @@
-"""Which candidate pairs are similar: a percentile for each signal, and OR or AND over signals (SAGE, section 2.1 B)."""
+"""Which candidate pairs get an edge: a percentile for each signal, OR or AND over signals (SAGE, section 2.1 B)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.sage.overlap import OverlapPairs, kind_name
-
 #: The least value of each signal that makes an edge, by kind of pair: ``{kind: {signal: value}}``.
 Thresholds: TypeAlias = Mapping[str, Mapping[str, float]]
 
-#: The threshold of the rarity of what two nodes share; it decides on `SHARES_ENTITY` edges.
+#: The rarity of what two nodes share, a signal of its own: it decides on `SHARES_ENTITY` edges.
 ENTITY_RARITY = "entity_rarity"
 
 
@@ -39,7 +37,7 @@ class Candidates:
 
 
 def fit_thresholds(
-    candidates: Sequence[Candidates], overlap: OverlapPairs, percentile: float, given: Thresholds
+    candidates: Iterable[Candidates], percentile: float, given: Thresholds
 ) -> dict[str, dict[str, float]]:
     """Return the percentile of every signal's values over the candidate pairs of its kind.
 
@@ -47,19 +45,17 @@ def fit_thresholds(
     distribution" (SAGE, section 2.1 B). Pairs for which a signal is unknown do not count. A signal that is known for no
     pair has no threshold and makes no edge. Thresholds among `given` are kept as they are.
     """
-    columns = [(c.kind, name, column) for c in candidates for name, column in c.values.items()]
-    codes = np.unique(overlap.kind).tolist()
-    columns += [(kind_name(code), ENTITY_RARITY, overlap.rarity[overlap.kind == code]) for code in codes]
     fitted = {kind: dict(values) for kind, values in given.items()}
-    for kind, name, column in columns:
-        known = column[~np.isnan(column)].astype(np.float64)
-        if len(known) and name not in fitted.setdefault(kind, {}):
-            fitted[kind][name] = float(np.percentile(known, percentile))
+    for group in candidates:
+        for name, column in group.values.items():
+            known = column[~np.isnan(column)].astype(np.float64)
+            if len(known) and name not in fitted.setdefault(group.kind, {}):
+                fitted[group.kind][name] = float(np.percentile(known, percentile))
     return {kind: values for kind, values in fitted.items() if values}
 
 
 def passing(candidates: Candidates, thresholds: Mapping[str, float], logic: str) -> NDArray[np.bool_]:
-    """Tell which pairs become `IS_SIMILAR` edges by the thresholds of their kind, ``(p,)``.
+    """Tell which pairs become edges by the thresholds of their kind, ``(p,)``.
 
     A signal speaks for a pair if it is at or above its threshold; discrete signals, and texts that occur twice, make
     many values equal to the percentile. For ``or`` it must also be above 0, and shared entities alone are not enough:
@@ -77,11 +73,13 @@ def passing(candidates: Candidates, thresholds: Mapping[str, float], logic: str)
 
 
 def weights(values: Mapping[str, NDArray[np.float32]], thresholds: Mapping[str, float]) -> NDArray[np.float32]:
-    """Return the weights of similar pairs of one kind, ``(p,)``.
+    """Return the weights of pairs of one kind, ``(p,)``.
 
     That is the highest of a pair's cosines and Jaccard coefficients that are at or above their thresholds, so that it
-    can be read as a similarity; where only counts are, ``c / (1 + c)`` of the highest.
+    can be read as a similarity; where only counts are, ``c / (1 + c)`` of the highest; and ``1 - exp(-rarity)``.
     """
+    if ENTITY_RARITY in values:
+        return np.asarray(-np.expm1(-values[ENTITY_RARITY]), dtype=np.float32)
     size = len(next(iter(values.values()), ()))
     best, counted = np.zeros(size, np.float32), np.zeros(size, np.float32)
     for name in values.keys() & thresholds.keys():
