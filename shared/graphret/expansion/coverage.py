@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
-from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Links, Ranked, best_of, distinct, spread, terms_said
-from graphret.expansion.named import named_pairs
+from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Links, Ranked, best_of, spread, terms_said
+from graphret.text import normalize_name, short_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Coverage:
 
         links = frontier.incident(seeds[: self.walked], self.strength, 1.0, by_source=True)
         pairs = self._pairs(frontier, links)
-        candidates = distinct(np.concatenate([seeds, pairs.left, pairs.right]))
+        candidates = np.unique(np.concatenate([seeds, pairs.left, pairs.right]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
         total = pairs.covered.sum(axis=1)
@@ -126,16 +128,9 @@ class Coverage:
         return best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
 
     def _pairs(self, frontier: Frontier, links: Links) -> _Pairs:
-        said = np.maximum(*links.said())
-        left = right = np.empty(0, dtype=np.int64)
-        if self.named > 0:
-            left, right = named_pairs(frontier, frontier.seeds[: self.walked])
-        if not len(left):
-            return _Pairs(
-                links.source, links.target, links.source_part, links.target_part, links.edges, links.strength, said
-            )
-        whole = np.full(len(left), NO_PART, dtype=np.int32)
-        lexical = frontier.index.lexical
+        seeds = frontier.seeds[: self.walked] if self.named > 0 else frontier.seeds[:0]
+        left, right = named_pairs(frontier, seeds)
+        whole, lexical = np.full(len(left), NO_PART, dtype=np.int32), frontier.index.lexical
         named = np.maximum(*(lexical.term_weights(frontier.query, end) for end in (left, right)))
         return _Pairs(
             np.concatenate([links.source, left]),
@@ -144,7 +139,7 @@ class Coverage:
             np.concatenate([links.target_part, whole]),
             np.concatenate([links.edges, np.full(len(left), NONE)]),
             np.concatenate([links.strength, np.full(len(left), self.named, dtype=np.float32)]),
-            np.concatenate([said, named]),
+            np.concatenate([np.maximum(*links.said()), named]),
         )
 
     def _triples(
@@ -177,3 +172,36 @@ class Coverage:
         extra = np.maximum(values[place] - pairs.covered[which], 0).sum(axis=1)
         near = self.third_cosine * frontier.index.near_at(frontier.query, other)
         return other, keep * scores[which] * strength + per_term * extra + near, found
+
+
+@lru_cache(maxsize=200_000)
+def _spoken(name: str) -> tuple[str, ...]:
+    forms = (normalize_name(form) for form in (name, *short_names(name)))
+    return tuple(dict.fromkeys(form for form in forms if form))
+
+
+def named_pairs(frontier: Frontier, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return pairs of nodes that the question names in different places, ``(p,)`` each.
+
+    Of names that overlap the longest counts, as in any text; nodes that share a name are no pair.
+
+    Parameters
+    ----------
+    positions
+        The nodes whose names are looked for.
+    """
+    question = f" {normalize_name(frontier.query)} "
+    spans: list[tuple[int, int, int]] = []
+    for position, name in zip(positions.tolist(), frontier.graph.nodes.names.take(positions), strict=True):
+        said = [(question.find(f" {form} "), len(form)) for form in _spoken(name)]
+        at, length = max(said, key=lambda found: (found[0] >= 0, found[1]), default=(-1, 0))
+        if at >= 0:
+            spans.append((at, at + length, position))
+    spans.sort(key=lambda span: (span[0] - span[1], span))
+    kept: list[tuple[int, int, int]] = []
+    for start, end, position in spans:
+        if not any(s < end and start < e and (s, e) != (start, end) for s, e, _ in kept):
+            kept.append((start, end, position))
+    pairs = [(one[2], other[2]) for one, other in combinations(kept, 2) if one[:2] != other[:2]]
+    left, right = zip(*pairs, strict=True) if pairs else ((), ())
+    return np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)

@@ -81,7 +81,7 @@ class Frontier:
             return links
         of_source = np.asarray([name not in strength for name in edges.relations], dtype=bool)
         near, beside = self._beside(positions)
-        others = distinct(beside)
+        others = np.unique(beside)
         found, which = edges.incident_each(others)
         at = others[which]
         leaves = edges.source[found] == at
@@ -96,7 +96,7 @@ class Frontier:
             whole = of_source[edges.relation[links.edges]] & (getattr(links, f"{that}_part") == NO_PART)
             seeded = links.take(whole & np.isin(getattr(links, this), positions))
             ends = getattr(seeded, that)
-            far, beside = self._beside(distinct(ends))
+            far, beside = self._beside(np.unique(ends))
             i, j = matches(ends, far)
             other = {this: getattr(seeded, this)[i], that: beside[j]}
             links = links.joined(self._links(seeded.edges[i], other["source"], other["target"], factors))
@@ -183,9 +183,8 @@ def matches(keys: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[
     """Return every pair of a place in `keys` and one in `among` that hold the same."""
     order = np.argsort(among, kind="stable")
     first, last = (np.searchsorted(among, keys, side, sorter=order) for side in ("left", "right"))
-    count = last - first
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return np.repeat(np.arange(len(keys)), count), order[np.repeat(first, count) + within]
+    which = np.repeat(np.arange(len(keys)), last - first)
+    return which, order[np.arange(len(which)) - np.searchsorted(which, which) + first[which]]
 
 
 def terms_said(
@@ -250,14 +249,6 @@ def _falling(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArr
     bits = (np.asarray(scores, dtype=np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
     rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # floats in the order of integers
     return np.asarray((positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising))
-
-
-def distinct(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return positions, ascending, each once."""
-    ordered = np.sort(positions)
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.asarray(ordered[new])
 
 
 def spread(positions: NDArray[np.int64], at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
