@@ -115,30 +115,9 @@ class GraphReport:
         return dict(vars(self))
 
     def __rich__(self) -> Any:
-        from rich.console import Group
         from rich.markup import escape
         from rich.table import Table
 
-        counts = Table(title="Graph", title_justify="left", show_header=False)
-        counts.add_column()
-        counts.add_column(justify="right")
-        for name, value in self._counts():
-            counts.add_row(escape(name), value)
-        degrees = Table("neighbours", "nodes", title="Degrees", title_justify="left")
-        degrees.columns[1].justify = "right"
-        for name, number in self.histogram.items():
-            if number:
-                degrees.add_row(name, f"{number:,}")
-        if not self.thresholds:
-            return Group(counts, degrees)
-        limits = Table("pairs", "signal", "at least", title="Thresholds", title_justify="left")
-        limits.columns[2].justify = "right"
-        for kind, named in self.thresholds.items():
-            for name, limit in named.items():
-                limits.add_row(kind, name, f"{limit:.4f}")
-        return Group(counts, degrees, limits)
-
-    def _counts(self) -> list[tuple[str, str]]:
         rows = [("nodes", f"{self.nodes:,}")]
         rows += [(f"  {name}", f"{number:,}") for name, number in self.labels.items()]
         rows += [("nodes with a name", f"{self.named:.1%}")]
@@ -146,9 +125,18 @@ class GraphReport:
         rows += [("edges", f"{self.edges:,}")]
         rows += [(f"  {name}", f"{number:,}") for name, number in self.relations.items()]
         rows += [("joined pairs", f"{self.pairs:,}"), ("density", f"{self.density:.6f}")]
-        rows += [(f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()]
         rows += [("components", f"{self.components:,}"), ("  largest", f"{self.largest_component:,}")]
-        return [*rows, ("isolated nodes", f"{self.isolated:,}")]
+        rows += [("isolated nodes", f"{self.isolated:,}")]
+        rows += [(f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()]
+        rows += [(f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number]
+        for kind, limits in self.thresholds.items():
+            rows += [(f"threshold, {kind}, {name}", f"{limit:.4f}") for name, limit in limits.items()]
+        table = Table(title="Graph", title_justify="left", show_header=False)
+        table.add_column()
+        table.add_column(justify="right")
+        for name, value in rows:
+            table.add_row(escape(name), value)
+        return table
 
     def __str__(self) -> str:
         from rich.console import Console

@@ -46,46 +46,25 @@ class Signal:
         return PAIR_KINDS[self.kind]
 
 
-def _signals(kind: str, cosines: Mapping[str, tuple[str, str]], *others: tuple[str, str, Measure]) -> list[Signal]:
-    found = [Signal(name, kind, left, right) for name, (left, right) in cosines.items()]
-    return [*found, *(Signal(name, kind, field, field, measure) for name, field, measure in others)]
-
-
-_ENTITIES: tuple[str, str, Measure] = ("entity_count", "entities", "count")
-
 #: What connects nodes, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description of
 #: tables as in its tables 17 and 19.
 SIGNALS: tuple[Signal, ...] = (
-    *_signals(
-        "document-document",
-        {"topic_similarity": ("topic", "topic"), "content_similarity": (CONTENT, CONTENT)},
-        ("entity_relationship_overlap", "relationships", "jaccard"),
-        _ENTITIES,
-        ("event_count", "events", "count"),
-    ),
-    *_signals(
-        "table-table",
-        {
-            "column_similarity": ("columns", "columns"),
-            "title_similarity": ("title", "title"),
-            "description_similarity": ("description", "description"),
-        },
-        _ENTITIES,
-    ),
-    *_signals(
-        "document-table",
-        {
-            "column_similarity": (CONTENT, "columns"),
-            "topic_title_similarity": ("topic", "title"),
-            "topic_summary_similarity": ("topic", "summary"),
-        },
-        _ENTITIES,
-    ),
-    *_signals(
-        "record-record",
-        {"title_similarity": ("title", "title"), "description_similarity": (CONTENT, CONTENT)},
-        _ENTITIES,
-    ),
+    Signal("topic_similarity", "document-document", "topic", "topic"),
+    Signal("content_similarity", "document-document", CONTENT, CONTENT),
+    Signal("entity_relationship_overlap", "document-document", "relationships", "relationships", "jaccard"),
+    Signal("entity_count", "document-document", "entities", "entities", "count"),
+    Signal("event_count", "document-document", "events", "events", "count"),
+    Signal("column_similarity", "table-table", "columns", "columns"),
+    Signal("title_similarity", "table-table", "title", "title"),
+    Signal("description_similarity", "table-table", "description", "description"),
+    Signal("entity_count", "table-table", "entities", "entities", "count"),
+    Signal("column_similarity", "document-table", CONTENT, "columns"),
+    Signal("topic_title_similarity", "document-table", "topic", "title"),
+    Signal("topic_summary_similarity", "document-table", "topic", "summary"),
+    Signal("entity_count", "document-table", "entities", "entities", "count"),
+    Signal("title_similarity", "record-record", "title", "title"),
+    Signal("description_similarity", "record-record", CONTENT, CONTENT),
+    Signal("entity_count", "record-record", "entities", "entities", "count"),
 )
 
 
