@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import RetrievalFailed
 from graphret.expansion import Coverage, Expand, Frontier, Paper, Propagate, Ranked, Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import IndexRetriever, Retriever
@@ -170,15 +170,12 @@ def test_a_ranking_of_ones_own_is_a_small_class() -> None:
 
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
 def test_where_limits_what_is_returned_and_not_the_walk(ranking: Ranking) -> None:
-    answer = Expand(None, *parts(), ranking=ranking).retrieve(QUESTION, 2, where={"tenant": "b"})
+    expand = Expand(None, *parts(), ranking=ranking)
+    answer = expand.retrieve(QUESTION, 2, where={"tenant": "b"})
     assert set(answer.ids) == {"aire", "malham"}
-
-
-def test_a_walk_may_pass_through_what_the_filter_leaves_out() -> None:
-    answer = Expand(None, *parts()).retrieve(QUESTION, 1, where={"tenant": "b"})
-    (hit,) = answer.hits
-    assert hit.id == "aire"
-    assert any(e.source == "leeds" for e in hit.evidence)
+    assert asyncio.run(expand.aretrieve(QUESTION, 2, {"tenant": "b"})).ids == answer.ids
+    if isinstance(ranking, Coverage):
+        assert any(e.source == "leeds" for hit in answer for e in hit.evidence)
 
 
 class Elsewhere(Retriever):
@@ -224,11 +221,6 @@ def test_seeds_that_fail_fall_back_to_the_index_or_raise() -> None:
         Expand(Broken(), store, index, on_failure="raise").retrieve(QUESTION, 3)
 
 
-def test_async_is_the_same() -> None:
-    expand = Expand(None, *parts())
-    assert asyncio.run(expand.aretrieve(QUESTION, 5)).ids == expand.retrieve(QUESTION, 5).ids
-
-
 def test_an_empty_graph_has_no_answer() -> None:
     assert Expand(None, *parts([], [])).retrieve("anything", 3).hits == []
 
@@ -237,12 +229,6 @@ def test_an_empty_graph_has_no_answer() -> None:
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
 def test_a_question_without_known_words_still_gets_k(ranking: Ranking, query: str) -> None:
     assert len(Expand(None, *parts(), ranking=ranking).retrieve(query, 5)) == 5
-
-
-def test_a_store_and_an_index_that_do_not_share_a_table_give_the_same_answer() -> None:
-    store, index = parts()
-    apart = MemoryStore.of(NODES, EDGES)
-    assert Expand(None, apart, index).retrieve(QUESTION, 3).ids == Expand(None, store, index).retrieve(QUESTION, 3).ids
 
 
 def test_with_vectors_the_nearer_of_two_pairs_that_say_the_same_comes_first() -> None:
@@ -284,11 +270,6 @@ def test_every_hit_says_why() -> None:
     edges = [Edge(f"n{i:02d}", "MENTIONS", f"n{(7 * i + 3) % 30:02d}", 0.01) for i in range(30)]
     for ranking in (Coverage(walked=3), Propagate(walked=3), Paper()):
         assert all(hit.evidence for hit in Expand(None, *parts(nodes, edges), ranking=ranking).retrieve("alpha", 30))
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(InvalidInput, match="on_failure"):
-        Expand(None, *parts(), on_failure="maybe")
 
 
 # -- views

@@ -194,17 +194,6 @@ def test_a_view_elsewhere_leaks_nothing() -> None:
         assert {e.source for hit in whole for e in hit.evidence} <= {None, *whole.ids}
 
 
-def test_a_search_over_an_index_elsewhere_is_a_retriever() -> None:
-    store = MemoryStore.of(NODES, EDGES)
-    index = BM25Index.of_store(store)
-    found = IndexRetriever(Remote(index), store).retrieve("river Aire", 2)
-    assert [(hit.node, hit.score) for hit in found] == [
-        (hit.node, hit.score) for hit in IndexRetriever(index).retrieve("river Aire", 2)
-    ]
-    with pytest.raises(InvalidInput, match="store"):
-        IndexRetriever(Remote(index))
-
-
 def test_a_hit_that_the_store_lost_is_left_out() -> None:
     store = MemoryStore.of(NODES, EDGES)
     remote = Remote(BM25Index.of_store(store))
@@ -212,3 +201,5 @@ def test_a_hit_that_the_store_lost_is_left_out() -> None:
     assert isinstance(remote.search("Leeds", 3), Matches)
     assert "leeds" not in IndexRetriever(remote, store).retrieve("Leeds", 3).ids
     assert "leeds" not in Expand(None, Elsewhere(store), remote).retrieve("Leeds", 5).ids
+    with pytest.raises(InvalidInput, match="store"):
+        IndexRetriever(remote)

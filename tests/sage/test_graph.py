@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -32,22 +31,6 @@ def test_a_row_joins_the_team_to_its_park(graph: SageGraph) -> None:
     assert (reason.target, reason.direction) == ("sicks#0", "out")
     assert reason.properties["source_row"] == 1  # as people count, and in the whole table
     assert reason.properties["column"] == "Park"
-
-
-@pytest.mark.parametrize("ranking", ["coverage", "propagate", "paper"])
-def test_every_ranking_answers_sync_and_async(graph: SageGraph, ranking: str) -> None:
-    retriever = graph.retriever(ranking)
-    answer = retriever.retrieve(QUESTION, 4)
-    assert len(answer) == 4
-    assert asyncio.run(retriever.aretrieve(QUESTION, 4)).ids == answer.ids
-
-
-def test_without_an_encoder_only_similarity_is_missing() -> None:
-    lexical = SageGraph.build(BALLPARKS, encoder=None)
-    assert "IS_SIMILAR" not in lexical.edges.relations
-    assert "MENTIONS" in lexical.edges.relations
-    assert lexical.encoder is None
-    assert "IS_SIMILAR" in SageGraph.build(BALLPARKS, encoder=HashingEncoder()).edges.relations
 
 
 def test_content_is_embedded_once() -> None:
@@ -233,17 +216,6 @@ def test_an_empty_corpus_is_refused(items: Any) -> None:
         SageGraph.build(items, encoder=None)
 
 
-def test_malformed_items_are_named() -> None:
-    with pytest.raises(InvalidInput, match="'same'"):
-        SageGraph.build([Document("a", id="same"), Document("b", id="same")], encoder=None)
-    with pytest.raises(InvalidInput, match="text"):
-        SageGraph.build([Document(7, id="seven")], encoder=None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="'ragged'"):
-        SageGraph.build([Table(header=["a", "b"], rows=[["1"]], id="ragged")], encoder=None)
-    with pytest.raises(InvalidInput, match="header"):
-        SageGraph.build([Table(header=[], rows=[["1"]], id="bare")], encoder=None)
-
-
 def test_embeddings_that_cannot_be_used_are_named() -> None:
     class Broken(HashingEncoder):
         def encode_documents(self, texts: list[str], *, progress: object = None) -> Any:
@@ -260,13 +232,6 @@ def test_embeddings_that_cannot_be_used_are_named() -> None:
 def test_unknown_settings_are_named(graph: SageGraph, arguments: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(arguments.values()))):
         graph.retriever(**arguments).retrieve("q", 1)
-
-
-def test_a_chunker_by_an_unknown_name_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'sliding'"):
-        SageGraph.build(BALLPARKS, encoder=None, chunker="sliding")
-    with pytest.raises(InvalidInput, match="encoder"):
-        SageGraph.build(BALLPARKS, encoder=None, chunker="semantic")
 
 
 # -- many at once
