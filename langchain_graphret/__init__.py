@@ -13,7 +13,7 @@ except ImportError as error:
     raise MissingDependency("langchain-core", "langchain", "langchain_graphret") from error
 
 from langchain_graphret.chat import LangChainChat
-from langchain_graphret.core_chat import CoreChat
+from langchain_graphret.core_chat import CoreChat, ScriptedExplorer
 from langchain_graphret.documents import KEY, evidence_of, from_document, to_document, to_hit
 from langchain_graphret.embeddings import EncoderEmbeddings
 from langchain_graphret.expansion import SageExpansion
@@ -23,14 +23,7 @@ from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
 
 if TYPE_CHECKING:
-    from langchain_graphret.ark import (
-        ArkRetriever,
-        ScriptedExplorer,
-        ark_tools,
-        create_ark_agent,
-        create_ark_graph,
-        create_ark_tool,
-    )
+    from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
     from langchain_graphret.spark import SparkRetriever, create_spark_graph
 
 __all__ = [
@@ -58,7 +51,7 @@ __all__ = [
 ]
 
 # These import LangGraph, which takes a while.
-_ARK = ("ArkRetriever", "ScriptedExplorer", "ark_tools", "create_ark_agent", "create_ark_graph", "create_ark_tool")
+_ARK = ("ArkRetriever", "ark_tools", "create_ark_agent", "create_ark_graph", "create_ark_tool")
 _LATER = {**dict.fromkeys(_ARK, "ark"), "SparkRetriever": "spark", "create_spark_graph": "spark"}
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages, convert_to_openai_messages
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
@@ -21,12 +22,11 @@ NATIVE = "graphret_native"
 
 # Blocks of a message that are more than text, a call of a tool or a model's reasoning.
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
-# Fields of blocks, and additional arguments, that repeat text and calls.
-_PLAIN = frozenset({"type", "text", "id", "name", "input", "args", "index", "annotations"})
+# Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _ENDS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
-_ENDS |= {"function_call": "tool_calls", "safety": "content_filter", "model_length": "length"}
+_ENDS |= {"safety": "content_filter", "model_length": "length"}
 
 
 class LangChainChat:
@@ -43,10 +43,10 @@ class LangChainChat:
     Notes
     -----
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
-    arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. Tools win
-    over `json_schema` where both are given; the latter goes through ``with_structured_output``, and a model that cannot
-    goes without. Calls made within a chain or a graph are traced there. A reply in OpenAI's
-    protocol that does not say why it ended, as a stream that broke off quietly leaves it, is a `ChatError`.
+    arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. A
+    `json_schema` goes through ``with_structured_output``, and a model that cannot goes without. Calls made within a
+    chain or a graph are traced there. A reply in OpenAI's protocol that does not say why it ended, as a stream that
+    broke off quietly leaves it, is a `ChatError`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class LangChainChat:
     """
 
     def __init__(self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None) -> None:
-        if not is_chat_model(model):
+        if not _is_chat_model(model):
             raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
         self.model: Any = model  # of a runnable also what it hands on to the model inside
         self.name = name or _name_of(model)
@@ -88,11 +88,11 @@ class LangChainChat:
     def _runnable(self, options: ChatOptions) -> tuple[Runnable[Any, Any], dict[str, Any]]:
         """Return the model that can do what is wanted, and the arguments of its call."""
         wanted = {"temperature": options.get("temperature"), "max_tokens": options.get("max_tokens")}
-        given = {key: value for key, value in wanted.items() if value is not None}
-        own = type(self.model).model_fields if isinstance(self.model, BaseChatModel) else ()
-        fields = {key: value for key, value in given.items() if key in own}
-        named = {key: value for key, value in given.items() if key not in fields}
-        model = self.model.model_copy(update=fields) if fields else self.model
+        named = {key: value for key, value in wanted.items() if value is not None}
+        model = self.model
+        if isinstance(model, BaseChatModel):
+            fields = {key: named.pop(key) for key in list(named) if key in type(model).model_fields}
+            model = model.model_copy(update=fields) if fields else model
         if tools := options.get("tools"):
             return _bind(model, [tool.to_dict() for tool in tools]), named
         if (schema := options.get("json_schema")) is not None:
@@ -118,49 +118,39 @@ class LangChainChat:
         if not isinstance(message, AIMessage):
             kind = type(message).__name__
             raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
-        text, calls, native = str(message.text), calls_of(message), None
-        if structured:  # given as the call of a tool that stands for the schema, by most models
-            parsed = answer.get("parsed")
-            text = json.dumps(parsed, ensure_ascii=False) if isinstance(parsed, Mapping) else text
-            text, calls = text if text.strip() or not calls else calls[0].arguments, ()
-        elif kept := _native(message):
-            native = {self._origin: kept}
         said, spent = message.response_metadata, message.usage_metadata
         if said.get("model_provider") == "openai" and not {"finish_reason", "status"} & said.keys():
             broken = "the stream broke off before its end: the reply has no finish_reason"
             raise ChatError(broken, model=self.name, reason="connection")
+        text, calls = str(message.text), _calls_of(message)
+        if structured:  # by most models as the call of a tool that stands for the schema
+            text, calls = calls[0].arguments if calls else text, ()
         reason = str(said.get("finish_reason") or said.get("stop_reason") or "").lower()
         reason = _ENDS.get(reason, reason) or ("tool_calls" if calls else "stop")
+        native = None if structured else _native(message)
         return Reply(
             text,
             calls,
             Usage(spent["input_tokens"], spent["output_tokens"]) if spent else Usage(),
             "stop" if structured and reason == "tool_calls" else reason,
             str(said.get("model_name") or said.get("model") or self.name),
-            native,
+            {self._origin: native} if native else None,
         )
+
+
+def as_core_model(model: Any) -> Any:
+    """Return a chat model of LangChain as one of graphret, and anything else as it is."""
+    return LangChainChat(model) if _is_chat_model(model) else model
 
 
 def to_message(message: Message) -> BaseMessage:
     """Return a graphret message as LangChain's."""
-    if message.role == "system":
-        return SystemMessage(message.content, name=message.name)
-    if message.role == "user":
-        return HumanMessage(message.content, name=message.name)
-    if message.role == "tool":
-        return ToolMessage(message.content, tool_call_id=message.tool_call_id, name=message.name)
-    calls = [
-        {
-            "type": "tool_call",
-            "id": call.id,
-            "name": call.name,
-            # every call must be in the conversation, for its answer follows
-            "args": call.parsed if call.parsed is not None else {"malformed": call.arguments},
-        }
-        for call in message.tool_calls
-    ]
-    native = {NATIVE: dict(message.native)} if message.native else {}
-    return AIMessage(message.content, tool_calls=calls, name=message.name, additional_kwargs=native)
+    calls = (call.parsed if call.parsed is not None else {"malformed": call.arguments} for call in message.tool_calls)
+    sound = [replace(call, arguments=json.dumps(read)) for call, read in zip(message.tool_calls, calls, strict=True)]
+    [made] = convert_to_messages([replace(message, tool_calls=tuple(sound)).to_dict()])
+    if message.native:
+        made.additional_kwargs[NATIVE] = dict(message.native)
+    return made
 
 
 def from_message(message: BaseMessage) -> Message:
@@ -175,38 +165,31 @@ def from_message(message: BaseMessage) -> Message:
         kinds = {block.get("type") for block in message.content if isinstance(block, dict)}
         if media := sorted(map(str, kinds & _MEDIA)):
             raise InvalidInput(f"messages: graphret's chat models read text, not {', '.join(media)}")
-    text = str(message.text)
-    if isinstance(message, AIMessage):
-        native = message.additional_kwargs.get(NATIVE)
-        return Message("assistant", text, calls_of(message), name=message.name, native=native)
-    if isinstance(message, ToolMessage):
-        return Message("tool", text, tool_call_id=message.tool_call_id, name=message.name)
-    if isinstance(message, (SystemMessage, HumanMessage)):
-        return Message("system" if isinstance(message, SystemMessage) else "user", text, name=message.name)
-    raise InvalidInput(f"messages: a {type(message).__name__} cannot be handed to a graphret chat model")
+        message = message.model_copy(update={"content": str(message.text)})
+    given: Any = convert_to_openai_messages(message)
+    return Message.from_dict({**given, "native": message.additional_kwargs.get(NATIVE)})
 
 
-def calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
+def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
     """Return the calls of a message, with those whose arguments LangChain could not read after the others."""
     read = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]
     broken = [(one["id"], one["name"] or "", one["args"] or "") for one in message.invalid_tool_calls]
     return tuple(ToolCall(id_ or f"call_{i}", name, said) for i, (id_, name, said) in enumerate([*read, *broken]))
 
 
-def is_chat_model(model: Any) -> bool:
+def _is_chat_model(model: Any) -> bool:
     """Whether this is a LangChain chat model, or a runnable that binds tools as one."""
     if isinstance(model, RunnableBindingBase):  # with a configuration, arguments or retries
-        return is_chat_model(model.bound)
+        return _is_chat_model(model.bound)
     return isinstance(model, BaseChatModel) or (isinstance(model, Runnable) and hasattr(model, "bind_tools"))
 
 
 def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
     """Offer tools to a model, or to the one inside a binding, which alone would lose what it binds."""
-    if not isinstance(model, RunnableBindingBase):
-        bound: Runnable[Any, Any] = model.bind_tools(tools)
-        return bound
-    kept = {name: value for name, value in model.kwargs.items() if name not in ("tools", "tool_choice")}
-    return model.model_copy(update={"bound": _bind(model.bound, tools), "kwargs": kept})
+    if isinstance(model, RunnableBindingBase):
+        return model.model_copy(update={"bound": _bind(model.bound, tools)})
+    bound: Runnable[Any, Any] = model.bind_tools(tools)
+    return bound
 
 
 def _name_of(model: Any) -> str:
@@ -217,14 +200,13 @@ def _name_of(model: Any) -> str:
 
 
 def _native(message: AIMessage) -> dict[str, Any] | None:
-    """Return a message as JSON where it holds more than text and calls: a model's reasoning, signatures.
+    """Return a message as JSON where it may hold more than text and calls: a model's reasoning, signatures.
 
     `None` also where it cannot be handed back: a call without an id, or whose arguments are no JSON, would stay without
     an answer, and bytes do not survive.
     """
-    blocks = message.content if isinstance(message.content, list) else []
     extra = {key for key, value in message.additional_kwargs.items() if value} - _REPEATED
-    if not extra and not any(isinstance(block, dict) and _says_more(block) for block in blocks):
+    if not extra and isinstance(message.content, str):
         return None
     if message.invalid_tool_calls or not all(call["id"] for call in message.tool_calls):
         return None
@@ -235,7 +217,3 @@ def _native(message: AIMessage) -> dict[str, Any] | None:
     except (TypeError, ValueError):
         return None
     return kept
-
-
-def _says_more(block: dict[str, Any]) -> bool:
-    return block.get("type") not in ("text", "tool_use", "tool_call") or not block.keys() <= _PLAIN

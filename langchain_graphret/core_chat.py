@@ -1,4 +1,4 @@
-"""A graphret chat model as LangChain's: the other direction of `LangChainChat`."""
+"""A graphret chat model as LangChain's, the other direction of `LangChainChat`; and a policy in its place."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, field_validator
 
+import graphret
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Reply, Tool
 from langchain_graphret.chat import NATIVE, from_message
@@ -82,8 +83,7 @@ class CoreChat(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        given, options = [from_message(message) for message in messages], self._options(kwargs)
-        return _result(self.core.chat(given, **options), stop)
+        return _result(self.core.chat(list(map(from_message, messages)), **self._options(kwargs)), stop)
 
     async def _agenerate(
         self,
@@ -92,14 +92,30 @@ class CoreChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        given, options = [from_message(message) for message in messages], self._options(kwargs)
-        return _result(await self.core.achat(given, **options), stop)
+        return _result(await self.core.achat(list(map(from_message, messages)), **self._options(kwargs)), stop)
 
     def _options(self, asked: dict[str, Any]) -> dict[str, Any]:
         functions = [tool["function"] for tool in asked.get("tools") or ()]
         tools = [Tool(f["name"], f.get("description", ""), f.get("parameters") or {}) for f in functions]
         own = {"temperature": self.temperature, "max_tokens": self.max_tokens, "timeout": self.timeout}
         return {"tools": tools or None} | {name: asked.get(name, value) for name, value in own.items()}
+
+
+class ScriptedExplorer(CoreChat):
+    """A fixed policy that explores a graph with ARK's tools, in the place of a chat model; it is no language model.
+
+    See `graphret.ark.ScriptedExplorer`. It drives any LangChain agent that offers `ark_tools`; where `select` and
+    `finish` are not among the tools, it ends with a message that calls none.
+
+    Examples
+    --------
+    >>> from langchain_graphret import ScriptedExplorer
+    >>> reply = ScriptedExplorer().invoke("Who directed Heat?")
+    >>> reply.tool_calls[0]["name"]
+    'global_search'
+    """
+
+    core: Any = Field(default_factory=graphret.ScriptedExplorer, repr=False)
 
 
 def _result(reply: Reply, stop: list[str] | None) -> ChatResult:

@@ -1,11 +1,11 @@
 """Nodes and hits become LangChain documents, and come back.
 
 A document has the node's text, or its name where it has none, its id, and as metadata the properties that the user
-gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values: ``id``,
-``score``, ``relevance``, ``name``, ``labels``, ``evidence``, ``properties`` (what graphret knows), ``text`` (empty
-where the document's text is the node's name). A document made of a bare node has of these only what cannot be told
-from the rest. Score, relevance and evidence are of one question: documents of one node are equal whatever these are, so
-that `MultiQueryRetriever` and its like, which drop equal documents, take a node that two questions find for one.
+gave. What graphret has to say is one entry of the metadata, ``metadata["graphret"]``, in plain JSON values: ``name``,
+``labels``, ``properties`` (what graphret knows), ``text`` (empty where the document's text is the node's name), and of
+a hit ``id``, ``score``, ``relevance`` and ``evidence``. Score, relevance and evidence are of one question: documents of
+one node are equal whatever these are, so that `MultiQueryRetriever` and its like, which drop equal documents, take a
+node that two questions find for one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ KEY = "graphret"
 
 _OF_QUESTION = ("score", "relevance", "evidence")
 _FIELDS = frozenset({"id", *_OF_QUESTION, "name", "labels", "properties", "text"})
-_LABELS = ("Document",)
 _PLACE = ("chunk_", "table_")
 
 
@@ -51,35 +50,24 @@ class Block(dict[str, Any]):
 def to_document(item: Node | Hit) -> Document:
     """Return a node, or a hit with its score and evidence, as a LangChain document."""
     node = item.node if isinstance(item, Hit) else item
-    given, derived = _sorted_out(node.properties)
+    given, _ = _sorted_out(node.properties)
+    return Document(node.text or node.name, id=node.id, metadata={**given, KEY: block_of(item)})
+
+
+def block_of(item: Node | Hit) -> Block:
+    """Return what graphret has to say of a node or a hit, as plain JSON values."""
+    node, block = (item.node, Block(id=item.id)) if isinstance(item, Hit) else (item, Block())
     if isinstance(item, Hit):
-        block = block_of(item)
-    else:
-        block = Block()
-        if node.name != _name(node.properties):
-            block["name"] = node.name
-        if tuple(node.labels) != _LABELS:
-            block["labels"] = list(node.labels)
-        if derived:
-            block["properties"] = derived
-    if _named_only(node):  # else a prompt would lack it, and what compares texts take all such nodes for one
+        block["score"] = float(item.score)
+        if item.relevance is not None:
+            block["relevance"] = float(item.relevance)
+        block["evidence"] = [plain(evidence.to_dict()) for evidence in item.evidence]
+    block |= {"name": node.name, "labels": list(node.labels)}
+    if derived := _sorted_out(node.properties)[1]:
+        block["properties"] = derived
+    if node.name and not node.text:  # a prompt would lack it, and what compares texts take all such nodes for one
         block["text"] = ""
-    text = node.name if "text" in block else node.text
-    return Document(text, id=node.id, metadata={**given, KEY: block} if block else given)
-
-
-def block_of(hit: Hit) -> Block:
-    """Return what graphret has to say of a hit, as plain JSON values."""
-    block = {
-        "id": hit.id,
-        "score": float(hit.score),
-        **({} if hit.relevance is None else {"relevance": float(hit.relevance)}),
-        "name": hit.node.name,
-        "labels": list(hit.node.labels),
-        "evidence": [plain(evidence.to_dict()) for evidence in hit.evidence],
-    }
-    derived = _sorted_out(hit.node.properties)[1]
-    return Block(block, properties=derived) if derived else Block(block)
+    return block
 
 
 def from_document(document: Document, *, strict: bool = True) -> Node:
@@ -99,13 +87,11 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     """
     what = f"document {document.id!r}" if document.id else f"document {document.page_content[:40]!r}"
     block = _block(document, what)
-    given = {key: value for key, value in document.metadata.items() if key != KEY}
-    derived = block.get("properties", {})
-    known = {**given, **derived}
+    known = {key: value for key, value in document.metadata.items() if key != KEY} | block.get("properties", {})
     properties: dict[str, Any] = checked_metadata(known, what, reserved=False) if strict else plain(known)
     return Node(
         document.id or block.get("id") or made_id(document),
-        tuple(block.get("labels", _LABELS)),
+        tuple(block.get("labels", ("Document",))),
         block.get("name", _name(properties)),
         block.get("text", document.page_content),
         properties,
@@ -180,12 +166,6 @@ def _block(document: Document, what: str) -> dict[str, Any]:
     return dict(block)
 
 
-def _named_only(node: Node) -> bool:
-    """Whether a node has a name and no text, unlike an empty document that has a title."""
-    document = tuple(node.labels) == _LABELS and node.name == _name(node.properties)
-    return bool(node.name) and not node.text and not document
-
-
 def _name(properties: Mapping[str, Any]) -> str:
     title = properties.get("title")
     return title if isinstance(title, str) else ""
@@ -194,15 +174,12 @@ def _name(properties: Mapping[str, Any]) -> str:
 def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell what the user gave from what graphret added."""
     listed = [properties.get(name) for name in (EXTRACTED, DERIVED)]
-    filled = [key for keys in listed if isinstance(keys, list) for key in keys if isinstance(key, str)]
-    added = {*filled, EXTRACTED, DERIVED} if filled else set()
-    added.discard("name")  # it stands for the node's name: a property called so is the user's
+    filled = {key for keys in listed if isinstance(keys, list) for key in keys if isinstance(key, str)}
+    # the name stands for the node's: a property called so is the user's
+    added = {*filled, EXTRACTED, DERIVED} - {"name"} if filled else set()
     if "source_id" in properties and DERIVED not in properties:
         added.add("source_id")
         added.update(key for key in properties if key.startswith(_PLACE) or (key == "title" and not properties[key]))
-    given: dict[str, Any] = {}
-    derived: dict[str, Any] = {}
-    for key, value in properties.items():
-        if key != KEY:
-            (derived if key in added else given)[key] = plain(value)
-    return given, derived
+    known = {key: plain(value) for key, value in properties.items() if key != KEY}
+    given = {key: value for key, value in known.items() if key not in added}
+    return given, {key: value for key, value in known.items() if key in added}

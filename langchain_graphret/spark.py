@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Required, TypeAlias
 
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -15,19 +14,17 @@ from typing_extensions import TypedDict
 from graphret.errors import InvalidInput
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
-from graphret.retriever import Retriever
+from graphret.retriever import Call, Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan, SparkSettings
 from graphret.stores.base import CypherStore
-from graphret.types import Retrieval, Stage, Trace
+from graphret.types import Trace
 from graphret.where import Where
-from langchain_graphret.chat import LangChainChat, is_chat_model
+from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
 from langchain_graphret.retriever import CoreRetriever
-
-#: An object of JSON types.
-Json: TypeAlias = dict[str, Any]
+from langchain_graphret.state import Json, NodeSteps, node, retrieved
 
 
 class SparkInput(TypedDict, total=False):
@@ -125,11 +122,11 @@ def create_spark_graph(
     spark = core_spark(model, store, index, settings, hints=hints, fallback=fallback, on_failure=on_failure)
     nodes = _Nodes(spark, require_k(k), expand, ranking, approve)
     builder = StateGraph(SparkState, input_schema=SparkInput, output_schema=SparkOutput)
-    builder.add_node("plan", RunnableLambda(nodes.plan, nodes.aplan))
+    builder.add_node("plan", node(nodes.plan))
     builder.add_node("check", nodes.check)
     builder.add_node("run", nodes.run)
-    builder.add_node("fallback", RunnableLambda(nodes.answer, nodes.aanswer))
-    builder.add_node("expand", RunnableLambda(nodes.answer, nodes.aanswer))
+    builder.add_node("fallback", node(nodes.answer))
+    builder.add_node("expand", node(nodes.answer))
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", nodes.after_plan, ["check", "fallback"])
     builder.add_conditional_edges("check", nodes.after_check, ["run", "fallback"])
@@ -150,36 +147,23 @@ class _Nodes:
         self.approve = approve
         expanded(spark, spark, expand, ranking)  # an option that is malformed is refused before anything is asked
 
-    def plan(self, state: SparkState) -> Json:
-        """Ask the model for a plan."""
-        question, before, trace = self._asked(state)
-        with trace.stage("plan", model=self.spark.model.name) as stage:
-            planned = self.spark.plan(question, before)
-        return self._replied(state, planned, stage, trace)
-
-    async def aplan(self, state: SparkState) -> Json:
-        """Do what `plan` does without blocking the event loop."""
-        question, before, trace = self._asked(state)
-        with trace.stage("plan", model=self.spark.model.name) as stage:
-            planned = await self.spark.aplan(question, before)
-        return self._replied(state, planned, stage, trace)
-
-    def _asked(self, state: SparkState) -> tuple[str, Planned | None, Trace]:
+    def plan(self, state: SparkState) -> NodeSteps:
+        """Ask the model for a plan, or for a better one."""
+        question, before, trace, calls = state.get("question"), None, Trace(), 1
         if state.get("again"):
-            return state["question"], Planned(None, state["problem"], state["reply"]), Trace.from_dict(state["trace"])
-        question = state.get("question")
+            before = Planned(None, state["problem"], state["reply"])
+            trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
         if not isinstance(question, str) or not question.strip():
-            raise InvalidInput("question: a string that is not empty is expected")
+            raise InvalidInput(f"question: words are expected, not {question!r}")
         self._wanted(state)
-        return question, None, Trace()
-
-    def _replied(self, state: SparkState, planned: Planned, stage: Stage, trace: Trace) -> Json:
-        stage.details.update(planned.told)
+        with trace.stage("plan", model=self.spark.model.name) as stage:
+            planned = yield Call(lambda: self.spark.plan(question, before), lambda: self.spark.aplan(question, before))
+            stage.details.update(planned.told)
         return {
             "plan": None if planned.plan is None else planned.plan.model_dump(),
             "reply": planned.reply,
             "problem": planned.problem,
-            "calls": state["calls"] + 1 if state.get("again") else 1,
+            "calls": calls,
             "again": False,
             "steps": [],
             "found": None,
@@ -224,27 +208,19 @@ class _Nodes:
             return "plan"
         return "expand" if (state["found"] or {})["nodes"] else "fallback"
 
-    def answer(self, state: SparkState) -> Json:
+    def answer(self, state: SparkState) -> NodeSteps:
         """Answer with what the plan found and what the graph connects it to, or by text where it found nothing."""
-        return self._output(self._answered(state).retrieve(*self._wanted(state)))
-
-    async def aanswer(self, state: SparkState) -> Json:
-        """Do what `answer` does without blocking the event loop."""
-        return self._output(await self._answered(state).aretrieve(*self._wanted(state)))
-
-    def _answered(self, state: SparkState) -> Retriever:
         saved = state["found"]
         found = Found(problem=state["problem"]) if saved is None else Found.from_dict(saved)
-        seeds = Answered(self.spark, found, Trace.from_dict(state["trace"]))
-        return expanded(seeds, self.spark, self.policy, self.ranking) if found.nodes else seeds
-
-    def _wanted(self, state: SparkState) -> tuple[str, int, Where | None]:
-        k = state.get("k")
-        return state["question"], self.k if k is None else require_k(k), to_where(state.get("where"))
-
-    def _output(self, retrieval: Retrieval) -> Json:
-        answer = retrieval.to_dict()
+        asked: Retriever = Answered(self.spark, found, Trace.from_dict(state["trace"]))
+        if found.nodes:
+            asked = expanded(asked, self.spark, self.policy, self.ranking)
+        answer = (yield from retrieved(asked, state["question"], *self._wanted(state))).to_dict()
         return {"hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
+
+    def _wanted(self, state: SparkState) -> tuple[int, Where | None]:
+        k = state.get("k")
+        return self.k if k is None else require_k(k), to_where(state.get("where"))
 
 
 def expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None) -> Retriever:
@@ -254,8 +230,7 @@ def expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ran
 
 def core_spark(model: Any, store: Any, index: Any, settings: SparkSettings | None, **options: Any) -> Spark:
     """Return the core's retriever over a model of LangChain or of graphret."""
-    made = LangChainChat(model) if is_chat_model(model) else model
-    return Spark(made, store, index, settings=settings or SparkSettings(), **options)
+    return Spark(as_core_model(model), store, index, settings=settings or SparkSettings(), **options)
 
 
 class SparkRetriever(CoreRetriever):

@@ -4,40 +4,71 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Required, TypeAlias
 
-from langchain_core.runnables import RunnableLambda
+from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
-from typing_extensions import Unpack
+from langgraph.managed import RemainingSteps
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict, Unpack
 
 from graphret.ark import Ark, ArkSession, Board
-from graphret.ark.agent import Turn, answer, ask
+from graphret.ark.agent import answer, ask
+from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.ark.retriever import nothing_selected
 from graphret.ark.run import now
 from graphret.ark.tools import as_store_error
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import ToolCall
-from graphret.retriever import adrive, drive
-from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.ark.approval import Approve, asks_for, refused
-from langchain_graphret.ark.models import AgentOptions, Models, core_ark
-from langchain_graphret.ark.state import AgentInput, AgentOutput, AgentState, Json
-from langchain_graphret.ark.tools import LangChainToolbox
+from langchain_graphret.ark.retriever import AgentOptions, Models, core_ark
+from langchain_graphret.state import Json, NodeSteps, node
+
+#: Which calls that read the graph a person must approve: all, or those of the tools named.
+Approve: TypeAlias = bool | Collection[str]
 
 #: Why an agent that LangGraph leaves no step stopped.
 NO_ROOM = "LangGraph's recursion limit leaves no room for another step"
 
+_RUNS = 1024  # whose boards are kept at most
+
+
+class AgentInput(TypedDict, total=False):
+    """What an agent is asked. `agent` is its number among several, from 0; agents of one run share `ark_run`."""
+
+    question: Required[str]
+    agent: int
+    ark_run: Json
+
+
+class AgentOutput(TypedDict, total=False):
+    """What comes of an agent: itself (`ArkSession.to_dict`), as a list of one, and the ids that it selected."""
+
+    agents: list[Json]
+    selection: list[str]
+
+
+class AgentState(TypedDict, total=False):
+    """The state of `create_ark_agent`, plain JSON; `refused` has the calls that a person did not approve, and why."""
+
+    question: Required[str]
+    agent: Annotated[int, EphemeralValue]  # of this question alone
+    ark_run: Annotated[Json, EphemeralValue]
+    run: Json
+    agents: list[Json]
+    selection: list[str]
+    refused: dict[str, str]
+    remaining: RemainingSteps
+
+
 #: A compiled agent.
 AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentInput, AgentOutput]
-
-_RUNS = 1024  # whose boards are kept at most
 
 
 def create_ark_agent(
@@ -45,7 +76,7 @@ def create_ark_agent(
     store: GraphStore,
     index: TextIndex,
     *,
-    approve: Approve | None = None,
+    approve: Approve = False,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     **options: Unpack[AgentOptions],
 ) -> AgentGraph:
@@ -62,8 +93,7 @@ def create_ark_agent(
     >>> builder.add_node("explore", create_ark_agent(model, store, index))  # doctest: +SKIP
     """
     given: AgentOptions = {"n_agents": 1, **options}
-    ark = core_ark(model, store, index, **given)
-    return Agent(ark, given.get("text"), approve, joined=False).compile(checkpointer)
+    return Agent(core_ark(model, store, index, **given), approve, joined=False).compile(checkpointer)
 
 
 class Agent:
@@ -76,30 +106,28 @@ class Agent:
     ----------
     ark
         Models, prompt and settings.
-    text
-        How nodes become the text of which agents see excerpts.
     approve
         See `create_ark_graph`.
     joined
         Whether a vote follows, which says whether anything was selected.
     """
 
-    def __init__(self, ark: Ark, text: NodeText | None, approve: Approve | None, *, joined: bool) -> None:
+    def __init__(self, ark: Ark, approve: Approve, *, joined: bool) -> None:
         self.ark = ark
         self.joined = joined
-        self.asks = asks_for(approve)
-        self.toolbox = LangChainToolbox(ark.store, ark.index, ark.settings, text)
+        names = {True: (SEARCH, EXPLORE), False: ()}[approve] if isinstance(approve, bool) else approve
+        if isinstance(names, str) or not set(names) <= {SEARCH, EXPLORE}:
+            raise InvalidInput(f"approve: true, or a list of {SEARCH} and {EXPLORE} is expected, not {approve!r}")
+        self.approve = frozenset(names)
         self.board = lru_cache(_RUNS)(lambda run: Board(ark.settings.n_agents, ark.settings))
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
         """Return the graph."""
         builder = StateGraph(AgentState, input_schema=AgentInput, output_schema=AgentOutput)
         builder.add_node("begin", self._begin, destinations=("model", END))
-        builder.add_node(
-            "model", RunnableLambda(self._model, self._amodel, name="model"), destinations=("approve", "tools", END)
-        )
+        builder.add_node("model", node(self._model), destinations=("approve", "tools", END))
         builder.add_node("approve", self._approve)
-        builder.add_node("tools", RunnableLambda(self._tools, self._atools, name="tools"), destinations=("model", END))
+        builder.add_node("tools", node(self._tools), destinations=("model", END))
         builder.add_edge(START, "begin")
         builder.add_edge("approve", "tools")
         compiled = builder.compile(checkpointer=checkpointer, name="ark_agent")
@@ -109,7 +137,9 @@ class Agent:
         return compiled
 
     def _begin(self, state: AgentState) -> Command[str]:
-        number, problem, prompt = self._number(state.get("agent", 0)), None, ""
+        number, n, problem, prompt = state.get("agent", 0), self.ark.settings.n_agents, None, ""
+        if number not in range(n):
+            raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
         run = state.get("ark_run") or new_run()
         self.board(run["id"])  # its clock starts
         try:
@@ -119,73 +149,58 @@ class Agent:
         session = self.ark.session(state.get("question"), number, prompt)
         if problem is not None:
             session.end("failed", str(problem))
-        return self._next(session, run, "model", problem)
-
-    def _model(self, state: AgentState) -> Command[str]:
-        session, board = self._load(state)
-        return self._asked(state, session, drive(self._ask(state, session, board)))
-
-    async def _amodel(self, state: AgentState) -> Command[str]:
-        session, board = self._load(state)
-        return self._asked(state, session, await adrive(self._ask(state, session, board)))
-
-    def _tools(self, state: AgentState) -> Command[str]:
-        session, board = self._load(state)
-        return self._answered(state, session, drive(answer(session, self.toolbox, board, state.get("refused"))))
-
-    async def _atools(self, state: AgentState) -> Command[str]:
-        session, board = self._load(state)
-        return self._answered(state, session, await adrive(answer(session, self.toolbox, board, state.get("refused"))))
-
-    def _approve(self, state: AgentState) -> Json:
-        session, board = self._load(state)
-        why = refused(session, self._to_approve(session))
-        board.began = max(board.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
-        return {"refused": why}
-
-    def _number(self, number: int) -> int:
-        n = self.ark.settings.n_agents
-        if number not in range(n):
-            raise InvalidInput(
-                f"agent: a number from 0 to {n - 1} is expected, not {number!r}; a run goes on with as many"
-            )
-        return number
+        return self._next({"run": run}, session, "model", problem)
 
     def _load(self, state: AgentState) -> tuple[ArkSession, Board]:
         session, board = ArkSession.from_dict(state["agents"][0]), self.board(state["run"]["id"])
         board.began = min(board.began, time.perf_counter() - session.seconds)  # a run may go on in another process
         return session, board
 
-    def _ask(self, state: AgentState, session: ArkSession, board: Board) -> Turn:
-        if state["remaining"] <= (2 if self.asks is None else 3):
+    def _model(self, state: AgentState) -> NodeSteps:
+        session, board = self._load(state)
+        if state["remaining"] <= (3 if self.approve else 2):
             session.end("steps", NO_ROOM)
-        number = self._number(session.agent)
-        return ask(session, self.ark.models[number], self.ark.temperatures[number], self.toolbox, board)
-
-    def _asked(self, state: AgentState, session: ArkSession, problem: GraphretError | None) -> Command[str]:
+        model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
+        problem = yield from ask(session, model, temperature, self.ark.toolbox, board)
         if session.unanswered:
             calls = [{"tool": call.name, "arguments": call.parsed} for call in session.messages[-1].tool_calls]
             _tell("reply", session, step=len(session.steps), text=session.steps[-1].text, calls=calls)
-        after = "approve" if session.unanswered and self._to_approve(session) else "tools"
-        return self._next(session, state["run"], after, problem)
+        waits = session.unanswered and self._to_approve(session)
+        return self._next({"refused": {}}, session, "approve" if waits else "tools", problem)
 
-    def _answered(self, state: AgentState, session: ArkSession, problem: GraphretError | None) -> Command[str]:
+    def _tools(self, state: AgentState) -> NodeSteps:
+        session, board = self._load(state)
+        problem = yield from answer(session, self.ark.toolbox, board, state.get("refused"))
         step = session.steps[-1].to_dict()
         _tell("step", session, step=step.pop("number"), **step)
-        return self._next(session, state["run"], "model", problem)
+        return self._next({}, session, "model", problem)
 
     def _to_approve(self, session: ArkSession) -> list[ToolCall]:
-        return [call for call in session.pending if self.asks(call)] if self.asks is not None else []
+        return [call for call in session.pending if call.name in self.approve]
 
-    def _next(self, session: ArkSession, run: Json, after: str, problem: GraphretError | None) -> Command[str]:
+    def _approve(self, state: AgentState) -> Json:
+        """Interrupt the graph until a person has decided; what it is resumed with that is not `True` refuses."""
+        session, board = self._load(state)
+        calls = self._to_approve(session)
+        asked = [{"id": call.id, "tool": call.name, "arguments": call.parsed} for call in calls]
+        about = {"agent": session.agent + 1, "step": len(session.steps), "question": session.question}
+        said = interrupt({**about, "calls": asked})
+        board.began = max(board.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
+        words = {call.id: said.get(call.id) if isinstance(said, Mapping) else said for call in calls}
+        no = "it was not approved"
+        return {
+            "refused": {one: word if isinstance(word, str) else no for one, word in words.items() if word is not True}
+        }
+
+    def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""
-        alone = not self.joined and self.ark.settings.n_agents == 1
         if self.ark.on_failure == "raise":
             if (problem := problem or session.problem) is not None:
                 raise RetrievalFailed(f"ark failed: {problem}") from problem
+            alone = not self.joined and self.ark.settings.n_agents == 1
             if alone and session.stop is not None and not session.selection:
                 raise nothing_selected([session])
-        update: Json = {"agents": [session.to_dict()], "run": run, "ark_run": run, "refused": {}}
+        update = update | {"agents": [session.to_dict()]}
         if session.stop is None:
             return Command(update=update, goto=after)
         _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)

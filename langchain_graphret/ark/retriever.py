@@ -1,14 +1,60 @@
-"""`ArkRetriever`: exploring agents as a LangChain retriever."""
+"""`ArkRetriever`: exploring agents as a LangChain retriever; and how LangChain's models drive the core's `Ark`."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 from pydantic import Field, PrivateAttr, model_validator
+from typing_extensions import TypedDict, Unpack
 
 from graphret.ark import Ark, ArkSettings
-from langchain_graphret.ark.models import ArkOptions, core_ark
+from graphret.ark.retriever import OnRun
+from graphret.llm.chat import ChatModel
+from graphret.retriever import Retriever
+from graphret.search.fields import NodeText
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from langchain_graphret.chat import as_core_model
 from langchain_graphret.retriever import CoreRetriever
+
+#: A chat model of LangChain, or what stands for one with fallbacks or a configuration, or one of graphret.
+Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
+
+#: A chat model, or one for each agent.
+Models: TypeAlias = Model | Sequence[Model]
+
+
+class AgentOptions(TypedDict, total=False):
+    """What can be set of agents; see `create_ark_graph`."""
+
+    n_agents: int | None
+    hints: str
+    settings: ArkSettings | None
+    temperature: float | Sequence[float | None] | None
+    text: NodeText | None
+    on_failure: str
+
+
+class ArkOptions(AgentOptions, total=False):
+    """What can be set of agents that vote."""
+
+    fallback: Retriever | None
+    fill: bool
+    on_run: OnRun | None
+
+
+def core_ark(model: Models, store: GraphStore, index: TextIndex, **options: Unpack[ArkOptions]) -> Ark:
+    """Return the core's retriever."""
+    given: dict[str, Any] = {"temperature": None, **options}
+    settings, n_agents = given.pop("settings", None) or ArkSettings(), given.pop("n_agents", None)
+    if n_agents is not None:
+        settings = replace(settings, n_agents=n_agents)
+    models = list(map(as_core_model, model)) if isinstance(model, (list, tuple)) else as_core_model(model)
+    return Ark(models, store, index, settings=settings, **given)
 
 
 class ArkRetriever(CoreRetriever):
@@ -19,7 +65,7 @@ class ArkRetriever(CoreRetriever):
 
     Parameters
     ----------
-    model, store, index, n_agents, max_steps, hints, settings, temperature, text, fallback, fill, on_failure, on_run
+    model, store, index, n_agents, hints, settings, temperature, text, fallback, fill, on_failure, on_run
         As `create_ark_graph` has them.
     k
         How many documents are returned.
@@ -36,7 +82,6 @@ class ArkRetriever(CoreRetriever):
     store: Any = Field(repr=False)
     index: Any = Field(repr=False)
     n_agents: int | None = None
-    max_steps: int | None = None
     hints: str = Field(default="", repr=False)
     settings: ArkSettings | None = None
     temperature: Any = None

@@ -1,42 +1,37 @@
-"""ARK's two operations as LangChain tools, for agents of your own."""
+"""ARK's two operations as LangChain tools, and a graph of exploring agents as one tool of another agent."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from langchain_core.tools import BaseTool
-from pydantic import ConfigDict, Field
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field
 
 from graphret.ark import ArkSettings, Observation, Toolbox
+from graphret.ark.observation import Entry, fitting
+from graphret.errors import InvalidInput
+from graphret.llm.chat import Tool
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
+from graphret.types import Evidence
 
-
-class ArkTool(BaseTool):
-    """One of the operations. What a model calls wrongly is answered with an instruction, not with an exception.
-
-    The artifact has the ids behind the text: ``{"nodes", "edges", "total", "failed"}``, in plain JSON types.
-    """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    toolbox: Toolbox = Field(repr=False, exclude=True)
-    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-
-    def _run(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _answer(self.toolbox.run(self.name, arguments))
-
-    async def _arun(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _answer(await self.toolbox.arun(self.name, arguments))
+_DESCRIPTION = (
+    "Find what answers a question in a knowledge graph: agents search it and follow its relations from node to node. "
+    "Returns the nodes that answer it, best first, one JSON object a line."
+)
+_TEXT_CHARS = 1000
+_REASONS = 3
 
 
 def ark_tools(
     store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None, text: NodeText | None = None
 ) -> list[BaseTool]:
     """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK, section 3.1).
+
+    What a model calls wrongly is answered with an instruction, not with an exception. A message's artifact has the ids
+    behind the text: ``{"nodes", "edges", "total", "failed"}``, in plain JSON types.
 
     Parameters
     ----------
@@ -54,35 +49,100 @@ def ark_tools(
     >>> tools = ToolNode(ark_tools(store, index))  # doctest: +SKIP
     """
     toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
-    return [
-        ArkTool(name=tool.name, description=tool.description, args_schema=dict(tool.parameters), toolbox=toolbox)
-        for tool in toolbox.operations
-    ]
+    return [_tool(toolbox, one) for one in toolbox.operations]
 
 
-def _answer(observation: Observation) -> tuple[str, dict[str, Any]]:
-    shown = {
-        "nodes": list(observation.nodes),
-        "edges": [list(edge) for edge in observation.edges],
-        "total": observation.total,
-        "failed": observation.failed,
-    }
-    return observation.text, shown
+def _tool(toolbox: Toolbox, tool: Tool) -> BaseTool:
+    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _answer(toolbox.run(tool.name, arguments))
+
+    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _answer(await toolbox.arun(tool.name, arguments))
+
+    return StructuredTool.from_function(
+        run,
+        arun,
+        name=tool.name,
+        description=tool.description,
+        args_schema=dict(tool.parameters),
+        response_format="content_and_artifact",
+    )
 
 
-class LangChainToolbox(Toolbox):
-    """Runs the calls of an agent as LangChain tools, so that callbacks, traces and event streams show each."""
+def _answer(seen: Observation) -> tuple[str, dict[str, Any]]:
+    edges = [list(edge) for edge in seen.edges]
+    return seen.text, {"nodes": list(seen.nodes), "edges": edges, "total": seen.total, "failed": seen.failed}
 
-    def __init__(self, store: GraphStore, index: TextIndex, settings: ArkSettings, text: NodeText | None) -> None:
-        super().__init__(store, index, settings, text=text)
-        self._by_name = {tool.name: tool for tool in ark_tools(store, index, settings=settings, text=text)}
 
-    def run(self, name: str, arguments: Mapping[str, Any]) -> Observation:
-        """Run a call as a tool, where it is one of the two."""
-        if name not in self._by_name:
-            return super().run(name, arguments)
-        message = self._by_name[name].invoke({"type": "tool_call", "id": name, "name": name, "args": dict(arguments)})
-        shown, text = message.artifact, message.text
-        wrong = json.loads(text)["error"] if shown["failed"] else ""
-        edges = tuple((source, relation, target) for source, relation, target in shown["edges"])
-        return Observation(text, tuple(shown["nodes"]), edges, shown["total"], shown["failed"], wrong)
+class Question(BaseModel):
+    """What a run is asked."""
+
+    question: str = Field(description="The question, complete in itself, with the names that it is about.")
+    k: int | None = Field(None, ge=1, description="How many nodes to return, where that should be another number.")
+    where: dict[str, Any] | None = Field(
+        None, description='Conditions on the properties of nodes returned, such as {"year": {"$gte": 1990}}.'
+    )
+
+
+def create_ark_tool(
+    graph: Runnable[Any, Any],
+    *,
+    name: str = "explore_graph",
+    description: str = _DESCRIPTION,
+    max_tokens: int = ArkSettings().observation_tokens,
+) -> BaseTool:
+    """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and why they are hits.
+
+    The tool message's artifact has the hits as they are, and the trace. What is asked malformed is answered to the
+    model.
+
+    Parameters
+    ----------
+    name, description
+        What the model knows it by. Say what the graph holds.
+    max_tokens
+        Most tokens of the answer.
+
+    Examples
+    --------
+    >>> tool = create_ark_tool(graph, description="Answers questions about films.")  # doctest: +SKIP
+    """
+
+    def answered(asked: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        hits = found["hits"]
+        text, _ = fitting(
+            lambda shown, cut, brief: {"shown": shown, "of": len(hits)},
+            [_entry(hit) for hit in hits],
+            asked["question"],
+            snippet_chars=_TEXT_CHARS,
+            max_tokens=max_tokens,
+        )
+        return text, {"hits": hits, "trace": found["trace"]}
+
+    def run(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
+        try:
+            return answered(asked, graph.invoke(asked, config))
+        except InvalidInput as error:
+            raise ToolException(str(error)) from error
+
+    async def arun(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
+        try:
+            return answered(asked, await graph.ainvoke(asked, config))
+        except InvalidInput as error:
+            raise ToolException(str(error)) from error
+
+    return StructuredTool.from_function(
+        run,
+        arun,
+        name=name,
+        description=description,
+        args_schema=Question,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def _entry(hit: dict[str, Any]) -> Entry:
+    name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
+    why = [str(Evidence(**one)) for one in hit["evidence"][:_REASONS]]
+    return Entry({"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"])

@@ -6,17 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from ark_support import Follows, selecting
+from ark_support import selecting
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnablePassthrough
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from langgraph_parts import FULL, INDEX, QUESTION, RANKED, STORE, Gate, Meeting, models
+from langgraph_parts import FULL, INDEX, QUESTION, STORE, Gate, Meeting, models
 from pydantic import ValidationError
 
-from graphret.ark import Ark, Run
-from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.llm.chat import ChatError
+from graphret.ark import Ark, ArkSettings, Run
 from langchain_graphret import KEY, ArkRetriever, ScriptedExplorer, evidence_of
 
 
@@ -55,19 +52,17 @@ async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
         assert found[0].page_content == "Dark Red is film number 4."
 
 
-async def test_k_and_where_at_a_call() -> None:
-    one = retriever(k=4, where={"year": {"$gte": 1990}})
-    for options in ({"k": 1}, {"where": {"year": 1991}}, {"k": 2, "where": {"year": {"$lt": 1994}}}):
-        assert ids(one.invoke(QUESTION, **options)) == ids(await one.ainvoke(QUESTION, **options))
-    assert ids(one.invoke(QUESTION, k=1)) == ["f4"]
-    assert ids(one.invoke(QUESTION, where={"year": 1991})) == ["f1"]
-    with pytest.raises(InvalidInput, match="'top_k'"):
-        one.invoke(QUESTION, top_k=3)
-
-
 def test_agents_steps_models_and_runs_can_be_set() -> None:
     runs: list[Run] = []
-    one = retriever(models()[0], n_agents=2, max_steps=2, temperature=[0.1, 0.2], on_run=runs.append, fill=False, k=3)
+    one = retriever(
+        models()[0],
+        n_agents=2,
+        settings=ArkSettings(max_steps=2),
+        temperature=[0.1, 0.2],
+        on_run=runs.append,
+        fill=False,
+        k=3,
+    )
     assert one.invoke(QUESTION) != []  # nobody selected anything, so that the fallback answers
     assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
     assert one.core.temperatures == [0.1, 0.2]
@@ -80,15 +75,6 @@ def test_agents_steps_models_and_runs_can_be_set() -> None:
 def test_malformed_constructions_are_refused(wrong: Any, named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         retriever(**wrong)
-
-
-def test_failures_fall_back_or_raise() -> None:
-    def failing(messages: Any) -> Any:
-        raise ChatError("it is gone", model="dead", reason="server")
-
-    assert len(retriever(Follows(failing), k=3).invoke(QUESTION)) == 3
-    with pytest.raises(RetrievalFailed, match="it is gone"):
-        retriever(Follows(failing), on_failure="raise").invoke(QUESTION)
 
 
 class Heard(BaseCallbackHandler):
@@ -134,10 +120,3 @@ async def test_cancelling_stops_every_agent() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gate.waiting == 0
-
-
-def test_it_stands_in_a_chain() -> None:
-    chain = {"context": retriever(k=3), "question": RunnablePassthrough()} | RunnablePassthrough.assign(
-        ids=lambda found: ids(found["context"])
-    )
-    assert chain.invoke(QUESTION)["ids"] == RANKED

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -44,38 +44,25 @@ EVIDENCE = st.builds(
 )
 
 
-@given(NODES)
-def test_a_node_comes_back_from_its_document(node: Node) -> None:
-    document = to_document(node)
-    assert document.id == node.id
-    assert not node.text or document.page_content == node.text
-    assert from_document(document) == node
+@settings(max_examples=25)
+@given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=2))
+def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: float, evidence: list[Evidence]) -> None:
+    hit = Hit(node, score, tuple(evidence))
+    document = to_document(hit)
+    assert (document.id, document.page_content) == (node.id, node.text or node.name)
+    assert from_document(document) == from_document(to_document(node)) == node
+    assert to_hit(document) == hit
+    assert evidence_of(document) == evidence
 
 
-@given(TEXT, TEXT.filter(bool), PROPERTIES)
+@settings(max_examples=25)
+@given(TEXT.filter(bool), TEXT.filter(bool), PROPERTIES)
 def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict[str, Any]) -> None:
     if "source_id" in metadata or "extracted" in metadata:
         return  # what graphret's own corpora add, and take away again
-    document = Document(text, id=id_, metadata=metadata)
-    assert to_document(from_document(document)) == document
-
-
-@given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=3))
-def test_a_hit_comes_back_from_its_document(node: Node, score: float, evidence: list[Evidence]) -> None:
-    hit = Hit(node, score, tuple(evidence))
-    document = to_document(hit)
-    assert to_hit(document) == hit
-    assert evidence_of(document) == evidence
-    assert document.metadata[KEY]["score"] == score
-
-
-def test_what_has_a_name_alone_is_read_by_it() -> None:
-    """Else a prompt says nothing of it, and retrievers that compare texts take all such nodes for one."""
-    node = Node("m1", ("Movie",), "Near Dark")
-    hit = Hit(node, 1.0)
-    assert [to_document(item).page_content for item in (node, hit)] == ["Near Dark"] * 2
-    assert [from_document(to_document(item)) for item in (node, hit)] == [node] * 2
-    assert to_document(Node("d1", ("Document",), "Emma", "", {"title": "Emma"})).page_content == ""
+    back = to_document(from_document(Document(text, id=id_, metadata=metadata)))
+    assert back.metadata.pop(KEY)
+    assert back == Document(text, id=id_, metadata=metadata)
 
 
 def test_what_is_not_plain_json_becomes_so() -> None:
