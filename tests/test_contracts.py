@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphret import BM25Index, Document, Expand, MemoryStore, Node, SageGraph
+from graphret import BM25Index, Expand, MemoryStore, Node
 from graphret.ark import Toolbox
 from graphret.contracts import fulfils
 from graphret.cypher import arun_checked, run_checked
@@ -49,12 +49,10 @@ def test_wrappers_of_stores_and_indexes_are_taken() -> None:
         lambda store, _: copy(store, MemoryStore()),
         lambda store, _: copy(MemoryStore.of([Node("a")]), store),
         lambda store, folder: export_graph(store, folder / "out", "graphml"),
-        lambda store, _: SageGraph.build([Document("x", id="x")], encoder=None).write_to(store),
-        lambda store, _: SageGraph.from_store(store),
         lambda store, _: run_checked(store, "MATCH (n) RETURN n LIMIT 1"),
         lambda store, _: Toolbox(store, BM25Index.build([Node("a")])),
     ],
-    ids="bm25 linker fields expand copy-from copy-to export write_to from_store run_checked tools".split(),
+    ids="bm25 linker fields expand copy-from copy-to export run_checked tools".split(),
 )
 async def test_a_store_that_is_awaited_is_refused_where_none_can_be(use: Any, tmp_path: Path) -> None:
     pytest.importorskip("neo4j")

@@ -22,7 +22,8 @@ from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.frontier import STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
-from graphret.sage.links import KIND_WEIGHTS, MENTIONS, name_links
+from graphret.sage.links import MENTIONS, name_links
+from graphret.sage.settings import KIND_WEIGHTS
 from graphret.search.encoder import as_encoder
 from graphret.stores.memory import Graph, MemoryStore
 

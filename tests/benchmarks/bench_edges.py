@@ -68,10 +68,9 @@ def bare_products(index: SimilarityIndex) -> float:
     buffer = np.empty(_BLOCK * _BLOCK, np.float32)
     embeddings, seconds = index.embeddings, 0.0
     for signal in SIGNALS:
-        if (signal.kind, signal.name) in index.neighbors:
-            ends = zip((signal.left, signal.right), signal.roles, strict=True)
-            sides = [embeddings.side(name, index.facts.role == role) for name, role in ends]
-            left, right = (embeddings.vectors[side.rows] for side in sides)
+        if (signal.kind, signal.name) in embeddings.neighbors:
+            sides = embeddings.sides(signal, index.role)
+            left, right = (embeddings.vectors[side.rows] for side in (sides[0], sides[-1]))
             start = time.perf_counter()
             for i in range(0, len(left), _BLOCK):
                 for j in range(0, len(right), _BLOCK):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
@@ -287,6 +287,7 @@ GRAPHS = st.tuples(
 )
 
 
+@settings(max_examples=30)
 @given(GRAPHS, st.sampled_from(RANKINGS), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
 def test_a_view_answers_as_if_the_rest_did_not_exist(
     graph: tuple[list[str], list[str], list[tuple[str, str, str]]], ranking: Ranking, query: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -31,20 +30,18 @@ from graphret.sage import persistence
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
-from graphret.sage.similarity import SimilarityIndex
+from graphret.sage.similarity import SimilarityIndex, Thresholds
 from graphret.sage.state import Changes, SageState, with_siblings
-from graphret.sage.thresholds import Thresholds
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.search.vectors import check_vectors
-from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
-_EMPTY = "the corpus would be empty: there are no nodes to build a graph of"
+_EMPTY = "the corpus is empty: there are no nodes to build a graph of"
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -54,7 +51,7 @@ class SageGraph:
     """A graph over chunks of documents, segments of tables and records, with indexes over them (SAGE, section 2).
 
     Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval that has begun does not notice.
-    `write_to` puts it into a graph store, `from_store` reads it from there.
+    Its `store` can be copied into a database, over which `Expand` answers as this graph does.
     """
 
     def __init__(
@@ -117,10 +114,8 @@ class SageGraph:
         if isinstance(chunker, str):
             chunker = named_chunker(chunker, encoder)
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
-        report = progress or _quiet
-        report("chunk", 0, 1)
+        (progress or _quiet)("chunk", 0, len(corpus.items))
         nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, metadata=None)
-        report("chunk", 1, 1)
         return cls.from_nodes(
             nodes,
             encoder=encoder,
@@ -142,7 +137,6 @@ class SageGraph:
         settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
         vectors: Any = None,
-        thresholds: Thresholds | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Build a graph of nodes that exist.
@@ -151,37 +145,31 @@ class SageGraph:
         ----------
         vectors
             Embeddings of the nodes, in their order, ``(n, d)``, where they are known.
-        thresholds
-            Thresholds of similarity edges to use instead of fitting them: ``{kind of pair: {signal: value}}``.
         """
         settings, encoder = settings or SageSettings(), as_encoder(encoder)
         report = progress or _quiet
         listed = list(nodes)
         if not listed:
-            raise InvalidInput("the corpus is empty: there are no nodes to build a graph of")
+            raise InvalidInput(_EMPTY)
         report("describe", 0, len(listed))
         table = NodeTable.of(describe(listed, metadata) if metadata else listed)
-        report("describe", len(listed), len(listed))
         report("index", 0, len(table))
         lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
-        report("index", len(table), len(table))
         dense = None
         if encoder is not None or vectors is not None:
             report("embed", 0, len(table))
             if vectors is not None:
                 order = np.argsort(np.asarray([node.id for node in listed], dtype=object), kind="stable")
                 vectors = check_vectors(vectors, len(listed), what="embedding")[order]
-            else:
-                assert encoder is not None
+            elif encoder is not None:
                 texts = [settings.text.text(node) for node in table]
                 vectors = encoder.encode_documents(texts, progress=lambda done, of: report("embed", done, of))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
-            report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
-        report("connect", 0, 1)
-        similarity = SimilarityIndex.build(table, dense, settings.similarity, thresholds)
+        report("connect", 0, len(table))
+        similarity = SimilarityIndex.build(table, dense, settings.similarity)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links)
-        report("connect", 1, 1)
+        report("connect", len(table), len(table))
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
@@ -221,11 +209,8 @@ class SageGraph:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        edges, encoder = self.edges, self.encoder
-        counts = Counter(dict(zip(edges.relations, np.bincount(edges.relation).tolist(), strict=False)))
-        said = ", ".join(f"{relation} {n:,}" for relation, n in counts.most_common())
-        size = f"{len(self):,} nodes, {len(edges):,} edges{': ' * bool(said)}{said}"
-        return f"{type(self).__name__}({size}; encoder {encoder.name if encoder else None})"
+        encoder = self.encoder.name if self.encoder else None
+        return f"{type(self).__name__}({len(self):,} nodes, {len(self.edges):,} edges; encoder {encoder})"
 
     def retriever(
         self, ranking: Ranking | str = "coverage", *, seeds: Retriever | None = None, on_failure: str = "fallback"
@@ -246,10 +231,9 @@ class SageGraph:
         return GraphReport.of(self.nodes, self.edges, self.thresholds)
 
     def view(self, where: WhereLike) -> Self:
-        """Return the graph as far as nodes satisfy `where`.
+        """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.
 
-        Nothing of the other nodes can be reached, counted or shown through it: it holds the nodes, the edges among them
-        and the statistics of those nodes alone. It is a copy that cannot be changed, and does not see later changes.
+        Nothing of the other nodes can be reached, counted or shown through it.
         """
         state, restricted = self.state, self.nodes.restricted(Where.parse(where))
         graph, index = state.graph, state.index
@@ -374,53 +358,6 @@ class SageGraph:
         graph = cls(state, settings, chunker=cut, metadata=metadata)
         graph._saved = Path(folder).resolve(), generation
         return graph
-
-    # -- in a store
-
-    def write_to(self, store: GraphStore, *, name: str = "sage") -> None:
-        """Write the graph to a store, or bring it up to date there; only what differs is written.
-
-        Every node gets the property ``sage_graph``, so that other nodes may live in the same store, edges between them
-        and the graph's included. Properties that not every store holds, such as the rows of a table, are written as one
-        JSON object, ``sage_json``; conditions on them work on the graph that is read back, not in the store. Embeddings
-        are not written. Blocks are transactions: a write that was interrupted is completed by another one.
-
-        Parameters
-        ----------
-        name
-            What tells this graph from others in the same store.
-
-        Raises
-        ------
-        InvalidInput
-            When the store holds a node of the same id that does not belong to the graph, or a property of the graph has
-            one of the names above.
-        """
-        persistence.write_to(self.state, store, name)
-
-    @classmethod
-    def from_store(
-        cls, store: GraphStore, *, name: str = "sage", encoder: Any = "default", settings: SageSettings | None = None
-    ) -> Self:
-        """Read a graph that `write_to` wrote; it can be asked and not changed, and does not see later changes.
-
-        Parameters
-        ----------
-        store
-            The store, or a view of it.
-        encoder
-            What embeds the nodes, as for `build`; `None` to search without.
-        settings
-            Those that the graph was built with, where they were not the default.
-
-        Raises
-        ------
-        InvalidInput
-            When the store holds no such graph.
-        """
-        settings = settings or SageSettings()
-        state = persistence.read_from(store, name, encoder, settings)
-        return cls(state, settings, chunker=None, metadata=None)
 
 
 def _quiet(stage: str, done: int, total: int) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,26 +18,12 @@ from graphret.corpus.chunks import number_of
 from graphret.edges import NO_PART, EdgeTable
 from graphret.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
+from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.text import short_names
 from graphret.text import words as words_of
 from graphret.types import Node
 
 MENTIONS = "MENTIONS"
-
-#: How much a link of each kind counts.
-#:
-#: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or what follows a comma, or another
-#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a
-#: cell and of its table's title, section and header make up the name; ``text``, ``text_alias``: running text says it.
-KIND_WEIGHTS: Mapping[str, float] = {
-    "exact": 1.0,
-    "alias": 1.0,
-    "inside": 1.0,
-    "inside_alias": 0.9,
-    "completed": 1.0,
-    "text": 0.8,
-    "text_alias": 0.8,
-}
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
 
@@ -53,25 +39,6 @@ _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
 
 Words = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LinkSettings:
-    """When a name counts as said.
-
-    Parameters
-    ----------
-    kind_weights
-        Weight of a link by kind; a kind that is left out makes no links.
-    max_bearers
-        A name that more nodes bear says nothing.
-    join_weight
-        Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
-    """
-
-    kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
-    max_bearers: int = 50
-    join_weight: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +70,31 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     follows a comma, the property ``aliases``, and the ids of records. They are found by
     hash and by an inverted index over the words of names; no two nodes are ever compared.
     """
-    settings = settings or LinkSettings()
-    places = [number_of(node, "chunk_index") for node in nodes]
-    sources = [_TABLE_OF.sub("", str(node.properties.get("source_id", node.id))) for node in nodes]
-    heads: dict[str, int] = {}
-    for i in sorted(range(len(nodes)), key=lambda i: ("table_rows" in nodes.properties[i], places[i])):
-        heads.setdefault(sources[i], i)
-    own = [_names_of(node) if heads[sources[i]] == i else [] for i, node in enumerate(nodes)]
-    names = _Names(own, settings.max_bearers)
+    weights = (settings := settings or LinkSettings()).kind_weights
+    sources: list[str] = []
+    places: list[int] = []
+    heads: dict[str, tuple[bool, int, int]] = {}  # of each source the first chunk, texts before tables
+    for i, node in enumerate(nodes):
+        sources.append(_TABLE_OF.sub("", str(node.properties.get("source_id", node.id))))
+        places.append(number_of(node, "chunk_index"))
+        key = "table_rows" in node.properties, places[i], i
+        heads[sources[i]] = min(key, heads.get(sources[i], key))
+    named = np.sort(np.asarray([i for _, _, i in heads.values()], dtype=np.int64))
+    names = _Names(zip(named.tolist(), map(_names_of, nodes.at(named)), strict=True), settings.max_bearers)
     found: list[tuple[_Unit, int, _Mention]] = []
     known: set[tuple[str, int, bool]] = set()
     for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
-        for target, mention in _mentions(unit, names, settings.kind_weights).items():
+        for target, mention in names.mentions(unit, weights).items():
             link = sources[unit.owner], target, mention.kind in _ALIASES
             if unit.part == NO_PART:
                 if link[0] == sources[target] or link in known:
                     continue
                 known.add(link)
             found.append((unit, target, mention))
-    named = Counter(target for _, target, mention in found if mention.kind == "text_alias")
-    limit = max(_COMMON_LEAST, _COMMON_SHARE * len(set(sources)))
-    found = [one for one in found if named[one[1]] <= limit or one[2].kind not in _ALIASES]
-    factors = np.asarray([settings.kind_weights[mention.kind] for _, _, mention in found], dtype=np.float32)
+    said = Counter(target for _, target, mention in found if mention.kind == "text_alias")
+    limit = max(_COMMON_LEAST, _COMMON_SHARE * len(heads))
+    found = [one for one in found if said[one[1]] <= limit or one[2].kind not in _ALIASES]
+    factors = np.asarray([weights[mention.kind] for _, _, mention in found], dtype=np.float32)
     shares = np.asarray([mention.share for _, _, mention in found], dtype=np.float32)
     return EdgeTable.build(
         len(nodes),
@@ -134,103 +104,108 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
         [MENTIONS],
         factors * shares / (factors.max(initial=0) or 1),  # a corpus of text alone loses nothing
         source_part=np.asarray([unit.part for unit, _, _ in found], dtype=np.int32),
-        properties=[_about(unit, mention) for unit, _, mention in found],
+        properties=[
+            {"kind": mention.kind, "name": mention.name}
+            | ({"column": unit.header[mention.column]} if mention.column < len(unit.header) else {})
+            for unit, _, mention in found
+        ],
     )
 
 
-def _about(unit: _Unit, mention: _Mention) -> dict[str, str]:
-    where = {"column": unit.header[mention.column]} if mention.column < len(unit.header) else {}
-    return {"kind": mention.kind, "name": mention.name, **where}
-
-
 def _names_of(node: Node) -> list[str]:
+    """Return what a node is called, its name first; a record also by its id, those of chunks and segments are made."""
     aliases = node.properties.get("aliases") or ()
     given = [aliases] if isinstance(aliases, str) else [alias for alias in aliases if isinstance(alias, str)]
-    return [node.name, *short_names(node.name), *given, *_identifiers(node)]
-
-
-def _identifiers(node: Node) -> list[str]:
-    """Return the id of a record, which people write; those of chunks and segments are made."""
-    return [] if "source_id" in node.properties or node.label in ("Document", "Table") else [node.id]
+    made = "source_id" in node.properties or node.label in ("Document", "Table")
+    return [node.name, *short_names(node.name), *given, *([] if made else [node.id])]
 
 
 def _units(nodes: NodeTable) -> Iterator[_Unit]:
     for owner, node in enumerate(nodes):
         rows = node.properties.get("table_rows")
-        if rows is None:
-            yield _Unit(owner, NO_PART, [node.text])
-            continue
-        if around := node.properties.get("table_context"):
-            yield _Unit(owner, NO_PART, [str(around)])
+        text = node.text if rows is None else str(node.properties.get("table_context") or "")
+        if text:
+            yield _Unit(owner, NO_PART, [text])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
-        context = frozenset(_words(" ".join([node.name, str(node.properties.get("section") or ""), *header])))
-        for part, row in enumerate(rows):
+        context = frozenset(words_of(" ".join([node.name, str(node.properties.get("section") or ""), *header])))
+        for part, row in enumerate(rows or ()):
             yield _Unit(owner, part, [str(cell) for cell in row], header, context)
-
-
-def _words(text: str) -> Words:
-    return tuple(words_of(text))
 
 
 def speaks(words: Sequence[str]) -> bool:
     """Whether words can be a name by themselves: not stop words, single letters and numbers alone.
 
-    Of Chinese characters and kana, which are a word each, two are enough.
+    Of Chinese characters and kana, which are a word each, two are enough; so is a code such as “P-1234”.
     """
     if sum(not word.isascii() and word.isalpha() for word in words) > 1:
         return True
-    return any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words) or _is_code(words)
-
-
-def _is_code(words: Sequence[str]) -> bool:
-    """Whether words are a code such as “P-1234”: one letter and a long number."""
+    if any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words):
+        return True
     return len(words) == 2 and len(words[0]) == 1 and words[0].isalpha() and words[1].isdigit() and len(words[1]) > 2
 
 
 class _Names:
-    """The names of all nodes: who bears one, which a text holds, and which a cell and its context make up."""
+    """The names of nodes: who bears one, which a text holds, and which a cell and its context make up."""
 
-    def __init__(self, names: Sequence[Sequence[str]], max_bearers: int) -> None:
-        self.bearers: tuple[dict[Words, list[int]], dict[Words, list[int]]] = ({}, {})  # by full name, by alias
-        self.bags: list[tuple[int, frozenset[str]]] = []
+    def __init__(self, names: Iterable[tuple[int, Sequence[str]]], max_bearers: int) -> None:
+        self.full: dict[Words, list[int]] = {}
+        self.alias: dict[Words, list[int]] = {}
+        self.bags: list[tuple[int, frozenset[str]]] = []  # the words of each full name
         self.postings: dict[str, list[int]] = defaultdict(list)
         self.spelled: dict[Words, str] = {}
-        for node, own in enumerate(names):
-            self._enter(node, own)
-        for table in self.bearers:
+        for node, own in names:
+            seen: set[Words] = set()
+            for nth, name in enumerate(own):
+                words = tuple(words_of(name))
+                if not words or len(words) > MAX_NAME_WORDS or words in seen:
+                    continue
+                seen.add(words)
+                self.spelled.setdefault(words, name)
+                (self.alias if nth else self.full).setdefault(words, []).append(node)
+                if nth == 0:
+                    for word in set(words):
+                        self.postings[word].append(len(self.bags))
+                    self.bags.append((node, frozenset(words)))
+        for table in (self.full, self.alias):
             for words in [words for words, nodes in table.items() if len(nodes) > max_bearers]:
                 del table[words]
-        n = max(1, len(self.bags))
-        self.rarity = {word: math.log(1 + n / len(bags)) for word, bags in self.postings.items()}
-        self._spoken = [words for words in dict.fromkeys([*self.bearers[0], *self.bearers[1]]) if speaks(words)]
+        self.rarity = {word: math.log(1 + len(self.bags) / len(bags)) for word, bags in self.postings.items()}
+        self._spoken = [words for words in dict.fromkeys([*self.full, *self.alias]) if speaks(words)]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
-    def _enter(self, node: int, own: Sequence[str]) -> None:
-        seen: set[Words] = set()
-        for nth, name in enumerate(own):
-            words = _words(name)
-            if not words or len(words) > MAX_NAME_WORDS or words in seen:
-                continue
-            seen.add(words)
-            self.spelled.setdefault(words, name)
-            self.bearers[min(nth, 1)].setdefault(words, []).append(node)
-            if nth == 0:
-                bag = frozenset(words)
-                for word in bag:
-                    self.postings[word].append(len(self.bags))
-                self.bags.append((node, bag))
+    def mentions(self, unit: _Unit, kinds: Mapping[str, float]) -> dict[int, _Mention]:
+        """Return the nodes that a unit names, each by the first of the kinds that applies."""
+        best: dict[int, _Mention] = {}
 
-    def inside(self, words: Words) -> list[Words]:
-        """Return the names that the words of a text hold, none overlapping."""
-        return list(dict.fromkeys(self._spoken[match.name_index] for match in self._gazetteer.find_words(words)))
+        def add(nodes: Iterable[int], kind: str, column: int, name: Words, share: float = 1.0) -> None:
+            if kind not in kinds:
+                return
+            for node in nodes:
+                known = best.get(node)
+                if node != unit.owner and (known is None or (_RANK[kind], -share) < (_RANK[known.kind], -known.share)):
+                    best[node] = _Mention(kind, share, column, self.spelled.get(name, " ".join(name)))
 
-    def completed(self, cell: Words, context: frozenset[str]) -> list[tuple[int, float]]:
+        inside = "text" if unit.context is None else "inside"
+        for column, cell in enumerate(unit.cells):
+            words = tuple(words_of(cell))
+            if unit.context is not None and words:
+                add(self.full.get(words, ()), "exact", column, words)
+                add(self.alias.get(words, ()), "alias", column, words)
+                for node, share in self._completed(words, unit.context):
+                    add([node], "completed", column, words, share)
+            for match in self._gazetteer.find_words(words):
+                name = self._spoken[match.name_index]
+                if unit.context is None or name != words:
+                    add(self.full.get(name, ()), inside, column, name)
+                    add(self.alias.get(name, ()), f"{inside}_alias", column, name)
+        return best
+
+    def _completed(self, cell: Words, context: frozenset[str]) -> list[tuple[int, float]]:
         """Return the nodes whose name holds every word of a cell and otherwise mostly words of its context.
 
         With each comes the share of the name's rarity that cell and context cover.
         """
-        rarity = self.rarity
-        need = frozenset(word for word in cell if word not in _STOP)
+        need, rarity = frozenset(word for word in cell if word not in _STOP), self.rarity
         if not need or len(cell) > _MAX_CELL_WORDS or any(word not in self.postings for word in need):
             return []
         if all(word.isdigit() and len(word) != 4 for word in need):  # a year says something, another number does not
@@ -241,47 +216,10 @@ class _Names:
         got = sum(rarity[word] for word in sorted(need))
         out = []
         for node, bag in map(self.bags.__getitem__, self.postings[rarest]):
-            if not need <= bag:
-                continue
-            rest = sorted(bag - need)
-            said = sum(rarity[word] for word in rest if word in context)
-            if said == 0:
-                continue
-            share = (got + said) / (got + sum(rarity[word] for word in rest))
-            if share >= _MIN_COMPLETED:
-                out.append((node, share))
-        out.sort(key=lambda found: (-found[1], found[0]))
-        return out[:_MAX_COMPLETED]
-
-
-def _mentions(unit: _Unit, names: _Names, kinds: Collection[str]) -> dict[int, _Mention]:
-    """Return the nodes that a unit names, each by the first of the kinds that applies."""
-    best: dict[int, _Mention] = {}
-
-    def add(nodes: Iterable[int], kind: str, column: int, name: Words, share: float = 1.0) -> None:
-        if kind not in kinds:
-            return
-        for node in nodes:
-            known = best.get(node)
-            if node != unit.owner and (known is None or (_RANK[kind], -share) < (_RANK[known.kind], -known.share)):
-                best[node] = _Mention(kind, share, column, names.spelled.get(name, " ".join(name)))
-
-    full, alias = names.bearers
-    if unit.context is None:
-        for name in names.inside(_words(unit.cells[0])):
-            add(full.get(name, ()), "text", 0, name)
-            add(alias.get(name, ()), "text_alias", 0, name)
-        return best
-    for column, cell in enumerate(unit.cells):
-        words = _words(cell)
-        if not words:
-            continue
-        add(full.get(words, ()), "exact", column, words)
-        add(alias.get(words, ()), "alias", column, words)
-        for name in names.inside(words):
-            if name != words:
-                add(full.get(name, ()), "inside", column, name)
-                add(alias.get(name, ()), "inside_alias", column, name)
-        for node, share in names.completed(words, unit.context):
-            add([node], "completed", column, words, share)
-    return best
+            if need <= bag:
+                rest = sorted(bag - need)
+                said = sum(rarity[word] for word in rest if word in context)
+                share = (got + said) / (got + sum(rarity[word] for word in rest))
+                if said and share >= _MIN_COMPLETED:
+                    out.append((node, share))
+        return sorted(out, key=lambda found: (-found[1], found[0]))[:_MAX_COMPLETED]

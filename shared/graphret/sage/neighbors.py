@@ -28,14 +28,9 @@ _SEARCHED = 1 << 14  # queries that HNSW is asked at once
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of a comparison.
+    """One side of a comparison: nodes, ascending, and the row of each node's embedding, ``(p,)`` each.
 
-    Parameters
-    ----------
-    positions
-        The nodes, ascending, ``(p,)``.
-    rows
-        The row of each node's embedding, ``(p,)``; nodes with the same text share one.
+    Nodes with the same text share a row.
     """
 
     positions: NDArray[np.int64]
@@ -69,14 +64,12 @@ class Neighbors:
     def joined(cls, parts: Sequence[Neighbors]) -> Neighbors:
         """Return the neighbours of all parts, in the order of the parts."""
         none = np.zeros(0, np.int32)
-        own, other = ([none, *(getattr(part, name) for part in parts)] for name in ("own", "other"))
-        similarity = [none.astype(np.float32), *(part.similarity for part in parts)]
-        return cls(np.concatenate(own), np.concatenate(other), np.concatenate(similarity))
+        own, other = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("own", "other"))
+        return cls(own, other, np.concatenate([np.zeros(0, np.float32), *(part.similarity for part in parts)]))
 
     def best(self, m: int) -> Neighbors:
         """Return the `m` best of each node, in order."""
-        order = np.lexsort((self.other, -self.similarity, self.own))
-        return self.at(order).first(m)
+        return self.at(np.lexsort((self.other, -self.similarity, self.own))).first(m)
 
     def first(self, m: int) -> Neighbors:
         """Return the first `m` of each node where they are in order."""
@@ -87,9 +80,7 @@ class Neighbors:
         return Neighbors(self.own[chosen], self.other[chosen], self.similarity[chosen])
 
 
-def changed(
-    old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], n_before: int, m: int
-) -> Neighbors:
+def changed(old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], m: int) -> Neighbors:
     """Return the neighbours after a change; where the search is exact, those that a search of all nodes finds.
 
     Nodes that are new or lost a neighbour are looked up again, the others merge what is new.
@@ -104,7 +95,7 @@ def changed(
         The position of every node before the change, ``(n,)``; -1 for those that are new or altered.
     """
     fresh = came_from < 0
-    moved = np.full(n_before, -1, np.int32)
+    moved = np.full(1 + max(int(known.max(initial=-1)) for known in (came_from, old.own, old.other)), -1, np.int32)
     moved[came_from[~fresh]] = np.flatnonzero(~fresh)
     own, other = moved[old.own], moved[old.other]
     again = fresh.copy()
@@ -128,9 +119,9 @@ def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
         return Neighbors.joined([])
     asked, of_row = np.unique(rows.rows, return_inverse=True)
     order = np.argsort(targets.rows, kind="stable")
-    texts, first = np.unique(targets.rows[order], return_index=True)
+    texts, starts = np.unique(targets.rows[order], return_index=True)
     bearers = targets.positions[order].astype(np.int32)  # of each text in turn, ascending
-    counts = np.minimum(np.diff(np.append(first, len(order))), m + 1)
+    counts = np.minimum(np.diff(np.append(starts, len(order))), m + 1)
     tables = []
     for row, text in _blocks(vectors[asked], vectors[texts], m + 1):
         value = pair_similarities(vectors, asked[row], texts[text])
@@ -138,13 +129,13 @@ def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
         # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
         repeats = counts[text]
         offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        nodes = bearers[np.repeat(first[text], repeats) + offset]
+        nodes = bearers[np.repeat(starts[text], repeats) + offset]
         found = Neighbors(np.repeat(row.astype(np.int32), repeats), nodes, np.repeat(value, repeats))
         tables.append(found.best(m + 1))
     of_text = Neighbors.joined(tables)
-    starts = row_starts(of_text.own, len(asked))
-    at = ranges(starts, of_row)
-    own = np.repeat(rows.positions, np.diff(starts)[of_row]).astype(np.int32)
+    first = row_starts(of_text.own, len(asked))
+    at = ranges(first, of_row)
+    own = np.repeat(rows.positions, np.diff(first)[of_row]).astype(np.int32)
     found = Neighbors(own, of_text.other[at], of_text.similarity[at])
     return found.at(found.own != found.other).first(m)
 

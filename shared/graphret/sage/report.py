@@ -6,9 +6,7 @@ import io
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,20 +16,12 @@ from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
 from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
+from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT
-from graphret.sage.thresholds import Thresholds
 
 # The classes of the histogram of degrees, and their upper ends but the last, which is open.
 _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
 _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_SUMMARY: Mapping[str, Callable[[Any], Any]] = {
-    "min": np.min,
-    "median": np.median,
-    "mean": np.mean,
-    "p90": partial(np.percentile, q=90),
-    "max": np.max,
-}
-
 _WIDTH = 100
 _NAMES, _NAME_WIDTH = 10, 60
 _FEW_SOURCES = 10
@@ -91,6 +81,8 @@ class GraphReport:
         count, of_node = sp.csgraph.connected_components(neighbours, directed=False) if n else (0, np.zeros(0, int))
         codes = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
         classes = np.bincount(np.searchsorted(_UP_TO, degree), minlength=len(_CLASSES)).tolist()
+        least, median, p90, most = np.percentile(degree if n else [0], (0, 50, 90, 100))
+        summary = least, median, degree.mean() if n else 0, p90, most
         pairs = neighbours.nnz // 2
         names = Counter(name for name in nodes.names if name)
         return cls(
@@ -100,7 +92,7 @@ class GraphReport:
             relations=dict(zip(edges.relations, codes, strict=True)),
             pairs=pairs,
             density=pairs / (n * (n - 1) / 2) if n > 1 else 0.0,
-            degree={name: float(count(degree)) if n else 0.0 for name, count in _SUMMARY.items()},
+            degree=dict(zip(("min", "median", "mean", "p90", "max"), map(float, summary), strict=True)),
             histogram=dict(zip(_CLASSES, classes, strict=True)),
             components=int(count),
             largest_component=int(np.bincount(of_node).max()) if n else 0,
@@ -118,19 +110,22 @@ class GraphReport:
         from rich.markup import escape
         from rich.table import Table
 
-        rows = [("nodes", f"{self.nodes:,}")]
-        rows += [(f"  {name}", f"{number:,}") for name, number in self.labels.items()]
-        rows += [("nodes with a name", f"{self.named:.1%}")]
-        rows += [(f"  {name[:_NAME_WIDTH]}", f"{number:,}") for name, number in self.names.items()]
-        rows += [("edges", f"{self.edges:,}")]
-        rows += [(f"  {name}", f"{number:,}") for name, number in self.relations.items()]
-        rows += [("joined pairs", f"{self.pairs:,}"), ("density", f"{self.density:.6f}")]
-        rows += [("components", f"{self.components:,}"), ("  largest", f"{self.largest_component:,}")]
-        rows += [("isolated nodes", f"{self.isolated:,}")]
-        rows += [(f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()]
-        rows += [(f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number]
-        for kind, limits in self.thresholds.items():
-            rows += [(f"threshold, {kind}, {name}", f"{limit:.4f}") for name, limit in limits.items()]
+        rows = [
+            ("nodes", f"{self.nodes:,}"),
+            *((f"  {name}", f"{number:,}") for name, number in self.labels.items()),
+            ("nodes with a name", f"{self.named:.1%}"),
+            *((f"  {name[:_NAME_WIDTH]}", f"{number:,}") for name, number in self.names.items()),
+            ("edges", f"{self.edges:,}"),
+            *((f"  {name}", f"{number:,}") for name, number in self.relations.items()),
+            ("joined pairs", f"{self.pairs:,}"),
+            ("density", f"{self.density:.6f}"),
+            ("components", f"{self.components:,}"),
+            ("  largest", f"{self.largest_component:,}"),
+            ("isolated nodes", f"{self.isolated:,}"),
+            *((f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()),
+            *((f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number),
+            *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
+        ]
         table = Table(title="Graph", title_justify="left", show_header=False)
         table.add_column()
         table.add_column(justify="right")

@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from graphret.errors import InvalidInput
-from graphret.sage.links import LinkSettings
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Settings
 from graphret.search.fields import NodeText
+
+#: How much a link by a name counts, by kind.
+#:
+#: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or what follows a comma, or another
+#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a
+#: cell and of its table's title, section and header make up the name; ``text``, ``text_alias``: running text says it.
+KIND_WEIGHTS: Mapping[str, float] = {
+    "exact": 1.0,
+    "alias": 1.0,
+    "inside": 1.0,
+    "inside_alias": 0.9,
+    "completed": 1.0,
+    "text": 0.8,
+    "text_alias": 0.8,
+}
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """When a name counts as said, and a key as shared.
+
+    Parameters
+    ----------
+    kind_weights
+        Weight of a link by kind; a kind that is left out makes no links.
+    max_bearers
+        A name that more nodes bear says nothing.
+    join_weight
+        Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
+    """
+
+    kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
+    max_bearers: int = 50
+    join_weight: float = 0.8
 
 
 @dataclass(frozen=True)
@@ -45,12 +79,10 @@ class SimilaritySettings:
     contents_only: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.percentile <= 100:
-            raise InvalidInput(f"percentile: a number from 0 to 100 is expected, not {self.percentile!r}")
-        if self.logic not in ("or", "and"):
-            raise InvalidInput(f"logic: 'or' or 'and' is expected, not {self.logic!r}")
-        if not isinstance(self.neighbors, int) or self.neighbors < 1:
-            raise InvalidInput(f"neighbors: an integer of at least 1 is expected, not {self.neighbors!r}")
+        if not 0 <= self.percentile <= 100 or self.logic not in ("or", "and") or self.neighbors < 1:
+            raise InvalidInput(
+                f"similarity: a percentile of 0 to 100, a logic 'or' or 'and' and neighbors of at least 1, not {self}"
+            )
 
 
 @dataclass(frozen=True)

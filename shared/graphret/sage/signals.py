@@ -28,6 +28,8 @@ Measure: TypeAlias = Literal["cosine", "jaccard", "count"]
 CONTENT = "content"
 #: Fields that hold sets of names.
 SETS = ("entities", "events", "relationships")
+# The properties that a field is read from, the first that says something; others are read from that of their name.
+_PROPERTIES = {"description": ("description", "summary"), "summary": ("summary", "description")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +80,13 @@ def text_of(node: Node, name: str, text: NodeText) -> str:
     given = node.properties
     if name == CONTENT:
         return text.text(node).strip()
-    if name == "title":
-        return _string(given, "title") or node.name.strip()
-    if name == "columns":
-        return _columns(given)
-    if name == "description":
-        return _string(given, "description", "summary")
-    if name == "summary":
-        return _string(given, "summary", "description")
-    return _string(given, name)
-
-
-def _columns(properties: Mapping[str, Any]) -> str:
-    """Return the columns of a table as text: each header, with its description where there is one."""
-    described = properties.get("column_descriptions") or {}
-    parts = [(str(name), str(described.get(name) or "")) for name in properties.get("table_header") or () if name]
-    return ", ".join(f"{name}: {about}" if about else name for name, about in parts).strip()
-
-
-def _string(properties: Mapping[str, Any], *names: str) -> str:
-    for name in names:
-        value = properties.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-    return ""
+    if name == "columns":  # each header, with its description where there is one
+        described = given.get("column_descriptions") or {}
+        parts = [(str(one), str(described.get(one) or "")) for one in given.get("table_header") or () if one]
+        return ", ".join(f"{header}: {about}" if about else header for header, about in parts).strip()
+    values = (given.get(key) for key in _PROPERTIES.get(name, (name,)))
+    found = next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
+    return found or (node.name.strip() if name == "title" else "")
 
 
 def set_of(properties: Mapping[str, Any], name: str) -> list[str]:

@@ -12,8 +12,10 @@ from graphret.edges import EdgeTable, joined
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage.joins import join_links
-from graphret.sage.links import LinkSettings, name_links
+from graphret.sage.links import name_links
+from graphret.sage.settings import LinkSettings
 from graphret.sage.similarity import SimilarityIndex
+from graphret.sage.structure import structure_edges
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
@@ -42,18 +44,16 @@ class SageState:
     def connected(
         cls, index: HybridIndex, similarity: SimilarityIndex, explicit: EdgeTable, links: LinkSettings
     ) -> SageState:
-        """Return the state with every edge: similarity and structure, names, keys, and those that were given."""
+        """Return the state with every edge: similarity, structure, names, keys, and those that were given."""
         table = index.table
-        found = [similarity.edges(), name_links(table, links), join_links(table, links), explicit]
-        return cls(Graph(table, joined(len(table), found)), index, similarity, explicit)
+        found = [similarity.edges(), structure_edges(table), name_links(table, links), join_links(table, links)]
+        return cls(Graph(table, joined(len(table), [*found, explicit])), index, similarity, explicit)
 
     @property
     def changeable(self) -> SimilarityIndex:
         """What similarity edges are computed from; an `InvalidInput` where the state is a copy."""
         if self.similarity is None:
-            raise InvalidInput(
-                "a view of a graph, or one read from a store or opened without its encoder, cannot be changed or saved"
-            )
+            raise InvalidInput("a view of a graph, or one opened without its encoder, cannot be changed or saved")
         return self.similarity
 
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.expansion.frontier import SAME_SOURCE
-from graphret.sage.facts import Facts
+from graphret.nodes import NodeTable
 
 #: The relation from a chunk or segment to the one behind it.
 NEXT = "NEXT"
@@ -17,17 +18,30 @@ ALL_PAIRS_UP_TO = 16
 WINDOW = 8
 
 
-def structure_edges(facts: Facts) -> EdgeTable:
-    """Return the structural links of nodes, all of weight 1.
+def sources_of(nodes: NodeTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return a number for the item that each node was made from, -1 where none is known, and its place in it."""
+    source, place = np.full(len(nodes), -1, np.int32), np.arange(len(nodes))
+    known: dict[str, int] = {}
+    for position, given in enumerate(nodes.properties):
+        if given.get("source_id") is not None:
+            source[position] = known.setdefault(str(given["source_id"]), len(known))
+            if isinstance(given.get("chunk_index"), int):
+                place[position] = given["chunk_index"]
+    return source, place
+
+
+def structure_edges(nodes: NodeTable) -> EdgeTable:
+    """Return the structural links of nodes, `NEXT` and `SAME_SOURCE`, all of weight 1.
 
     "We also preserve parent/structural links (e.g., chunks from the same source)" (SAGE, section 2.1 B). Nodes are of
     one source when their property ``source_id`` is the same, in the order of ``chunk_index``. All pairs of a source of
     up to 16 nodes are linked; in larger ones, those up to 8 places apart, so that the number of edges is linear in the
     number of nodes.
     """
-    known = np.flatnonzero(facts.source >= 0)
-    ordered = known[np.lexsort((known, facts.order[known], facts.source[known]))]
-    source = facts.source[ordered]
+    of_node, place = sources_of(nodes)
+    known = np.flatnonzero(of_node >= 0)
+    ordered = known[np.lexsort((known, place[known], of_node[known]))]
+    source = of_node[ordered]
     small = np.bincount(source)[source] <= ALL_PAIRS_UP_TO if len(source) else np.zeros(0, bool)
     near = [np.zeros((2, 0), np.int64)]
     for apart in range(1, ALL_PAIRS_UP_TO):
@@ -36,4 +50,4 @@ def structure_edges(facts: Facts) -> EdgeTable:
     following, linked = near[1], np.sort(np.concatenate(near, axis=1), axis=0)
     low, high = np.concatenate([following, linked], axis=1)
     relation = np.repeat([0, 1], [following.shape[1], linked.shape[1]])
-    return EdgeTable.build(len(facts.role), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low)))
+    return EdgeTable.build(len(nodes), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low)))

@@ -1,4 +1,4 @@
-"""What the edges need to know of every node, in columns: role, source, and sets of names."""
+"""Nodes that name the same entities: who bears which names, and which pairs share the rarest. Never all pairs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.nodes import NodeTable
-from graphret.sage.signals import SETS, role_of, set_of
 from graphret.text import normalize_name
 
 _CHUNK = 1 << 16  # pairs at once
+_PRODUCTS = 1 << 22  # that are in memory at once
+_DECIMALS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,24 +61,18 @@ class Bearers:
         whole = sp.csr_array((np.ones(len(columns), np.float32), columns, indptr), shape=(len(sets), len(names)))
         return cls(sp.csr_array(whole[:, ranked]), np.diff(indptr), [names[i] for i in ranked.tolist()], counts[ranked])
 
-    @property
-    def rarity(self) -> NDArray[np.float64]:
-        """How much a name says, ``(v,)``: its inverse document frequency, as a share of the highest there can be."""
-        n = max(1, self.incidence.shape[0])
-        return np.asarray(np.log1p(n / self.counts) / np.log1p(n / 2))
-
     def shared_counts(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return how many names the nodes of each pair share, ``(p,)``."""
         counts = [np.diff(both.indptr) for both in self._shared(i, j)]
         return np.concatenate([np.zeros(0), *counts]).astype(np.float32)
 
-    def shared_codes(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> Iterator[list[int]]:
-        """Yield the positions of the names that the nodes of each pair share, the rarest first, at most `most`."""
+    def shared_names(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> Iterator[list[str]]:
+        """Yield the names that the nodes of each pair share, the rarest first, at most `most`."""
         for both in self._shared(i, j):
             both.sort_indices()
             columns = both.indices.tolist()
             for first, last in pairwise(both.indptr.tolist()):
-                yield columns[first : min(last, first + most)]
+                yield [self.names[code] for code in columns[first : min(last, first + most)]]
 
     def _shared(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Iterator[Any]:
         for start in range(0, len(i), _CHUNK):
@@ -86,45 +80,41 @@ class Bearers:
             yield sp.csr_array(self.incidence[i[part]].multiply(self.incidence[j[part]]))
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """Columns over nodes.
+def overlapping_pairs(
+    entities: Bearers, role: NDArray[np.int8], source: NDArray[np.int32], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Return the pairs of nodes that share entities, the lower position first, ascending, and how rare these are.
+
+    The rarity of a pair is Σ over the shared entities of ``ln(1 + n / bearers) / ln(1 + n / 2)``, their inverse
+    document frequency as a share of the highest possible. Each node proposes the `most` best of each role. Pairs of
+    nodes from one item are left out: they share its title, and structure joins them.
 
     Parameters
     ----------
-    role
-        The role of each node, ``(n,)``.
-    source
-        A number for the item that each node was made from, -1 where that is not known, ``(n,)``.
-    order
-        The place of each node in its source, ``(n,)``.
-    sets
-        The bearers of entities, events and relationships.
+    role, source
+        The role of each node, and a number for its source, -1 where that is not known, ``(n,)``.
     """
-
-    role: NDArray[np.int8]
-    source: NDArray[np.int32]
-    order: NDArray[np.int64]
-    sets: dict[str, Bearers]
-
-    @classmethod
-    def of(cls, nodes: NodeTable, cap: int) -> Facts:
-        """Read the facts of nodes; an entity that more than `cap` nodes bear is as if nobody did."""
-        role = np.asarray([role_of(labels) for labels in nodes.label_sets], np.int8)[nodes.labels]
-        source = np.full(len(nodes), -1, np.int32)
-        order = np.zeros(len(nodes), np.int64)
-        sources: dict[str, int] = {}
-        sets: dict[str, list[list[str]]] = {name: [] for name in SETS}
-        for position, given in enumerate(nodes.properties):
-            if given.get("source_id") is not None:
-                source[position] = sources.setdefault(str(given["source_id"]), len(sources))
-                place = given.get("chunk_index")
-                order[position] = place if isinstance(place, int) else position
-            for name, members in sets.items():
-                members.append(set_of(given, name))
-        caps = {**dict.fromkeys(SETS, len(nodes)), "entities": cap}
-        return cls(role, source, order, {name: Bearers.of(own, caps[name]) for name, own in sets.items()})
-
-    def same_source(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which pairs are of nodes made from one item, ``(p,)``."""
-        return np.asarray((self.source[i] >= 0) & (self.source[i] == self.source[j]))
+    n, roles = len(role), int(role.max(initial=0)) + 1
+    rarity = np.log1p(n / entities.counts) / np.log1p(n / 2)
+    weighted = sp.csr_array(entities.incidence.multiply(rarity[None, :])).astype(np.float32)
+    transposed = sp.csr_array(entities.incidence.T)
+    cost = np.concatenate([[0], np.cumsum(entities.incidence @ entities.counts.astype(np.float64))])
+    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+    start = 0
+    while start < n:
+        stop = max(start + 1, int(np.searchsorted(cost, cost[start] + _PRODUCTS, side="right")) - 1)
+        product = sp.coo_array(weighted[start:stop] @ transposed)
+        own, other = product.row + np.int64(start), product.col.astype(np.int64)
+        kept = (own != other) & ((source[own] < 0) | (source[own] != source[other]))
+        own, other, value = own[kept], other[kept], np.round(product.data[kept], _DECIMALS)
+        group = own * roles + role[other]
+        order = np.lexsort((other, -value, group))
+        group = group[order]
+        order = order[np.arange(len(group)) - np.searchsorted(group, group) < most]
+        own, other = own[order], other[order]
+        keys.append(np.minimum(own, other) * n + np.maximum(own, other))
+        values.append(value[order])
+        start = stop
+    key, first = np.unique(np.concatenate(keys), return_index=True)
+    low, high = np.divmod(key, max(n, 1))
+    return low, high, np.concatenate(values)[first]
