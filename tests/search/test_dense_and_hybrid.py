@@ -34,7 +34,8 @@ def test_the_order_is_that_of_the_cosines(encoder: Any) -> None:
 
 
 def test_a_given_query_embedding_is_used_instead_of_the_encoder(encoder: Any) -> None:
-    built = DenseIndex.build(NODES, encoder=None, vectors=encoder.encode_documents([n.text for n in NODES]))
+    turned = NODES[::-1]  # vectors belong to nodes in the order in which these are given
+    built = DenseIndex.build(turned, encoder=None, vectors=encoder.encode_documents([n.text for n in turned]))
     with pytest.raises(InvalidInput, match="encoder"):
         built.search("sweet", 1)
     built.remember("sweet", encoder.encode_queries(["lime sorbet"])[0])

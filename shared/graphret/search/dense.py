@@ -112,7 +112,7 @@ class DenseIndex(ArrayIndex):
         hnsw: HnswSettings | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes, embedding their texts unless their vectors are given in the order of the table.
+        """Index nodes, embedding their texts unless their vectors are given, in the order of the nodes.
 
         Parameters
         ----------
@@ -124,10 +124,14 @@ class DenseIndex(ArrayIndex):
         InvalidInput
             When a vector is not finite or of another width.
         """
-        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        given = nodes if isinstance(nodes, NodeTable) else list(nodes)
+        table = given if isinstance(given, NodeTable) else NodeTable.of(given)
         encoder, text = as_encoder(encoder), (text or NodeText()).bound(source)
-        made = _embedded(table, text, encoder) if vectors is None else vectors
-        return cls(table, normalize(check_vectors(made, len(table), what="embedding")), encoder, text=text, hnsw=hnsw)
+        rows = _embedded(table, text, encoder) if vectors is None else vectors
+        made = check_vectors(rows, len(table), what="embedding")
+        if vectors is not None and table is not given:
+            made = made[np.argsort(table.positions(node.id for node in given))]
+        return cls(table, normalize(made), encoder, text=text, hnsw=hnsw)
 
     # -- embeddings of queries
 
