@@ -123,7 +123,7 @@ def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_pat
     condition = Where.parse(PUBLIC)
     with LadybugStore(tmp_path / "db.lbug") as embedded, neo4j.GraphDatabase.driver("bolt://127.0.0.1:1") as driver:
         server = Neo4jStore.from_driver(driver)
-        asynchronous = AsyncNeo4jStore.from_driver(driver)
+        asynchronous = AsyncNeo4jStore("the database", driver=driver)
         for one in (store, embedded, server, asynchronous, Neo4jTextIndex(server)):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition
