@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphret.errors import (
     AccessDenied,
@@ -22,18 +22,14 @@ from graphret.errors import (
 )
 from graphret.stores.base import within
 
-try:
+if TYPE_CHECKING:
     import neo4j
-    from neo4j import exceptions
-except ImportError as error:
-    raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
 T = TypeVar("T")
 
 _ADDRESS = re.compile(r"[a-z0-9+]+://[^/@?#]+/?(\?.*)?")
 #: Rows that the server sends at a time where their bytes are counted.
 _BATCH = 50
-_FAILURES = (exceptions.DriverError, exceptions.Neo4jError)
 
 
 class Answer(list[list[Any]]):
@@ -70,6 +66,9 @@ class Connection:
 
         At most `max_rows` rows are read, and none after the first `max_bytes`.
         """
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
+
         values = dict(parameters or {})
 
         def ask(transaction: neo4j.ManagedTransaction) -> Answer:
@@ -81,13 +80,15 @@ class Connection:
         with self._session(neo4j.READ_ACCESS, None if max_bytes is None else _BATCH) as session:
             try:  # by itself a statement takes one round trip, in a transaction three
                 return _answer(session.run(neo4j.Query(text, timeout=timeout), values), max_rows, max_bytes)
-            except _FAILURES as error:
+            except (DriverError, Neo4jError) as error:
                 if not error.is_retryable() or _lacks_memory(error):
                     raise
             return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do what writes in one transaction, a new one or that under way; again where it fails for a passing reason."""
+        import neo4j
+
         if self.transaction is not None:
             return work(self)
         in_time = neo4j.unit_of_work(timeout=self.timeout)
@@ -96,6 +97,8 @@ class Connection:
 
     def stream(self, text: str, parameters: Mapping[str, Any], size: int) -> Iterator[list[list[Any]]]:
         """Read the rows of a query in blocks."""
+        import neo4j
+
         with self._session(neo4j.READ_ACCESS) as session:
             result = session.run(neo4j.Query(text, timeout=self.timeout), dict(parameters))
             while records := result.fetch(size):
@@ -104,6 +107,9 @@ class Connection:
     @contextmanager
     def _session(self, access: str, fetch_size: int | None = None) -> Iterator[neo4j.Session]:
         """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
+
         options: dict[str, Any] = {"database": self.database, "fetch_size": fetch_size}
         try:
             with self.driver.session(
@@ -113,7 +119,7 @@ class Connection:
                 **{name: value for name, value in options.items() if value is not None},
             ) as session:
                 yield session
-        except _FAILURES as error:
+        except (DriverError, Neo4jError) as error:
             raise _translated(error, self.uri) from error
         except ValueError as error:
             if isinstance(error, UnicodeEncodeError):
@@ -134,6 +140,11 @@ def _answer(result: neo4j.Result, max_rows: int | None, max_bytes: int | None) -
 
 def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
     """Make a driver, which connects at the first call."""
+    try:
+        import neo4j
+    except ImportError as error:
+        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
+
     if not isinstance(uri, str) or not _ADDRESS.fullmatch(uri):  # not shown: a password may be in it
         raise InvalidInput(
             "uri: an address such as 'neo4j://localhost:7687' is expected; user and database are no part of it: "
@@ -141,7 +152,7 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
         )
     try:
         return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **options)
-    except (exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
+    except (neo4j.exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInput(f"uri: {uri} or an option of the driver is malformed: {error}") from error
 
 
@@ -152,6 +163,8 @@ def _lacks_memory(error: Exception) -> bool:
 
 def _translated(error: Exception, uri: str) -> GraphretError:
     """Return an error of the driver as one of graphret's."""
+    from neo4j import exceptions
+
     code = getattr(error, "code", None) or ""
     said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(str(error).split())
     if isinstance(error, exceptions.Forbidden) and code.endswith(".AccessMode"):

@@ -7,9 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from neo4j.graph import Node as Neo4jNode
-from neo4j.graph import Path, Relationship
-
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter, relation_types
@@ -290,12 +287,12 @@ def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
         return ids.get(node.element_id) or str(node.element_id)
 
     def value(one: Any) -> Any:
-        if isinstance(one, Path):
+        if hasattr(one, "relationships"):
             steps = zip(one.relationships, one.nodes[1:], strict=True)
             return [value(part) for part in (one.nodes[0], *(part for step in steps for part in step))]
-        if isinstance(one, Neo4jNode):
+        if hasattr(one, "labels"):
             return node_from(layout, id_of(one), list(one.labels), dict(one))
-        if isinstance(one, Relationship):
+        if hasattr(one, "start_node"):
             return edge_from(id_of(one.start_node), one.type, id_of(one.end_node), dict(one))
         if isinstance(one, list):
             return [value(item) for item in one]
@@ -307,9 +304,9 @@ def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _nodes_in(value: Any) -> Iterable[Any]:
-    if isinstance(value, Path | Relationship):  # which has its two ends
+    if hasattr(value, "nodes"):  # a relationship has its two ends
         yield from value.nodes
-    elif isinstance(value, Neo4jNode):
+    elif hasattr(value, "element_id"):
         yield value
     elif isinstance(value, list | dict):
         for inner in value.values() if isinstance(value, dict) else value:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import neo4j
 import pytest
 
 from graphret.stores.neo4j.layout import CONSTRAINT
 from graphret.testing.neo4j_server import CannotStart, Neo4jServer
 
-_GROUPS = 2
+if TYPE_CHECKING:
+    import neo4j
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _group(items: list[pytest.Item]) -> None:
     """Give each server about half of the tests, file by file."""
-    servers = 1 if os.environ.get("NEO4J_URI") else _GROUPS
+    servers = 1 if os.environ.get("NEO4J_URI") else 2
     files = [path for path, _ in Counter(item.path for item in items).most_common()]
     for item in items:
         item.add_marker(pytest.mark.xdist_group(f"neo4j-{files.index(item.path) % servers}"))
@@ -69,6 +69,8 @@ def _neo4j_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[s
 @pytest.fixture(scope="session")
 def neo4j_driver(_neo4j_address: tuple[str, tuple[str, str] | None]) -> Iterator[neo4j.Driver]:
     """The official driver on the server for tests."""
+    import neo4j
+
     uri, auth = _neo4j_address
     with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
         found = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
