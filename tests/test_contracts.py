@@ -36,7 +36,7 @@ def test_wrappers_of_stores_and_indexes_are_taken() -> None:
     assert fulfils(index, TextIndex)
     assert not fulfils(store, TextIndex)
     assert not fulfils(object(), GraphStore)
-    assert Toolbox(store, index).global_search("Ann").nodes == ("a",)
+    assert Toolbox(store, index).run("global_search", {"query": "Ann"}).nodes == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def create_ark_tool(
     def answered(asked: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         hits = found["hits"]
         text, _ = fitting(
-            lambda shown, cut, brief: {"shown": shown, "of": len(hits)},
+            {"shown": 0, "of": len(hits)},
             [_entry(hit) for hit in hits],
             asked["question"],
             snippet_chars=_TEXT_CHARS,

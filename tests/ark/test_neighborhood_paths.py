@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
 from graphret.ark import ArkSettings, Toolbox
-from graphret.ark.neighborhood import Asked, explore
+from graphret.ark.neighborhood import explore
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, TextIndex
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
@@ -20,11 +21,16 @@ from graphret.types import Edge, Node
 Graph = tuple[list[Node], list[Edge]]
 
 queries = st.one_of(st.none(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
-labels = st.one_of(st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1))
-relations = st.one_of(
-    st.none(), st.dictionaries(st.sampled_from(RELATIONS), st.sampled_from(["in", "out", "both"]), min_size=1)
+filters = st.fixed_dictionaries(
+    {
+        "query": queries,
+        "labels": st.one_of(st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1)),
+        "relations": st.one_of(
+            st.none(), st.dictionaries(st.sampled_from(RELATIONS), st.sampled_from(["in", "out", "both"]), min_size=1)
+        ),
+        "k": st.integers(1, 15),
+    }
 )
-
 
 INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
     "words": BM25Index.of_store,
@@ -35,104 +41,67 @@ INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
 }
 
 
-@given(graph=graphs(), query=queries, labels=labels, relations=relations, k=st.integers(1, 15), data=st.data())
-@settings(max_examples=150)
-def test_both_paths_agree_and_show_what_passes(
-    graph: Graph,
-    query: str | None,
-    labels: frozenset[str] | None,
-    relations: dict[str, str] | None,
-    k: int,
-    data: st.DataObject,
-) -> None:
+@given(graph=graphs(), asked=filters, index=st.sampled_from(sorted(INDEXES)), place=st.integers(0, 11))
+@settings(max_examples=60)
+def test_both_paths_agree_and_show_what_passes(graph: Graph, asked: dict[str, Any], index: str, place: int) -> None:
     nodes, edges = graph
     store = MemoryStore.of(nodes, edges)
-    index = INDEXES[data.draw(st.sampled_from(sorted(INDEXES)), label="index")](store)
-    node = data.draw(st.sampled_from(nodes), label="node")
-    asked = Asked(node.id, query, labels, relations, k)
-    found = explore(store, index, asked)
-    assert found == explore(OnlyContract(store), index, asked)
+    made, node = INDEXES[index](store), nodes[place % len(nodes)].id
+    found = explore(store, made, node, **asked)
+    assert found == explore(OnlyContract(store), made, node, **asked)
 
-    kinds = {one.id: one.labels for one in nodes}
+    kinds, labels, relations = {one.id: one.labels for one in nodes}, asked["labels"], asked["relations"]
     passing: dict[str, set[tuple[str, bool]]] = {}
     for edge in edges:
         for other, leaves in ((edge.target, True), (edge.source, False)):
             here = edge.source if leaves else edge.target
             fits = relations is None or relations.get(edge.relation) in ("both", "out" if leaves else "in")
             loop_again = edge.source == edge.target and not leaves
-            if here == node.id and fits and not loop_again and (labels is None or labels & {*kinds[other]}):
+            if here == node and fits and not loop_again and (labels is None or labels & {*kinds[other]}):
                 passing.setdefault(other, set()).add((edge.relation, leaves))
     assert found.total == len(passing)
     assert {one.id: set(via) for one, via in zip(found.nodes, found.via, strict=True)}.items() <= passing.items()
-    assert len(found.nodes) == min(k, len(passing))
+    assert len(found.nodes) == min(asked["k"], len(passing))
 
 
-@given(graph=graphs(), data=st.data())
-@settings(max_examples=60)
-def test_an_observation_is_the_same_over_a_store_of_which_only_the_contract_is_known(
-    graph: Graph, data: st.DataObject
-) -> None:
-    nodes, edges = graph
-    store = MemoryStore.of(nodes, edges)
-    index = BM25Index.of_store(store)
-    arguments = {
-        "node": data.draw(st.sampled_from(nodes)).id,
-        "query": data.draw(queries),
-        "node_types": data.draw(st.one_of(st.none(), st.lists(st.sampled_from(LABELS), max_size=2))),
-        "relation_types": data.draw(st.one_of(st.none(), st.lists(st.sampled_from(RELATIONS), max_size=2))),
-        "k": data.draw(st.integers(-1, 15)),
-    }
-    near = Toolbox(store, index).run("explore_neighborhood", arguments)
-    far = Toolbox(OnlyContract(store), index).run("explore_neighborhood", arguments)
-    assert near == far
-    lines_of(near)
-
-
-def test_ranked_by_query_then_by_weight_then_by_id() -> None:
+def test_ranked_by_query_then_by_the_heaviest_of_parallel_edges_then_by_id() -> None:
     nodes = [Node(one, text="a roof" if one in "cd" else "") for one in "abcdef"]
     edges = [Edge("a", "r", "f", 3.0), Edge("e", "r", "a", 3.0), Edge("a", "r", "b"), Edge("a", "r", "d"),
-             Edge("c", "r", "a", 2.0)]  # fmt: skip
+             Edge("c", "r", "a", 2.0), Edge("b", "s", "a", 5.0)]  # fmt: skip
     store = MemoryStore.of(nodes, edges)
-    found = explore(store, BM25Index.of_store(store), Asked("a", "roofs"))
-    assert [one.id for one in found.nodes] == ["c", "d", "e", "f", "b"]
-
-
-def test_the_heaviest_of_parallel_edges_counts() -> None:
-    edges = [Edge("a", "r", "b", 1.0), Edge("b", "s", "a", 5.0), Edge("a", "r", "c", 4.0)]
-    store = MemoryStore.of([Node("a"), Node("b"), Node("c")], edges)
     index = BM25Index.of_store(store)
-    found = explore(store, index, Asked("a"))
-    assert [one.id for one in found.nodes] == ["b", "c"]
-    assert found.via[0] == [("r", True), ("s", False)]
-    filtered = explore(store, index, Asked("a", relations={"r": "both"}))
-    assert [one.id for one in filtered.nodes] == ["c", "b"]
+    assert [one.id for one in explore(store, index, "a", "roofs").nodes] == ["c", "d", "b", "e", "f"]
+    found = explore(store, index, "a", relations={"r": "both"})
+    assert [one.id for one in found.nodes] == ["e", "f", "c", "b", "d"]
+    assert explore(store, index, "a").via[0] == [("r", True), ("s", False)]
 
 
 def test_a_write_to_store_or_index_is_seen_at_once() -> None:
-    store = MemoryStore.of([Node(f"n{i:04}", text="roof") for i in range(3000)])
-    store.upsert([Node("hub")], [Edge("hub", "r", f"n{i:04}") for i in range(3000)])
+    store = MemoryStore.of([Node(f"n{i:04}", text="roof") for i in range(300)])
+    store.upsert([Node("hub")], [Edge("hub", "r", f"n{i:04}") for i in range(300)])
     index = BM25Index.of_store(store)
-    asked = Asked("hub", "temple", k=1)
-    assert explore(store, index, asked).nodes[0].id == "n0000"
     store.attach(index)
+
+    def first() -> str:
+        return explore(store, index, "hub", "temple", k=1).nodes[0].id
+
+    assert first() == "n0000"
     store.upsert([Node("a new one", text="temple")], [Edge("hub", "r", "a new one")])
-    assert explore(store, index, asked).nodes[0].id == "a new one"
+    assert first() == "a new one"
     store.delete(["a new one"])
-    assert explore(store, index, asked).nodes[0].id == "n0000"
+    assert first() == "n0000"
 
 
-@pytest.mark.parametrize("n", [1_500, 4_000])
-def test_a_hub_in_an_approximate_index_is_ranked_exactly(n: int) -> None:
+def test_a_hub_in_an_approximate_index_is_ranked_exactly() -> None:
     rng = np.random.default_rng(0)
-    ids = ["hub", *(f"n{i:04}" for i in range(5_000))]
-    near = rng.choice(np.arange(1, 5_001), n, replace=False)
-    store = MemoryStore.from_arrays(ids, source=near, target=np.zeros(n, dtype=np.int64))
-    vectors = rng.standard_normal((5_001, 16)).astype(np.float32)
+    ids = ["hub", *(f"n{i:04}" for i in range(2_000))]
+    near = rng.choice(np.arange(1, 2_001), 900, replace=False)
+    store = MemoryStore.from_arrays(ids, source=near, target=np.zeros(900, dtype=np.int64))
+    vectors = rng.standard_normal((2_001, 16)).astype(np.float32)
     index = DenseIndex.build(store.graph.nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
     index.remember("asked", rng.standard_normal(16))
-    asked = Asked("hub", "asked", k=30)
-    found = explore(store, index, asked)
-    assert found == explore(OnlyContract(store), index, asked, cap=n)
+    found = explore(store, index, "hub", "asked", k=30)
+    assert found == explore(OnlyContract(store), index, "hub", "asked", k=30)
     exact = dict(zip(ids, index.score("asked", ids).tolist(), strict=True))
     assert [node.id for node in found.nodes] == sorted((ids[i] for i in near), key=lambda one: -exact[one])[:30]
 
@@ -145,27 +114,19 @@ def hub(n: int) -> MemoryStore:
     return MemoryStore.of([Node("hub"), *nodes], edges)
 
 
-def test_beyond_the_cap_the_filters_are_left_to_the_store() -> None:
+def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_are_found() -> None:
     store = hub(100)
     index = BM25Index.of_store(store)
-    found = explore(
-        OnlyContract(store), index, Asked("hub", labels=frozenset(["odd"]), relations={"s": "out"}, k=3), cap=20
-    )
+    found = explore(OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3, cap=20)
     assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
-    assert (found.total, found.capped, found.partial) == (17, True, False)
-    assert sum(found.counts.values()) == 20
-
-
-def test_beyond_the_cap_the_best_matches_are_found_all_the_same() -> None:
-    store = hub(100)
-    found = explore(OnlyContract(store), BM25Index.of_store(store), Asked("hub", "temples", k=2), cap=20)
-    assert [one.id for one in found.nodes] == ["n0099", "n0000"]
-    assert found.partial
+    assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (17, True, False, 20)
+    found = explore(OnlyContract(store), index, "hub", "temples", k=2, cap=20)
+    assert ([one.id for one in found.nodes], found.partial) == (["n0099", "n0000"], True)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": "temple"}, {"relation_types": ["r"]}])
 def test_what_was_not_read_is_said(arguments: dict[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphret.ark.neighborhood.explore.__defaults__", (20,))
+    monkeypatch.setitem(explore.__kwdefaults__, "cap", 20)
     store = hub(100)
     tools = Toolbox(OnlyContract(store), BM25Index.of_store(store), ArkSettings())
     head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]
@@ -177,7 +138,6 @@ class Raising:
     """An index that knows some nodes only, as one in a database does."""
 
     def __init__(self, inner: BM25Index) -> None:
-        self._inner = inner
         self.search = inner.search
         self.score = inner.score
 
@@ -186,5 +146,5 @@ def test_an_index_that_lacks_neighbours_ranks_those_that_it_has() -> None:
     store = hub(10)
     index = BM25Index.build([node for block in store.nodes(labels=["odd"]) for node in block])
     for one in (index, Raising(index)):
-        found = explore(store, one, Asked("hub", "temple", k=2))
+        found = explore(store, one, "hub", "temple", k=2)  # type: ignore[arg-type]
         assert [node.id for node in found.nodes] == ["n0009", "n0001"]

@@ -8,7 +8,7 @@ import pytest
 from ark_runs import small
 from cli_helpers import graphret
 
-from graphret.ark.trajectory import Recorder
+from graphret.ark.trajectory import Recorder, recorded_runs
 from graphret.explain import timeline_page
 from graphret.graphs.example import KB
 
@@ -62,7 +62,9 @@ def test_a_run_is_shown_as_json(recorded: Path) -> None:
 def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     runs = [small(f"question {n}") for n in range(3)]
-    ids = [Recorder(path).record(run) for run in runs]
+    for run in runs:
+        Recorder(path)(run)
+    ids = list(recorded_runs(path))
     last = graphret("replay", path)
     assert "question 2" in last.out
     assert f"the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}" in " ".join(last.err.split())
@@ -78,7 +80,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Recorder(path)(small())
     for arguments, code, said in (
-        ([tmp_path / "missing.jsonl"], 2, "missing.jsonl: no such file"),
+        ([tmp_path / "missing.jsonl"], 2, "missing.jsonl: cannot be read: No such file"),
         ([path, "--run", "zz"], 2, "--run zz: "),
         ([path, "--run", ""], 2, "--run : "),
     ):

@@ -25,7 +25,7 @@ _TICK = 0.001  # seconds that a clock may take for none
 
 
 class Board:
-    """What the agents of one run share: the clock, the tokens spent, and what each has selected.
+    """What the agents of one run share: the clock, what each has selected and spent, and what went wrong (`failures`).
 
     Parameters
     ----------
@@ -38,9 +38,8 @@ class Board:
     def __init__(self, n_agents: int, settings: ArkSettings) -> None:
         self.settings = settings
         self.began = time.perf_counter()
-        self._selections: list[tuple[str, ...]] = [()] * n_agents
-        self._tokens = [0] * n_agents
-        self._stops: list[str | None] = [None] * n_agents
+        self.failures: list[GraphretError] = []
+        self._agents: list[ArkSession | None] = [None] * n_agents
 
     @property
     def seconds(self) -> float:
@@ -49,34 +48,27 @@ class Board:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left, at least 0; `None` without a limit."""
+        """Seconds that are left, 0 where it is next to none; `None` without a limit."""
         limit = self.settings.max_seconds
-        return None if limit is None else max(0.0, limit - self.seconds)
-
-    @property
-    def late(self) -> bool:
-        """Whether no time is left."""
-        remaining = self.remaining
-        return remaining is not None and remaining < _TICK
+        left = 0.0 if limit is None else limit - self.seconds
+        return None if limit is None else left if left >= _TICK else 0.0
 
     def post(self, session: ArkSession) -> None:
-        """Take note of what an agent has selected and spent, and of whether it has stopped."""
-        self._selections[session.agent] = tuple(session.selection)
-        self._tokens[session.agent] = session.tokens
-        self._stops[session.agent] = session.stop
+        """Take note of an agent as it is now."""
+        self._agents[session.agent] = session
 
     def reason_to_stop(self) -> str | None:
         """Return why those that still run should stop now, if they should: ``tokens``, ``seconds`` or ``settled``."""
-        limit = self.settings.max_tokens
-        if limit is not None and sum(self._tokens) >= limit:
+        settings, known = self.settings, [one for one in self._agents if one is not None]
+        if settings.max_tokens is not None and sum(one.tokens for one in known) >= settings.max_tokens:
             return "tokens"
-        if self.late:
+        if self.remaining == 0:
             return "seconds"
-        running = [number for number, stop in enumerate(self._stops) if stop is None]
-        if not self.settings.early_stop or not running or "finished" not in self._stops:
+        running = [number for number, one in enumerate(self._agents) if one is None or one.stop is None]
+        if not settings.early_stop or not running or not any(one.stop == "finished" for one in known):
             return None
-        top, how = self.settings.settle, self.settings.vote
-        return "settled" if settled(self._selections, running, top=top, how=how) else None
+        selections = [[] if one is None else list(one.selection) for one in self._agents]
+        return "settled" if settled(selections, running, top=settings.settle, how=settings.vote) else None
 
 
 #: Half a turn of the loop: it yields what is to be done, is sent what came of it, or has thrown in what that raised,
@@ -104,8 +96,6 @@ def ask(session: ArkSession, model: ChatModel, temperature: float | None, toolbo
         error = _as_model_error(raised, model, board)
         session.fail(error, started=started, seconds=board.seconds - started)
         return error if isinstance(error, ModelError) else None
-    finally:
-        board.post(session)
 
 
 def answer(session: ArkSession, toolbox: Toolbox, board: Board, refused: Mapping[str, str] | None = None) -> Turn:
@@ -116,6 +106,7 @@ def answer(session: ArkSession, toolbox: Toolbox, board: Board, refused: Mapping
     refused
         The ids of calls that a person did not approve, and why.
     """
+    board.post(session)
     if not session.unanswered:
         return None
     why = refused or {}
@@ -126,14 +117,12 @@ def answer(session: ArkSession, toolbox: Toolbox, board: Board, refused: Mapping
         )
     except TimeoutError:
         session.end("seconds")
-        board.post(session)
         return None
     for call in session.pending:
         if call.id in why:
             said = f"A person refused this call: {why[call.id]}. Do something else."
             outcomes.append(Outcome(call, failure(said, blame=False)))
     wrong = session.observe(outcomes)
-    board.post(session)
     return next((outcome.failure for outcome in outcomes if outcome.failure is not None), wrong)
 
 
@@ -144,7 +133,7 @@ async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
 
 def _as_model_error(error: Exception, model: ChatModel, board: Board) -> ModelError | TimeoutError:
     """Return what a model raised as a `ModelError`, or as a `TimeoutError` where the run has no time left."""
-    if board.late and isinstance(error, (TimeoutError, GraphretError)):
+    if board.remaining == 0 and isinstance(error, (TimeoutError, GraphretError)):
         return TimeoutError()
     if isinstance(error, ModelError):
         return error

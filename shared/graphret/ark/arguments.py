@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from graphret.ark.neighborhood import matching
 from graphret.ark.observation import quoted
@@ -23,17 +22,8 @@ class Unclear(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
-def _several(value: Any) -> Any:
-    """Names as models write them: also as one string, or as a list in JSON text."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.strip().startswith("[") else [value]
-        except ValueError:
-            value = [value]
-    return [one for one in value if one not in (None, "")] or None if isinstance(value, list) else value
-
-
-_Names = Annotated[list[str] | None, BeforeValidator(_several)]
+#: Names, of which models write one as a string.
+_Names = Annotated[list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
 
 
 class _Arguments(BaseModel):
@@ -52,15 +42,15 @@ class ExploreArguments(_Arguments):
 
     node: str
     query: str | None = None
-    node_types: _Names = None
-    relation_types: _Names = None
+    node_types: _Names | None = None
+    relation_types: _Names | None = None
     k: int | None = None
 
 
 class SelectArguments(_Arguments):
     """What `select` is given."""
 
-    nodes: Annotated[list[str], BeforeValidator(_several)]
+    nodes: Annotated[_Names, Field(min_length=1)]
 
 
 T = TypeVar("T", bound=_Arguments)
@@ -86,17 +76,17 @@ def arrow(relation: str, outgoing: bool) -> str:
     return f"-[{relation}]->" if outgoing else f"<-[{relation}]-"
 
 
-def read_arrow(text: str) -> tuple[str, bool] | None:
-    """The inverse of `arrow`; `None` where the text is none."""
+def read_arrow(text: str) -> tuple[str, bool | None]:
+    """The inverse of `arrow`; a name that is no arrow says nothing of the direction."""
     match = _ARROW.fullmatch(text)
-    return None if match is None or bool(match[1]) == bool(match[3]) else (match[2], bool(match[3]))
+    return (text, None) if match is None or bool(match[1]) == bool(match[3]) else (match[2], bool(match[3]))
 
 
 def directions(names: Sequence[str]) -> dict[str, str]:
     """Return the relations asked for as ``r``, ``-[r]->`` or ``<-[r]-``, each with ``both``, ``out`` or ``in``."""
     made: dict[str, str] = {}
     for name in map(meant, names):
-        relation, outgoing = read_arrow(name) or (name, None)
+        relation, outgoing = read_arrow(name)
         direction = "both" if outgoing is None else "out" if outgoing else "in"
         made[meant(relation)] = direction if made.get(meant(relation), direction) == direction else "both"
     return made
@@ -105,11 +95,12 @@ def directions(names: Sequence[str]) -> dict[str, str]:
 def no_such_node(store: GraphStore, index: TextIndex, wrong: str) -> tuple[str, list[str]]:
     """Return the instruction that answers an id which is none, and the ids that it names: the likeliest."""
     asked = wrong[:_LONGEST].strip()
-    spellings = [asked, asked.lower(), asked.upper(), asked.title(), asked.replace("_", " ")]
-    ids = list(dict.fromkeys([*spellings, *matching(index, asked, 20)])) if asked else []
-    nodes = [node for node in (store.get(ids) if ids else []) if node is not None and len(node.id) <= _LONGEST]
+    ids = dict.fromkeys(
+        [asked, asked.lower(), asked.upper(), asked.title(), *matching(index, asked, 20)] if asked else []
+    )
+    nodes = [node for node in store.get(list(ids)) if node is not None and len(node.id) <= _LONGEST]
     alike = nearest(asked, {call for node in nodes for call in (node.id, node.name) if call}, _SHOWN)
-    likely = ([node for call in alike for node in nodes if call in (node.id, node.name)] or nodes)[: 2 * _SHOWN]
+    likely = [node for call in alike for node in nodes if call in (node.id, node.name)] or nodes
     likely = list({node.id: node for node in likely}.values())[:_SHOWN]
     said = [
         quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name and node.name != node.id else "")

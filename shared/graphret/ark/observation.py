@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from graphret.schema.text import estimate_tokens
 from graphret.search.analysis import Analyzer
@@ -22,9 +22,8 @@ _MARK = "…"
 _LEAST = 10  # characters of a text worth showing
 _CHARS = 2.5  # in a token, as `estimate_tokens` has it
 
-#: Makes the first line of an observation, given how many nodes are shown, whether any or their texts were cut, and
-#: whether it must be brief, the numbers alone.
-Header: TypeAlias = Callable[[int, bool, bool], dict[str, Any]]
+#: Characters of an error that a model is told.
+LONGEST_ERROR = 1_000
 
 #: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
 ADDED = 30
@@ -82,18 +81,13 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def failure(
-    message: str, nodes: Sequence[str] = (), max_tokens: int | None = None, *, blame: bool = True
-) -> Observation:
+def failure(message: str, nodes: Sequence[str] = (), *, blame: bool = True) -> Observation:
     """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`.
 
     `blame` says whether it is the model that is at fault.
     """
-    wrong, text = message if blame else "", json_line({"error": message})
-    while max_tokens is not None and estimate_tokens(text) > max_tokens:
-        message, nodes = shortened(message, len(message) // 2), ()
-        text = json_line({"error": message})
-    return Observation(text, tuple(nodes), failed=True, wrong=wrong)
+    said = shortened(message, LONGEST_ERROR)
+    return Observation(json_line({"error": said}), tuple(nodes), failed=True, wrong=said if blame else "")
 
 
 def quoted(value: str, longest: int = 100) -> str:
@@ -107,14 +101,15 @@ def shortened(value: str, longest: int) -> str:
 
 
 def fitting(
-    header: Header, entries: Sequence[Entry], query: str | None, *, snippet_chars: int, max_tokens: int
+    head: Mapping[str, Any], entries: Sequence[Entry], query: str | None, *, snippet_chars: int, max_tokens: int
 ) -> tuple[str, list[int]]:
-    """Write a header and as many entries as fit, the first ones; their texts are cut before any is left out.
+    """Write a first line and as many entries as fit, the first ones; their texts are cut before any is left out.
 
     Parameters
     ----------
-    header
-        Makes the first line.
+    head
+        The first line, whose longest fields are left out where it takes half of the tokens. It says how many entries
+        are "shown" where it has such a field or they are not all, and whether anything is "cut".
     entries
         What to show, the most important first. One whose line takes half of the tokens without its text is left out.
     query
@@ -127,15 +122,20 @@ def fitting(
     text, shown
         The text, and which of the entries it shows.
     """
-    half = max_tokens // 2
-    brief = estimate_tokens(json_line(header(0, True, False))) > half
+    half, brief = max_tokens // 2, dict(head)
+    while estimate_tokens(json_line(brief)) > half:
+        brief.pop(max(brief, key=lambda name: len(json_line(brief[name]))))
     bare = [json_line(entry.fields) for entry in entries]
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
 
     def written(longest: int) -> str:
-        cut = brief or longest < snippet_chars or len(shown) < len(entries)
+        first = dict(brief)
+        if "shown" in first or len(shown) < len(entries):
+            first["shown"] = len(shown)
+        if len(brief) < len(head) or longest < snippet_chars or len(shown) < len(entries):
+            first["cut"] = True
         lines = [_with_text(bare[i], excerpt(entries[i].text, query, longest)) for i in shown]
-        return "\n".join([json_line(header(len(shown), cut, brief)), *lines])
+        return "\n".join([json_line(first), *lines])
 
     room = _CHARS * max_tokens - sum(len(bare[i]) for i in shown)
     for longest in (snippet_chars, snippet_chars // 2, snippet_chars // 4, 0):
@@ -166,12 +166,11 @@ def excerpt(text: str, query: str | None, longest: int) -> str:
         return line
     size = longest - 2 * len(_MARK)
     begin = max(0, min(_first(line, _terms(query or "")) - size // 3, len(line) - size))
-    end = begin + size
-    if begin and (space := line.find(" ", begin, begin + 20)) >= 0:
-        begin = space + 1
-    if end < len(line) and (space := line.rfind(" ", max(end - 20, begin + 1), end)) >= 0:
-        end = space
-    return (_MARK if begin else "") + line[begin:end] + (_MARK if end < len(line) else "")
+    more = begin + size < len(line)
+    part = line[begin : begin + size]
+    part = part[part.find(" ", 0, 20) + 1 :] if begin else part
+    part = part[: space if more and (space := part.rfind(" ", max(1, len(part) - 20))) > 0 else None]
+    return (_MARK if begin else "") + part + (_MARK if more else "")
 
 
 @lru_cache(maxsize=16)

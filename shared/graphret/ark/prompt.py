@@ -9,33 +9,24 @@ from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.llm.chat import Tool
 from graphret.schema import GraphSchema
 
-SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
+_SCHEMA_TOKENS = 1500  # at most
 
-#: How the answer to a call begins that is one too many for its reply.
-NOT_RUN = "This call was not run"
+SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 
 
 def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
     """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
 
     def count(default: int) -> dict[str, Any]:
-        return {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MAX_K,
-            "description": f"How many nodes to show; {default} by default.",
-        }
+        described = f"How many nodes to show; {default} by default."
+        return {"type": "integer", "minimum": 1, "maximum": MAX_K, "description": described}
 
     def names(what: str) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}, "description": what}
 
     def schema(required: Sequence[str], **properties: Any) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(required),
-            "additionalProperties": False,
-        }
+        closed = {"required": list(required), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
 
     return (
         Tool(
@@ -124,7 +115,6 @@ def system_prompt(
     settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
     *,
     hints: str = "",
-    max_tokens: int = 1500,
 ) -> str:
     """Return the system message of an agent; the same graph and settings give the same message.
 
@@ -136,19 +126,12 @@ def system_prompt(
         The defaults of the tools and the steps, which the message names.
     hints
         What the user knows of the domain: what a relation means, where to look first. Trusted, and put in as it is.
-    max_tokens
-        Most tokens of the schema's part.
-
-    Raises
-    ------
-    InvalidInput
-        When `max_tokens` is too few even to say that the schema was left out.
     """
     prompt = _PROMPT.format(
         search_k=settings.search_k,
         neighbors_k=settings.neighbors_k,
         max_calls=settings.max_calls,
         max_steps=settings.max_steps,
-        schema=schema.text(max_tokens, cypher=False),
+        schema=schema.text(_SCHEMA_TOKENS, cypher=False),
     )
     return prompt + (_HINTS.format(hints=hints.strip()) if hints.strip() else "")

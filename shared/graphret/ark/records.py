@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphret.ark.prompt import SELECT
+from graphret.ark.prompt import EXPLORE
 
 
 def _fields(record: Any) -> dict[str, Any]:
@@ -32,14 +32,9 @@ class CallRecord:
 
     @property
     def explored(self) -> str | None:
-        """The node whose neighbours were asked for: the one that all edges share, or the one that the call names."""
-        if self.tool == SELECT:
-            return None
-        named = self.arguments.get("node") if isinstance(self.arguments, Mapping) else None
-        if isinstance(named, str) and all(named in (edge[0], edge[-1]) for edge in self.edges):
-            return named
-        shared = set.intersection(*({edge[0], edge[-1]} for edge in self.edges)) if self.edges else set()
-        return min(shared) if shared else named if isinstance(named, str) else None
+        """The node whose neighbours were asked for."""
+        node = self.arguments.get("node") if self.tool == EXPLORE and isinstance(self.arguments, Mapping) else None
+        return None if node is None else str(node)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""

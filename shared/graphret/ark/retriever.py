@@ -9,6 +9,7 @@ from operator import methodcaller
 from typing import Any, TypeAlias
 
 from graphret.ark.agent import Board, answer, ask
+from graphret.ark.observation import encodable
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
@@ -16,8 +17,8 @@ from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Toolbox, as_store_error
 from graphret.contracts import fulfils
-from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
-from graphret.llm.chat import ChatModel
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.llm.chat import ChatModel, Message
 from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import (
     Ask,
@@ -77,11 +78,12 @@ class Ark(Retriever):
         ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
         and says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
         agent, a model's reply is wrong (see `ArkSession.observe`) or an agent does not finish within its steps, which
-        stops the others, or no agent selects a node, and what `on_run` raises. An agent that a budget of the run or a
-        settled vote stops need not finish.
+        stops the others, or no agent selects a node. An agent that a budget of the run or a settled vote stops need not
+        finish.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
-        it: also with one that was cancelled or interrupted, with what was done until then.
+        it: also with one that was cancelled or interrupted, with what was done until then. What `on_run` raises is
+        noted in the trace.
 
     Raises
     ------
@@ -143,36 +145,73 @@ class Ark(Retriever):
     async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
         board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
         run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
-        agents = _Agents(self, run, board, do)
+        prompt = asyncio.ensure_future(in_thread(self.prompt))
+        tasks = [asyncio.create_task(self._agent(session, prompt, board, do)) for session in run.sessions]
+        waiting, reason = set(tasks), None
         try:
-            await agents.begin()
-            await agents.run_all()
+            while waiting and not reason:
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=board.remaining, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    task.result()
+                reason = "cancelled" if self._strict and board.failures else board.reason_to_stop()
+            for session in run.sessions:
+                if session.stop is None:
+                    session.end(reason or "cancelled")
+                    self._tell_step(session)
         except BaseException as error:
             for session in run.sessions:
                 session.end("cancelled", None if isinstance(error, asyncio.CancelledError) else repr(error))
-            run.seconds = board.seconds
-            self._tell(run, strict=False)  # what stopped the run goes on
             raise
-        run.seconds = board.seconds
-        self.tell(run)
-        if agents.failures and self.on_failure == "raise":
-            raise RetrievalFailed(f"ark failed: {agents.failures[0]}") from agents.failures[0]
+        finally:
+            prompt.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(prompt, *tasks, return_exceptions=True)
+            run.seconds = board.seconds
+            self.tell(run)
+        if board.failures and self._strict:
+            raise RetrievalFailed(f"ark failed: {board.failures[0]}") from board.failures[0]
         return run
 
+    async def _agent(
+        self, session: ArkSession, prompt: asyncio.Future[str], board: Board, do: Callable[[Call[Any]], Any]
+    ) -> None:
+        """Run an agent to its end; it ends at once where the graph cannot be read for its prompt."""
+        model, temperature = self.models[session.agent], self.temperatures[session.agent]
+        try:
+            session.messages[0] = Message.system(encodable(await asyncio.shield(prompt)))
+        except Exception as error:
+            board.failures.append(as_store_error(error))
+            session.end("failed", str(board.failures[-1]))
+            self._tell_step(session)
+        while session.stop is None:
+            problem = await adrive(ask(session, model, temperature, self.toolbox, board), do)
+            problem = problem or await adrive(answer(session, self.toolbox, board), do)
+            if problem is not None:
+                board.failures.append(problem)
+                if self._strict:
+                    session.end("failed", str(problem))
+            self._tell_step(session)
+
+    @property
+    def _strict(self) -> bool:
+        return self.on_failure == "raise"
+
+    def _tell_step(self, session: ArkSession) -> None:
+        if self.on_step is not None:
+            self.on_step(session)
+
     def tell(self, run: Run) -> None:
-        """Hand a run that has ended to `on_run`; what that raises is logged and noted, unless failures are raised.
+        """Hand a run that has ended to `on_run`; what that raises is logged, and noted in the trace.
 
         The answer was paid for, and is not lost because it could not be recorded.
         """
-        self._tell(run, strict=self.on_failure == "raise")
-
-    def _tell(self, run: Run, *, strict: bool) -> None:
         try:
             if self.on_run is not None:
                 self.on_run(run)
         except Exception as error:
-            if strict:
-                raise
             _log.warning("a run could not be handed on", exc_info=True)
             run.on_run_error = f"{type(error).__name__}: {error}"
 
@@ -180,85 +219,13 @@ class Ark(Retriever):
         run: Run | None = None
         if query.strip():
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
-        answer: Retrieval = yield from Explored(self, run)._steps(query, k, where)
-        return answer
+        found: Retrieval = yield from Explored(self, run)._steps(query, k, where)
+        return found
 
 
 async def _in_thread(step: Call[Any]) -> Any:
     """Do a step by its blocking form: the asynchronous clients of many packages serve one event loop alone, theirs."""
     return await in_thread(step.work)
-
-
-class _Agents:
-    """The agents of one run, each a task on the event loop."""
-
-    def __init__(self, ark: Ark, run: Run, board: Board, do: Callable[[Call[Any]], Any]) -> None:
-        self.ark = ark
-        self.run = run
-        self.board = board
-        self.do = do
-        self.strict = ark.on_failure == "raise"
-        self.failures: list[GraphretError] = []
-
-    async def begin(self) -> None:
-        """Give the agents their prompt; they end where the graph cannot be read for it."""
-        try:
-            async with asyncio.timeout(self.board.remaining) as limit:
-                prompt = await in_thread(self.ark.prompt)
-        except Exception as error:
-            problem = None if limit.expired() else as_store_error(error)
-            self.failures += [problem] if problem else []
-            for session in self.run.sessions:
-                session.end("failed" if problem else "seconds", str(problem) if problem else None)
-                self._tell(session)
-            return
-        made = [self.ark.session(self.run.question, session.agent, prompt) for session in self.run.sessions]
-        self.run.sessions[:] = made
-
-    async def run_all(self) -> None:
-        """Run all agents to their ends; cancelling this stops every one of them."""
-        tasks = {asyncio.create_task(self._agent(session)) for session in self.run.sessions}
-        waiting = set(tasks)
-        try:
-            while waiting:
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=self.board.remaining, return_when=asyncio.FIRST_COMPLETED
-                )
-                for task in done:
-                    task.result()
-                reason = "cancelled" if self.strict and self.failures else self.board.reason_to_stop()
-                if waiting and reason:
-                    stopped = [session for session in self.run.sessions if session.stop is None]
-                    for session in stopped:
-                        session.end(reason)
-                    await _cancelled(waiting)
-                    waiting = set()
-                    for session in stopped:
-                        self._tell(session)
-        finally:
-            await _cancelled(tasks)
-
-    async def _agent(self, session: ArkSession) -> None:
-        model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
-        while session.stop is None:
-            asked = await adrive(ask(session, model, temperature, self.ark.toolbox, self.board), self.do)
-            problem = asked or await adrive(answer(session, self.ark.toolbox, self.board), self.do)
-            if problem is not None:
-                self.failures.append(problem)
-                if self.strict:
-                    session.end("failed", str(problem))
-            self._tell(session)
-
-    def _tell(self, session: ArkSession) -> None:
-        self.board.post(session)
-        if self.ark.on_step is not None:
-            self.ark.on_step(session)
-
-
-async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Explored(Retriever):
@@ -274,50 +241,45 @@ class Explored(Retriever):
         self.run = run
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        run, fallback, trace = self.run, self.ark.fallback, Trace()
-        strict = self.ark.on_failure == "raise"
+        run, fallback, on_failure = self.run, self.ark.fallback, self.ark.on_failure
         hits: list[Hit] = []
-        signals = Signals(walked_edges=False)
+        trace = Trace()
         if run is not None:
-            self._note(run, trace)
+            trace.extend(run.trace)
+            if run.on_run_error:
+                trace.note("on_run", error=run.on_run_error)
+            for session in run.sessions:
+                if session.failed:
+                    trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
             try:
                 hits = yield Compute(lambda: self._hits(run, where))
             except Exception as error:
                 problem = as_store_error(error)
-                if strict:
+                if on_failure == "raise":
                     raise RetrievalFailed(f"ark failed: {problem}") from error
                 trace.note("fallback", failed="store", error=f"{type(problem).__name__}: {problem}")
-        signals.candidates = len(hits[:k])
+        signals = Signals(len(hits[:k]), walked_edges=False)
         if run is not None and hits:
             signals.walked_edges = run.walked
             signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
-            if run is not None and not run.votes and strict:
+            if run is not None and not run.votes and on_failure == "raise":
                 raise nothing_selected(run.sessions)
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
-        if isinstance(result, Exception):
-            if not hits:
-                raise result
-            answered(result, fallback, self.ark.on_failure, trace)
+        if isinstance(result, Exception) and not hits:
+            raise result
+        if (found := answered(result, fallback, on_failure, trace)) is None:
             return Retrieval(query, k, hits, signals, trace)
-        trace.extend(result.trace, f"{fallback}/")
-        signals.confidence = signals.confidence if hits else result.signals.confidence
+        trace.extend(found.trace, f"{fallback}/")
+        if not hits:
+            signals.confidence = found.signals.confidence
+            return Retrieval(query, k, filled([], found.hits, k), signals, trace)
         labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
-        others = sorted(result.hits, key=lambda hit: hit.node.label not in labels)
-        return Retrieval(query, k, filled(hits, others if hits else result.hits, k), signals, trace)
-
-    def _note(self, run: Run, trace: Trace) -> None:
-        trace.extend(run.trace)
-        if run.on_run_error:
-            trace.note("on_run", error=run.on_run_error)
-        for session in run.sessions:
-            if self.ark.on_failure == "raise" and (problem := session.problem) is not None:
-                raise RetrievalFailed(f"ark failed: {problem}") from problem
-            if session.failed:
-                trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+        others = sorted(found.hits, key=lambda hit: hit.node.label not in labels)
+        return Retrieval(query, k, filled(hits, others, k), signals, trace)
 
     def _hits(self, run: Run, where: Where | None) -> list[Hit]:
         """The nodes of the vote that satisfy a condition; those that are gone meanwhile are left out."""
@@ -341,9 +303,8 @@ def nothing_selected(sessions: Sequence[ArkSession]) -> RetrievalFailed:
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
     """Return a model that calls tools for each of `n` agents; agents of one model share it."""
     models = _one_each("model", model, n)
-    for one in models:
-        if not fulfils(one, ChatModel):
-            raise InvalidInput(f"model: a chat model is expected, not {type(one).__name__}")
+    if wrong := next((one for one in models if not fulfils(one, ChatModel)), None):
+        raise InvalidInput(f"model: a chat model is expected, not {type(wrong).__name__}")
     made = {id(one): ToolCaller(one) for one in models}
     return [made[id(one)] for one in models]
 

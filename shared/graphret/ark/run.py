@@ -82,19 +82,9 @@ class Run:
 
     def evidence(self) -> dict[str, tuple[Evidence, ...]]:
         """Return why each selected node is a hit: its votes, and how agents came to it."""
-        reached, n = self._reached(), len(self.sessions)
-        found = {}
-        for one in self.votes:
-            counted = {"votes": one.votes, "of": n, "agents": [voter + 1 for voter in one.voters]}
-            why = Evidence("votes", rank=one.position, properties=counted)
-            found[one.id] = (why, *reached.get(one.id, ()))
-        return found
-
-    def _reached(self) -> dict[str, list[Evidence]]:
-        """How each agent came to each node: over an edge from what it explored, or else by a search."""
-        reached: dict[str, dict[Evidence, None]] = {}
+        reached: dict[str, dict[Evidence, None]] = {one.id: {} for one in self.votes}
         for session in self.sessions:
-            ways: dict[str, Evidence] = {}
+            ways: dict[str, Evidence] = {}  # over an edge from what the agent explored, or else by a search
             for call in (call for step in session.steps for call in step.calls if call.tool != SELECT):
                 explored = call.explored
                 for source, relation, target in call.edges:
@@ -104,9 +94,13 @@ class Run:
                         ways[node] = Evidence("neighbor", explored, relation, target=node, direction=leads)
                 for node in call.nodes:
                     ways.setdefault(node, _SEARCHED)
-            for node, way in ways.items():
-                reached.setdefault(node, {})[way] = None
-        return {node: list(ways) for node, ways in reached.items()}
+            for node in reached.keys() & ways.keys():
+                reached[node][ways[node]] = None
+        found = {}
+        for one in self.votes:
+            counted = {"votes": one.votes, "of": len(self.sessions), "agents": [voter + 1 for voter in one.voters]}
+            found[one.id] = (Evidence("votes", rank=one.position, properties=counted), *reached[one.id])
+        return found
 
 
 _SEARCHED = Evidence("seed")

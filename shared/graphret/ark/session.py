@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from graphret.ark.arguments import SelectArguments, Unclear, read
-from graphret.ark.observation import ADDED, Observation, encodable, failure, json_line, quoted, shortened
-from graphret.ark.prompt import FINISH, NOT_RUN, SELECT
+from graphret.ark.observation import LONGEST_ERROR, Observation, encodable, failure, json_line, quoted, shortened
+from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
+from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
@@ -80,11 +81,8 @@ class ArkSession:
         self.messages: list[Message] = [Message.system(encodable(prompt)), Message.user(encodable(question))]
         self.selection: list[str] = []
         self.steps: list[StepRecord] = []
-        self.seen: dict[str, None] = {}  # the ids that tools have shown, in order
         self.stop: str | None = None
         self.error: str | None = None
-        self._known: dict[str, tuple[int, int]] = {}  # calls that were answered: in which step, by which message
-        self._failures = 0  # replies in a row without a usable call
 
     @property
     def failed(self) -> bool:
@@ -120,20 +118,25 @@ class ArkSession:
     @property
     def pending(self) -> list[ToolCall]:
         """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
+        known = self._answers()
         calls = [call for call in self.messages[-1].tool_calls if call.parsed is not None]
-        found = [call for call in calls if call.name not in (SELECT, FINISH) and _key(call) not in self._known]
+        found = [
+            call for call in calls if call.name not in (SELECT, FINISH) and _key(call.name, call.parsed) not in known
+        ]
         return found[: self.settings.max_calls]
 
-    def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
-        """Take in a reply and return the calls to be run; `observe` must follow, with what came of these.
+    def _answers(self) -> dict[str, tuple[int, str]]:
+        """The calls that were run, each with the step and the answer."""
+        answers = (message.content for message in self.messages if message.role == "tool")
+        return {
+            _key(call.tool, call.arguments): (step.number, answer.split(_LEFT)[0])
+            for step in self.steps
+            for call, answer in zip(step.calls, answers, strict=False)
+            if not call.failed and not call.remembered
+        }
 
-        Raises
-        ------
-        InvalidInput
-            When the agent has stopped, or the calls of its last reply are not answered yet.
-        """
-        if self.stop is not None or self.unanswered:
-            raise InvalidInput(f"agent {self.agent}: it has stopped, or its last reply's calls are not answered yet")
+    def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
+        """Take in a reply and return the calls to be run; `observe` must follow, with what came of these."""
         text = encodable(reply.text[:MOST_CHARS])
         step = self._step(reply.usage, started, seconds)
         step.text = text
@@ -174,47 +177,42 @@ class ArkSession:
         Raises
         ------
         InvalidInput
-            When no reply awaits this, or a call that was to be run has no outcome.
+            When no reply awaits this.
         """
+        if not self.unanswered:
+            raise InvalidInput(f"agent {self.agent}: no reply awaits what came of its calls")
         given = {outcome.call.id: outcome for outcome in outcomes}
-        if not self.unanswered or any(call.id not in given for call in self.pending):
-            raise InvalidInput(f"agent {self.agent}: no reply awaits this, or a call that was to be run has no outcome")
         last, step = self.messages[-1], self.steps[-1]
         wrong = "" if last.tool_calls or last.content.strip() else "the reply is empty"
-        for outcome in outcomes:  # first, since a selection may name what a search of the same reply has shown
-            self.seen.update(dict.fromkeys(outcome.observation.nodes))
-        usable = False
+        shown = {node for one in self.steps for call in one.calls for node in call.nodes}
+        shown.update(node for outcome in outcomes for node in outcome.observation.nodes)  # also of the same reply
+        known = self._answers()
         for call in last.tool_calls:
-            remembered = call.id not in given and _key(call) in self._known
-            observation, seconds = given[call.id][1:3] if call.id in given else (self._answer(call), 0.0)
+            earlier = None if call.id in given else known.get(_key(call.name, call.parsed))
+            outcome = given.get(call.id) or Outcome(call, self._answer(call, shown, earlier))
+            observation = outcome.observation
             if observation.wrong and not wrong:
                 wrong = f"{call.name} {shortened(call.arguments, _SHOWN)}: {observation.wrong}"
-            if call.id in given and not observation.failed:
-                self._known[_key(call)] = (step.number, len(self.messages))
-            usable = usable or not observation.failed
             self.messages.append(Message.tool(call, observation.text))
-            step.calls.append(_record(call, observation, seconds, remembered))
-        finished = any(call.name == FINISH and call.parsed is not None for call in last.tool_calls)
-        self._complete(finished, usable)
+            step.calls.append(_record(outcome, earlier is not None))
+        self._complete(finished=any(call.name == FINISH and call.parsed is not None for call in last.tool_calls))
         error = ModelError(f"agent {self.agent + 1}, step {step.number}: {encodable(wrong)}") if wrong else None
         return error or self.problem
 
-    def _answer(self, call: ToolCall) -> Observation:
+    def _answer(self, call: ToolCall, shown: Collection[str], earlier: tuple[int, str] | None) -> Observation:
         """What answers a call that was not run."""
         if call.parsed is None:
             return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
-            return self._select(call.parsed)
+            return self._select(call.parsed, shown)
         if call.name == FINISH:
             return Observation('{"finished": true}')
-        if _key(call) in self._known:
-            step, at = self._known[_key(call)]
-            answer = self.messages[at].content.split(_LEFT)[0]
-            return Observation(f'{{"answered": "from memory, as in step {step}"}}\n{answer}')
+        if earlier is not None:
+            return Observation(f'{{"answered": "from memory, as in step {earlier[0]}"}}\n{earlier[1]}')
         most = self.settings.max_calls
         return failure(
-            f"{NOT_RUN}: of one reply only the first {most} calls are run. If you still need it, make it again in a "
-            f"later reply, with no more than {most} calls in each."
+            f"This call was not run: of one reply only the first {most} calls are run. If you still need it, make it "
+            f"again in a later reply, with no more than {most} calls in each."
         )
 
     def end(self, stop: str, error: str | None = None) -> None:
@@ -222,16 +220,16 @@ class ArkSession:
         if self.stop is None:
             self.stop, self.error = stop, error
 
-    def _complete(self, finished: bool, usable: bool) -> None:
+    def _complete(self, *, finished: bool) -> None:
         """End the agent where this was its last step, and else tell it what it needs to know for the next."""
-        self._failures = 0 if usable else self._failures + 1
+        usable = [any(not call.failed for call in step.calls) for step in self.steps[-MAX_FAILURES:]]
         left = self.settings.max_steps - len(self.steps)
         warning = f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
         last = self.messages[-1]
         if finished:
             self.end("finished")
-        elif self._failures >= MAX_FAILURES:
-            self.end("silent", f"{self._failures} replies in a row without a usable call")
+        elif len(usable) == MAX_FAILURES and not any(usable):
+            self.end("silent", f"{MAX_FAILURES} replies in a row without a usable call")
         elif left <= 0:
             self.end("steps", f"it did not finish in its {len(self.steps)} steps")
         elif last.role == "assistant":
@@ -239,31 +237,21 @@ class ArkSession:
         elif warning:
             self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
 
-    def _select(self, arguments: Mapping[str, Any]) -> Observation:
+    def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:
         try:
             asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
         except Unclear as problem:
-            return failure(str(problem), (), self.settings.observation_tokens - ADDED)
-        known = [node for node in asked if node in self.seen]
-        chosen = set(self.selection)
-        new = [node for node in known if node not in chosen]
+            return failure(str(problem))
+        known = [node for node in asked if node in shown]
+        new = [node for node in known if node not in set(self.selection)]
         self.selection.extend(new)
         self.steps[-1].selected.extend(new)
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
         if len(new) < len(known):
             said["selected_before"] = len(known) - len(new)
-        if unknown := [node for node in asked if node not in self.seen]:
-            more = f" And {len(unknown) - _NAMED} more." if len(unknown) > _NAMED else ""
-            said["error"] = " ".join(map(self._unknown, unknown[:_NAMED])) + more
-        wrong = said.get("error", "")
-        while "error" in said and estimate_tokens(json_line(said)) > self.settings.observation_tokens - ADDED:
-            said["error"] = shortened(said["error"], len(said["error"]) // 2)
-        return Observation(json_line(said), tuple(new), total=len(asked), failed=not known, wrong=wrong)
-
-    def _unknown(self, node: str) -> str:
-        close = difflib.get_close_matches(node[:200], self.seen, n=2)
-        hint = f" Closest: {', '.join(map(quoted, close))}." if close else ""
-        return f"No tool has shown a node {quoted(node)}.{hint}"
+        if unknown := [node for node in asked if node not in shown]:
+            said["error"] = shortened(" ".join(_never_shown(node, shown) for node in unknown[:_NAMED]), LONGEST_ERROR)
+        return Observation(json_line(said), tuple(new), (), len(asked), not known, said.get("error", ""))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""
@@ -271,15 +259,12 @@ class ArkSession:
             "question": self.question,
             "agent": self.agent,
             "model": self.model,
-            "settings": self.settings.to_dict(),
+            "settings": asdict(self.settings),
             "messages": [message.to_dict(native=True) for message in self.messages],
             "selection": list(self.selection),
             "steps": [step.to_dict() for step in self.steps],
-            "seen": list(self.seen),
             "stop": self.stop,
             "error": self.error,
-            "known": {key: list(value) for key, value in self._known.items()},
-            "failures": self._failures,
         }
 
     @classmethod
@@ -292,21 +277,29 @@ class ArkSession:
             When a field is missing or malformed.
         """
         try:
-            settings = ArkSettings.from_dict(data["settings"])
+            settings = ArkSettings(**data["settings"])
             session = cls(data["question"], "", agent=int(data["agent"]), settings=settings, model=str(data["model"]))
             session.messages = [Message.from_dict(message) for message in data["messages"]]
             session.selection = [str(node) for node in data["selection"]]
             session.steps = [StepRecord.from_dict(step) for step in data["steps"]]
-            session.seen = dict.fromkeys(map(str, data["seen"]))
             session.stop, session.error = data["stop"], data["error"]
-            session._known = {key: (int(step), int(at)) for key, (step, at) in data["known"].items()}
-            session._failures = int(data["failures"])
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
 
 
-def _record(call: ToolCall, seen: Observation, seconds: float, remembered: bool) -> CallRecord:
+def _key(tool: str, arguments: Any) -> str:
+    return f"{tool} {arguments!r}"
+
+
+def _never_shown(node: str, shown: Collection[str]) -> str:
+    close = nearest(node[:_SHOWN], shown, 2)
+    hint = f" Closest: {', '.join(map(quoted, close))}." if close else ""
+    return f"No tool has shown a node {quoted(node)}.{hint}"
+
+
+def _record(outcome: Outcome, remembered: bool) -> CallRecord:
+    call, seen, seconds, _ = outcome
     return CallRecord(
         call.name,
         call.arguments if call.parsed is None else call.parsed,
@@ -322,16 +315,12 @@ def _record(call: ToolCall, seen: Observation, seconds: float, remembered: bool)
     )
 
 
-def _key(call: ToolCall) -> str:
-    """The same for calls that ask for the same."""
-    return f"{call.name} {json.dumps(call.parsed, sort_keys=True, ensure_ascii=False)}"
-
-
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     """The calls of a reply as endpoints take them back: with ids that differ, names and text that can be sent."""
     out: list[ToolCall] = []
     for number, call in enumerate(calls):
         own = call.id if call.id and all(call.id != one.id for one in out) else f"call_{step}_{number}"
         name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
-        out.append(ToolCall(own, name, encodable(call.arguments[: MOST_CHARS + 1])))
+        arguments = "{}" if call.parsed == {} else encodable(call.arguments[: MOST_CHARS + 1])
+        out.append(ToolCall(own, name, arguments))
     return tuple(out)

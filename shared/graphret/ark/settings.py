@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
 from graphret.errors import InvalidInput
 from graphret.fusion import VOTES
@@ -65,28 +63,14 @@ class ArkSettings:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        least = {"observation_tokens": 200, "snippet_chars": 0}
+        least = {"observation_tokens": 500, "snippet_chars": 0}
         for one in fields(self):
-            value = getattr(self, one.name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
+            value, lowest = getattr(self, one.name), least.get(one.name, 1)
             counted = one.type == "int" or (one.name == "max_tokens" and value is not None)
-            if counted and not (whole and value >= least.get(one.name, 1)):
-                number = f"a whole number of at least {least.get(one.name, 1)}"
-                raise InvalidInput(f"{one.name}: {number} is expected, not {value!r}")
+            if counted and (type(value) is not int or value < lowest):
+                raise InvalidInput(f"{one.name}: a whole number of at least {lowest} is expected, not {value!r}")
         seconds = self.max_seconds
         if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
         if self.vote not in VOTES:
             raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ArkSettings:
-        """The inverse of `to_dict`; an `InvalidInput` names what is no setting."""
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(data) - known):
-            raise InvalidInput(f"settings: {unknown[0]!r} is none; known are {', '.join(sorted(known))}")
-        return cls(**data)

@@ -7,13 +7,12 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from graphret.ark.observation import encodable
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
-from graphret.llm.openai_wire import FORMAT_REFUSED
 from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
 from graphret.schema.text import estimate_tokens
@@ -22,7 +21,6 @@ _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
 # How endpoints say that they have no tools: most by 400 or 422, routers by 404, and some servers by 500 or 501.
 _REFUSALS = ("bad_request", "not_found", "server")
-_UNUSABLE = ("invalid_reply", "bad_request")
 _INSTRUCTION = """\
 You act by calling tools. They are:
 
@@ -60,11 +58,10 @@ class ToolCaller:
         self.name = model.name
         self._calls_tools = False  # it has called some
         self._by_json = ""  # why it is asked for JSON, once it is
-        self._native_schema = True  # whether the endpoint takes the schema of the answer
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
-        return _counted(drive(self._plan(messages, tools or (), options), _work), messages, tools or ())
+        return _counted(drive(self._plan(messages, tools or (), options)), messages, tools or ())
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -74,65 +71,46 @@ class ToolCaller:
         ChatError
             When the model fails, or neither takes tools nor answers in JSON.
         """
-        return _counted(await adrive(self._plan(messages, tools or (), options), _awaited), messages, tools or ())
+        return _counted(await adrive(self._plan(messages, tools or (), options)), messages, tools or ())
 
     def _plan(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
     ) -> Generator[Call[Any], Any, Reply]:
-        """What to ask the model, and what to make of its answers; errors of the model come back as values."""
-        said, spent = None, Usage()
+        """What to ask the model, and what to make of its answers."""
+        words, spent = None, Usage()
         if not self._by_json:
-            given = {"tools": tuple(tools) or None, **options}
-            outcome = yield Call(
-                partial(self.model.chat, messages, **given), partial(self.model.achat, messages, **given)
-            )
-            if isinstance(outcome, ChatError):
-                if not tools or self._calls_tools or not _refuses(outcome, _REFUSED):
-                    raise outcome
-                self._by_json, spent = str(outcome), outcome.usage
+            given: Any = {"tools": tuple(tools), **options}
+            try:
+                reply: Reply = yield Call(
+                    partial(self.model.chat, messages, **given), partial(self.model.achat, messages, **given)
+                )
+            except ChatError as error:
+                if self._calls_tools or not _refuses_tools(error):
+                    raise
+                self._by_json, spent = str(error), error.usage
             else:
-                said = cast("Reply", outcome)
-                self._calls_tools = self._calls_tools or bool(said.tool_calls)
-                if not tools or self._calls_tools or not said.text.strip():
-                    return said
-                said = _counted(said, messages, tools)
-                spent = said.usage
+                self._calls_tools = self._calls_tools or bool(reply.tool_calls)
+                if self._calls_tools or not reply.text.strip():
+                    return reply
+                words = _counted(reply, messages, tools)
+                spent = words.usage
         asked = _as_text(messages, tools)
-        while True:
-            native = self._native_schema
-            outcome = yield Call(
-                partial(ask_json, self.model, asked, _Calls, native=native, **options),
-                partial(aask_json, self.model, asked, _Calls, native=native, **options),
+        try:
+            answer = yield Call(
+                partial(ask_json, self.model, asked, _Calls, native=False, **options),
+                partial(aask_json, self.model, asked, _Calls, native=False, **options),
             )
-            if not isinstance(outcome, ChatError):
-                self._by_json = self._by_json or "it answered in words"
-                return _reply(outcome, messages, spent, self.name)
-            spent += outcome.usage
-            if native and (_refuses(outcome, _REFUSED) or _refuses(outcome, FORMAT_REFUSED)):
-                self._native_schema = False
-            elif said is not None and outcome.reason in _UNUSABLE:
-                return replace(said, usage=spent)
-            elif outcome.reason not in _UNUSABLE:
-                outcome.usage = spent
-                raise outcome
-            else:
-                why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({outcome})"
-                raise ChatError(why, model=self.name, reason=outcome.reason, usage=spent) from outcome
-
-
-def _work(step: Call[Any]) -> Any:
-    """Ask; an error of the model comes back as a value."""
-    try:
-        return step.work()
-    except ChatError as error:
-        return error
-
-
-async def _awaited(step: Call[Any]) -> Any:
-    try:
-        return await step.awaited()
-    except ChatError as error:
-        return error
+        except ChatError as error:
+            spent += error.usage
+            if error.reason not in ("invalid_reply", "bad_request"):
+                error.usage = spent
+                raise
+            if words is not None:
+                return replace(words, usage=spent)
+            why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})"
+            raise ChatError(why, model=self.name, reason=error.reason, usage=spent) from error
+        self._by_json = self._by_json or "it answered in words"
+        return _reply(answer, messages, spent, self.name)
 
 
 def _reply(answer: Answer[_Calls], messages: Sequence[Message], spent: Usage, model: str) -> Reply:
@@ -144,18 +122,15 @@ def _reply(answer: Answer[_Calls], messages: Sequence[Message], spent: Usage, mo
     return Reply("", calls, answer.usage + spent, "tool_calls" if calls else "stop", model)
 
 
-def _refuses(error: ChatError, what: re.Pattern[str]) -> bool:
-    """Whether a model refused something as such; a conversation that is too long can be "long in the functions"."""
+def _refuses_tools(error: ChatError) -> bool:
+    """Whether a model refused tools as such; a conversation that is too long can be "long in the functions"."""
     said = str(error)
-    return error.reason in _REFUSALS and bool(what.search(said)) and not _TOO_LONG.search(said)
+    return error.reason in _REFUSALS and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
     """A conversation with tool calls as one without: calls as JSON, what they returned in the next user message."""
-    described = "\n".join(
-        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
-        for tool in tools
-    )
+    described = "\n".join(json.dumps(tool.to_dict()["function"], ensure_ascii=False) for tool in tools)
     out = [Message.system(_INSTRUCTION.format(tools=described))]
     for message in messages:
         content = f"{message.name} returned:\n{message.content}" if message.role == "tool" else message.content
@@ -175,14 +150,10 @@ def _counted(reply: Reply, messages: Sequence[Message], tools: Sequence[Tool]) -
     """The reply with its tokens: the endpoint's, or an estimate that says that it is one."""
     if reply.usage.total_tokens:
         return reply
-    offered = sum(estimate_tokens(json.dumps(tool.to_dict(), ensure_ascii=False)) for tool in tools)
-    usage = Usage(offered + sum(map(_tokens, messages)), _tokens(reply.message), estimated=True)
-    return replace(reply, usage=usage)
+    offered = sum(_tokens(tool.to_dict()) for tool in tools)
+    read = offered + sum(_tokens(message.to_dict(native=True)) for message in messages)
+    return replace(reply, usage=Usage(read, _tokens(reply.message.to_dict(native=True)), estimated=True))
 
 
-def _tokens(message: Message) -> int:
-    said = estimate_tokens(
-        encodable(message.content + "".join(call.name + call.arguments for call in message.tool_calls))
-    )
-    native = json.dumps(message.native, ensure_ascii=False, default=str) if message.native else ""
-    return max(said, estimate_tokens(encodable(native)))  # of what was thought, with or without what was said
+def _tokens(sent: dict[str, Any]) -> int:
+    return estimate_tokens(encodable(json.dumps(sent, ensure_ascii=False, default=str)))

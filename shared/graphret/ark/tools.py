@@ -19,12 +19,11 @@ from graphret.ark.arguments import (
     no_such_node,
     read,
 )
-from graphret.ark.neighborhood import Asked, Neighborhood, explore, matching
-from graphret.ark.observation import ADDED, Entry, Header, Observation, failure, fitting, quoted, shortened
-from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT, make_tools
+from graphret.ark.neighborhood import Neighborhood, explore, matching
+from graphret.ark.observation import ADDED, Entry, Observation, failure, fitting, quoted, shortened
+from graphret.ark.prompt import EXPLORE, SEARCH, make_tools
 from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.contracts import fulfils, require_direct, require_same_view
-from graphret.cypher.suggestions import nearest
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
@@ -38,7 +37,7 @@ from graphret.where import WhereLike
 
 _LONGEST_QUERY = 2_000
 _SHOWN_CHARS = 200  # of a query and of a name
-_SHOWN_LABELS, _SHOWN_VIA, _SHOWN_COUNTS = 8, 8, 30
+_SHOWN_COUNTS = 30
 
 
 class Outcome(NamedTuple):
@@ -94,32 +93,12 @@ class Toolbox:
         self.settings = settings
         self.tools = make_tools(settings)
         self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
-        self._most = settings.observation_tokens - ADDED
         self._given_text = text
         self.text = _own_text(index) if text is None else text.bound(store)
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
         return Toolbox(self.store.view(where), self.index.view(where), self.settings, text=self._given_text)
-
-    def global_search(self, query: str, k: int | None = None) -> Observation:
-        """Return the nodes of the whole graph that match a query best (ARK, section 3.1, Search).
-
-        Where the index finds none, it is the node whose id the query is.
-        """
-        return self.run(SEARCH, {"query": query, "k": k})
-
-    def explore_neighborhood(
-        self,
-        node: str,
-        query: str | None = None,
-        node_types: Sequence[str] | None = None,
-        relation_types: Sequence[str] | None = None,
-        k: int | None = None,
-    ) -> Observation:
-        """Return the neighbours of a node, filtered and ranked (ARK, section 3.1, Neighbors)."""
-        given = {"node": node, "query": query, "node_types": node_types, "relation_types": relation_types, "k": k}
-        return self.run(EXPLORE, given)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Run a call as a model made it: any name, any arguments.
@@ -134,9 +113,10 @@ class Toolbox:
                 return self._search(read(SearchArguments, name, arguments))
             if name == EXPLORE:
                 return self._explore(read(ExploreArguments, name, arguments))
-            raise Unclear(self._unknown_tool(name))
+            known = ", ".join(tool.name for tool in self.tools)
+            raise Unclear(f"There is no tool {quoted(name)}. There are {known}.")
         except Unclear as problem:
-            return failure(str(problem), (), self._most)
+            return failure(str(problem))
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Do as `run`, off the event loop, at once with other calls."""
@@ -153,64 +133,46 @@ class Toolbox:
         parts = await asyncio.gather(*(in_thread(partial(self.run_calls, [call])) for call in calls))
         return [outcome for part in parts for outcome in part]
 
-    def _unknown_tool(self, name: object) -> str:
-        if name in (SELECT, FINISH):
-            return f"{name} ends with the agent that calls it; the graph has nothing to do for it."
-        known = [tool.name for tool in self.tools]
-        close = nearest(str(name)[:100], known, 1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        return f"There is no tool {quoted(str(name))}.{hint} There are {', '.join(known)}."
-
-    # -- global search
-
     def _search(self, given: SearchArguments) -> Observation:
         if not (query := given.query.strip()[:_LONGEST_QUERY]):
             raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
         # an id of words that no index keeps: a film called “They”
         hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [query]
         nodes = [node for node in self.store.get(hits) if node is not None]
-
-        def header(shown: int, cut: bool, brief: bool) -> dict[str, Any]:
-            made: dict[str, Any] = {"found": len(nodes)}
-            if shown < len(nodes):
-                made["shown"] = shown
-            if cut:
-                made["cut"] = True
-            if brief:
-                return made
-            note = {} if nodes else {"note": "nothing matches; try other words, fewer of them, or a name"}
-            return made | {"query": shortened(query, _SHOWN_CHARS), **note}
-
-        text, shown = self._fitting(header, self._entries(nodes), query)
+        head = {"found": len(nodes), "query": shortened(query, _SHOWN_CHARS)}
+        if not nodes:
+            head["note"] = "nothing matches; try other words, fewer of them, or a name"
+        text, shown = self._fitting(head, self._entries(nodes), query)
         return Observation(text, tuple(nodes[i].id for i in shown), total=len(nodes))
 
-    # -- neighbourhood exploration
-
     def _explore(self, given: ExploreArguments) -> Observation:
-        node = next((one for one in self.store.get([given.node, given.node.strip() or given.node]) if one), None)
+        [node] = self.store.get([given.node])
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
-            return failure(message, named, self._most)
+            return failure(message, named)
         labels = frozenset(map(meant, given.node_types)) if given.node_types else None
         relations = directions(given.relation_types) if given.relation_types else None
         query = (given.query or "").strip()[:_LONGEST_QUERY] or None
-        asked = Asked(node.id, query, labels, relations, _count(given.k, self.settings.neighbors_k))
-        found = explore(self.store, self.index, asked)
+        k = _count(given.k, self.settings.neighbors_k)
+        found = explore(self.store, self.index, node.id, query, labels=labels, relations=relations, k=k)
         if not found.total and (labels or relations):
             self._require_known(labels or (), relations or ())
+        head = {"explored": node.id, **_kind(node)}
+        if query:
+            head["query"] = shortened(query, _SHOWN_CHARS)
+        head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total, **_counts(found)}
         entries = [
-            Entry(entry.fields | _via(via), entry.text)
+            Entry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
             for entry, via in zip(self._entries(found.nodes), found.via, strict=True)
         ]
-        text, shown = self._fitting(_explored(node, asked, found), entries, query)
+        text, shown = self._fitting(head, entries, query)
         edges = [
             (node.id, relation, found.nodes[i].id) if outgoing else (found.nodes[i].id, relation, node.id)
             for i in shown
-            for relation, outgoing in found.via[i][:_SHOWN_VIA]
+            for relation, outgoing in found.via[i]
         ]
-        return Observation(
-            text, tuple(found.nodes[i].id for i in shown), tuple(dict.fromkeys(edges)), total=found.total
-        )
+        nodes = tuple(found.nodes[i].id for i in shown)
+        return Observation(text, nodes, tuple(dict.fromkeys(edges)), total=found.total)
 
     def _require_known(self, labels: Iterable[str], relations: Iterable[str]) -> None:
         schema = self.store.schema()
@@ -219,10 +181,14 @@ class Toolbox:
         if said:
             raise Unclear(" ".join(said))
 
-    # -- what is shown
-
-    def _fitting(self, header: Header, entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
-        return fitting(header, entries, query, snippet_chars=self.settings.snippet_chars, max_tokens=self._most)
+    def _fitting(self, head: Mapping[str, Any], entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
+        return fitting(
+            head,
+            entries,
+            query,
+            snippet_chars=self.settings.snippet_chars,
+            max_tokens=self.settings.observation_tokens - ADDED,
+        )
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""
@@ -253,27 +219,15 @@ def _count(asked: int | None, default: int) -> int:
     return min(asked if asked and asked > 0 else default, MAX_K)
 
 
-def _explored(node: Node, asked: Asked, found: Neighborhood) -> Header:
+def _counts(found: Neighborhood) -> dict[str, Any]:
+    """The most frequent relations with the type of the neighbour, and how many edges there are of others."""
     counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
-
-    def header(shown: int, cut: bool, brief: bool) -> dict[str, Any]:
-        listed = [] if brief else counts[:_SHOWN_COUNTS]
-        made: dict[str, Any] = {} if brief else {"explored": node.id, **_kind(node)}
-        if asked.query and not brief:
-            made["query"] = shortened(asked.query, _SHOWN_CHARS)
-        made |= {"shown": shown, "of": f"{found.total}+" if found.partial else found.total}
-        if cut:
-            made["cut"] = True
-        if listed:
-            made["relations"] = [
-                [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
-                for (relation, outgoing, label), n in listed
-            ]
-        if rest := sum(n for _, n in counts[len(listed) :]):
-            made["other_relations"] = rest
-        return made
-
-    return header
+    listed = [
+        [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
+        for (relation, outgoing, label), n in counts[:_SHOWN_COUNTS]
+    ]
+    rest = sum(n for _, n in counts[_SHOWN_COUNTS:])
+    return ({"relations": listed} if listed else {}) | ({"other_relations": rest} if rest else {})
 
 
 def _fields(node: Node) -> dict[str, Any]:
@@ -283,16 +237,11 @@ def _fields(node: Node) -> dict[str, Any]:
 
 def _kind(node: Node) -> dict[str, Any]:
     labels = [label for label in node.labels if label]
-    return {"type": labels[0] if len(labels) == 1 else labels[:_SHOWN_LABELS]} if labels else {}
-
-
-def _via(via: Sequence[tuple[str, bool]]) -> dict[str, Any]:
-    more = {"more_relations": len(via) - _SHOWN_VIA} if len(via) > _SHOWN_VIA else {}
-    return {"via": [arrow(*one) for one in via[:_SHOWN_VIA]], **more}
+    return {"type": labels[0] if len(labels) == 1 else labels} if labels else {}
 
 
 def _own_text(index: TextIndex) -> NodeText:
     """How an index reads a node, without the names of neighbours: the tools show these."""
-    read = index.leaves() if isinstance(index, ArrayIndex) else [index]
-    texts = [text for one in read if isinstance(text := getattr(one, "text", None), NodeText)]
+    read = index.texts() if isinstance(index, ArrayIndex) else [getattr(index, "text", None)]
+    texts = [text for text in read if isinstance(text, NodeText)]
     return NodeText(properties=tuple(dict.fromkeys(name for text in texts for name in text.properties)))

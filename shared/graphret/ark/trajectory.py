@@ -14,11 +14,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from graphret.ark.prompt import SELECT, make_tools
+from graphret.ark.prompt import make_tools
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.errors import GraphretError, InvalidInput, NewerVersion, StorageError
-from graphret.llm.chat import Message
 
 VERSION = 1
 _SCHEMA = "graphret.trajectory/"
@@ -39,11 +38,7 @@ class Recorder:
         self.path = Path(path)
 
     def __call__(self, run: Run) -> None:
-        """Append a run; see `record`."""
-        self.record(run)
-
-    def record(self, run: Run) -> str:
-        """Append a run, a line an agent, and return the id that it has there.
+        """Append a run, a line an agent.
 
         Raises
         ------
@@ -58,40 +53,37 @@ class Recorder:
                 file.write(lines.encode("utf-8", "backslashreplace"))  # half a character as its escape
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be written: {error.strerror or error}") from error
-        return id_
 
 
 def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     """Return the runs of a file by their ids, in the order in which they were recorded.
 
-    A session is as it was recorded, but for its memory of earlier calls, which no stopped agent needs.
-
     Raises
     ------
     InvalidInput
-        When there is no such file, or a line is damaged; the message names its number.
+        When the file cannot be read, or a line is damaged; the message names its number.
     NewerVersion
         When a line was written by a newer graphret.
     """
-    path = Path(path)
-    runs: dict[str, Run] = {}
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InvalidInput(f"{path}: no such file") from error
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: cannot be read: {error}") from error
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                data = json.loads(line)
-                _require_version(data["schema"])
-                run = Run(data["question"], [], float(data["seconds"]), str(data["how"]), str(data["created"]))
-                runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
-            except NewerVersion as error:
-                raise NewerVersion(f"{path}, line {number}: {error}") from error
-            except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-                raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    runs: dict[str, Run] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+            if (version := int(data["schema"].removeprefix(_SCHEMA))) > VERSION:
+                said = f"a trajectory of version {version}, this graphret reads up to {VERSION}"
+                raise NewerVersion(f"{path}, line {number}: {said}")
+            run = Run(data["question"], [], float(data["seconds"]), str(data["how"]), str(data["created"]))
+            runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
+        except NewerVersion:
+            raise
+        except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
     for run in runs.values():
         run.sessions.sort(key=lambda session: session.agent)
     return runs
@@ -114,7 +106,7 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
         "agents": len(run.sessions),
         **{name: known[name] for name in ("question", "model", "selection", "steps", "settings")},
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
-        "messages": [_message(message) for message in session.messages],
+        "messages": [message.to_dict() for message in session.messages],
         "stop": session.stop or "",
         "error": session.error or "",
         "usage": {name: sum(step[name] for step in known["steps"]) for name in ("input_tokens", "output_tokens")},
@@ -122,31 +114,13 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     }
 
 
-def _message(message: Message) -> dict[str, Any]:
-    out = message.to_dict()
-    for call, written in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
-        if call.parsed == {}:  # as which nothing, and `null`, were taken
-            written["function"]["arguments"] = "{}"
-    return out
-
-
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _require_version(schema: str) -> None:
-    version = int(schema.removeprefix(_SCHEMA))
-    if version > VERSION:
-        raise NewerVersion(f"a trajectory of version {version}, this graphret reads up to {VERSION}")
 
 
 def _session(data: dict[str, Any]) -> ArkSession:
     for step in data["steps"]:
         for call in step["calls"]:
             call["arguments"], call["error"] = json.loads(call["arguments"]), call["error"] or None
-    calls = [call for step in data["steps"] for call in step["calls"] if call["tool"] != SELECT]
-    shown = [node for call in calls for node in call["nodes"]]
-    ended = {"stop": data["stop"] or None, "error": data["error"] or None}
-    return ArkSession.from_dict(
-        {**data, **ended, "agent": data["agent"] - 1, "seen": shown, "known": {}, "failures": 0}
-    )
+    ended = {"agent": data["agent"] - 1, "stop": data["stop"] or None, "error": data["error"] or None}
+    return ArkSession.from_dict(data | ended)

@@ -68,10 +68,6 @@ def _chosen(runs: dict[str, Run], wanted: str | None, file: Path) -> str:
 
 
 def _as_dict(id_: str, run: Run) -> dict[str, Any]:
-    agents = [
-        {name: value for name, value in session.to_dict().items() if name not in ("known", "failures", "seen")}
-        | {"agent": session.agent + 1}
-        for session in run.sessions
-    ]
+    agents = [session.to_dict() | {"agent": session.agent + 1} for session in run.sessions]
     about = {name: getattr(run, name) for name in ("question", "created", "seconds", "how", "cut_short")}
     return {"run": id_, **about, "votes": [vote.to_dict() for vote in run.votes], "agents": agents}

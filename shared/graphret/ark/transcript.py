@@ -1,0 +1,91 @@
+"""`Transcript`: what the tools have shown since a question was asked, read back from the conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from graphret.ark.arguments import read_arrow
+from graphret.ark.observation import encodable
+from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
+from graphret.llm.chat import Message
+from graphret.planning.paths import Explored, Neighbor
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What has happened since the last question of a conversation: the nodes that each search found, best first, the
+    explorations by node, what was selected, and the replies given.
+    """
+
+    question: str = ""
+    searches: list[tuple[Neighbor, ...]] = field(default_factory=list)
+    explorations: dict[str, list[Explored]] = field(default_factory=dict)
+    selected: list[str] = field(default_factory=list)
+    turns: int = 0
+    finished: bool = False
+
+    @classmethod
+    def read(cls, messages: Sequence[Message]) -> Transcript:
+        """Read a conversation; what is not as the tools write it is passed over."""
+        begin = max((place for place, message in enumerate(messages) if message.role == "user"), default=None)
+        if begin is None:
+            return cls()
+        out, since = cls(encodable(messages[begin].content)), messages[begin + 1 :]
+        out.turns = sum(message.role == "assistant" for message in since)
+        asked = {call.id: call for message in since for call in message.tool_calls}
+        for message in since:
+            if message.role == "tool" and (call := asked.get(message.tool_call_id or "")):
+                out._take(call.name, call.parsed or {}, message.content)
+        return out
+
+    def _take(self, tool: str, given: dict[str, Any], content: str) -> None:
+        if tool == SEARCH:
+            self.searches.append(_shown(content)[1])
+        elif tool == EXPLORE:
+            head, shown = _shown(content)
+            if head is not None:
+                limits = frozenset(given.get("relation_types") or ()) or None
+                explored = Explored(head["explored"], _types(head), _relations(head), shown, limits)
+                self.explorations.setdefault(explored.node, []).append(explored)
+        elif tool == SELECT:
+            self.selected += given.get("nodes", ())
+        elif tool == FINISH:
+            self.finished = True
+
+
+@lru_cache(maxsize=1024)  # a conversation is read anew in each turn
+def _shown(content: str) -> tuple[dict[str, Any] | None, tuple[Neighbor, ...]]:
+    """The line that says what was explored, if any, and the nodes shown."""
+    lines: list[dict[str, Any]] = []
+    for text in content.split("\n"):
+        with suppress(ValueError):
+            line = json.loads(text)
+            lines += [line] if isinstance(line, dict) else []
+    shown = tuple(
+        Neighbor(line["id"], line.get("name", line["id"]), _types(line), tuple(map(_way, line.get("via", ()))))
+        for line in lines
+        if "id" in line
+    )
+    return next((line for line in lines if "explored" in line), None), shown
+
+
+def _types(line: dict[str, Any]) -> tuple[str, ...]:
+    types = line.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
+
+
+def _relations(head: dict[str, Any]) -> tuple[tuple[str, bool, str, int], ...]:
+    """The counts of relations; "20+" is at least 20."""
+    return tuple(
+        (*_way(arrow), label, int(str(count).rstrip("+"))) for arrow, label, count in head.get("relations", ())
+    )
+
+
+def _way(arrow: str) -> tuple[str, bool]:
+    relation, outgoing = read_arrow(arrow)
+    return relation, bool(outgoing)
