@@ -11,17 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured figure.
-
-    Parameters
-    ----------
-    what
-        In words.
-    value, unit
-        What came out.
-    target
-        What it should be at most, or with `at_least` at least; `None` where it only informs.
-    """
+    """A measured figure: what it is in words, what came out, and the most (or the least) that it should be."""
 
     what: str
     value: float
@@ -29,17 +19,20 @@ class Figure:
     target: float | None = None
     at_least: bool = False
 
-    @property
-    def met(self) -> bool | None:
-        """Whether the target was reached; `None` without one."""
-        if self.target is None:
-            return None
-        return self.value >= self.target if self.at_least else self.value <= self.target
+    def __str__(self) -> str:
+        """A row of a table."""
+        target = ""
+        if self.target is not None:
+            met = self.value >= self.target if self.at_least else self.value <= self.target
+            target = (
+                f"at {'least' if self.at_least else 'most'} {self.target:g} {self.unit}{'' if met else ' (missed)'}"
+            )
+        return f"| {self.what} | {self.value:.3g} {self.unit} | {target} |"
 
 
 @dataclass
 class Report:
-    """All figures of a run."""
+    """All figures of a run, what was counted, how many seconds parts took, and remarks."""
 
     figures: dict[str, Figure] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -50,29 +43,11 @@ class Report:
         """Add a figure; see `Figure`."""
         self.figures[name] = Figure(what, float(value), **more)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values, in the shape of every benchmark."""
-        rows = {
-            name: {
-                "value": round(f.value, 3),
-                **({"target": f.target, "met": f.met} if f.target is not None else {}),
-            }
-            for name, f in self.figures.items()
-        }
-        seconds = {name: round(value, 6) for name, value in self.seconds.items()}
-        return {"name": "speed", "rows": rows, "counts": self.counts, "seconds": seconds, "notes": self.notes}
-
-    def to_markdown(self) -> str:
+    def __str__(self) -> str:
         """The figures as a table for the docs."""
-        lines = ["| what | figure | target |", "| --- | ---: | ---: |"]
-        for figure in self.figures.values():
-            target = ""
-            if figure.target is not None:
-                bound = "at least" if figure.at_least else "at most"
-                target = f"{bound} {figure.target:g} {figure.unit}{'' if figure.met else ' (missed)'}"
-            lines.append(f"| {figure.what} | {figure.value:.3g} {figure.unit} | {target} |")
         counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
-        return "\n".join([*lines, "", f"Counts: {counts}.", *(f"\n{note}" for note in self.notes)])
+        rows = ["| what | figure | target |", "| --- | ---: | ---: |", *map(str, self.figures.values())]
+        return "\n".join([*rows, "", f"Counts: {counts}.", *(f"\n{note}" for note in self.notes)])
 
 
 def timed(work: Callable[[], object]) -> float:
