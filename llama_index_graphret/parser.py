@@ -11,8 +11,8 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
 from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_nodes
-from graphret.corpus.documents import Loaded, to_items
 from graphret.corpus.nodes import MAX_SEGMENT_ROWS
+from graphret.corpus.readers import Loaded, to_items
 from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import item_of, to_llama_node
 
@@ -36,11 +36,6 @@ class SageNodeParser(NodeParser):
         Rows of a table segment, 5 to 10.
     options
         As any node parser has them: ``include_metadata``, ``include_prev_next_rel``.
-
-    Raises
-    ------
-    InvalidInput
-        When a row of a table has more cells than its header; the message names document and line.
     """
 
     rows_per_segment: int = Field(default=MAX_SEGMENT_ROWS, description="Rows of a table segment.")

@@ -4,42 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import socketserver
 import threading
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 
-class _Listener:
+class _Server(socketserver.ThreadingTCPServer):
     """Accepts connections on a free port of the loopback address, each served by a thread."""
 
+    daemon_threads = True
+
     def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.uri = f"bolt://127.0.0.1:{self._socket.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
+        self.uri = f"bolt://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
-    def __enter__(self) -> Self:
-        return self
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._socket.close()
-
-    def _accept(self) -> None:
+    def finish_request(self, request: Any, client_address: Any) -> None:
         with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._socket.accept()
-                threading.Thread(target=self._serve_quietly, args=(client,), daemon=True).start()
-
-    def _serve_quietly(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError), client:
-            self.serve(client)
+            self.serve(request)
 
     def serve(self, client: socket.socket) -> None:
         raise NotImplementedError
 
 
-class CuttingProxy(_Listener):
+class CuttingProxy(_Server):
     """Passes everything on to a server until `budget` bytes were sent to it, then cuts every connection."""
 
     def __init__(self, uri: str) -> None:
@@ -69,7 +61,7 @@ class CuttingProxy(_Listener):
                 client.sendall(data)
 
 
-class SilentServer(_Listener):
+class SilentServer(_Server):
     """Takes every connection, and says nothing until it is closed."""
 
     def serve(self, client: socket.socket) -> None:

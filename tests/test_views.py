@@ -111,7 +111,7 @@ def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: s
 def test_the_parts_of_a_view_are_views(store: MemoryStore) -> None:
     whole = HybridIndex(BM25Index.of_store(store))
     view = whole.view(PUBLIC)
-    assert restriction_of(view.lexical) == restriction_of(view.with_query("q", [1.0])) == Where.parse(PUBLIC)
+    assert restriction_of(view.lexical) == restriction_of(view) == Where.parse(PUBLIC)
     assert restriction_of(whole.lexical) is None
 
 
@@ -123,7 +123,7 @@ def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_pat
     condition = Where.parse(PUBLIC)
     with LadybugStore(tmp_path / "db.lbug") as embedded, neo4j.GraphDatabase.driver("bolt://127.0.0.1:1") as driver:
         server = Neo4jStore.from_driver(driver)
-        asynchronous = AsyncNeo4jStore.from_driver(driver)
+        asynchronous = AsyncNeo4jStore("the database", driver=driver)
         for one in (store, embedded, server, asynchronous, Neo4jTextIndex(server)):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
-from graphret.expansion import Coverage, Expand, Frontier, Paper, Propagate, Ranked, Ranking
+from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.search import BM25Index, DenseIndex, HybridIndex
@@ -45,7 +45,7 @@ def parts(nodes: list[Node] = NODES, edges: list[Edge] = EDGES) -> tuple[MemoryS
 
 
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
-@pytest.mark.parametrize("k", [1, 3, 10, 14, 50])
+@pytest.mark.parametrize("k", [1, 10, 50])
 def test_k_is_the_total(ranking: Ranking, k: int) -> None:
     answer = Expand(None, *parts(), ranking=ranking).retrieve(QUESTION, k)
     assert len(answer) == min(k, len(NODES))
@@ -151,23 +151,6 @@ def test_a_row_that_agrees_with_the_question_brings_its_neighbour_first() -> Non
     assert asked.retrieve("championships question 1990", 3).ids == ["table", "z", "a"]
 
 
-def test_a_ranking_of_ones_own_is_a_small_class() -> None:
-    class Loneliest:
-        name = "loneliest"
-
-        def n_seeds(self, k: int) -> int:
-            return k
-
-        def rank(self, frontier: Frontier, k: int) -> Ranked:
-            degrees = frontier.graph.edges.degrees()[frontier.seeds]
-            order = np.argsort(degrees, kind="stable")
-            none = np.full(len(order), -1)
-            return Ranked(frontier.seeds[order], -degrees[order].astype(np.float32), none)
-
-    answer = Expand(None, *parts(), ranking=Loneliest()).retrieve(QUESTION, 14)
-    assert answer.ids[-1] in {"band", "leeds", "aire"}
-
-
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
 def test_where_limits_what_is_returned_and_not_the_walk(ranking: Ranking) -> None:
     expand = Expand(None, *parts(), ranking=ranking)
@@ -221,14 +204,12 @@ def test_seeds_that_fail_fall_back_to_the_index_or_raise() -> None:
         Expand(Broken(), store, index, on_failure="raise").retrieve(QUESTION, 3)
 
 
-def test_an_empty_graph_has_no_answer() -> None:
-    assert Expand(None, *parts([], [])).retrieve("anything", 3).hits == []
-
-
-@pytest.mark.parametrize("query", ["", "the of and", "🙂", "x" * 100_000, "غير موجود"])
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
-def test_a_question_without_known_words_still_gets_k(ranking: Ranking, query: str) -> None:
-    assert len(Expand(None, *parts(), ranking=ranking).retrieve(query, 5)) == 5
+def test_a_question_without_known_words_still_gets_k(ranking: Ranking) -> None:
+    assert Expand(None, *parts([], []), ranking=ranking).retrieve("anything", 3).hits == []
+    expand = Expand(None, *parts(), ranking=ranking)
+    for query in ("", "the of and", "🙂", "x" * 100_000, "غير موجود"):
+        assert len(expand.retrieve(query, 5)) == 5
 
 
 def test_with_vectors_the_nearer_of_two_pairs_that_say_the_same_comes_first() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -30,6 +30,7 @@ class Lucene(BM25Okapi):
         self.idf = {term: np.log1p((self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
 
 
+@settings(max_examples=25)
 @given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
 def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str], query: list[str]) -> None:
     analyzer = Analyzer()
@@ -41,13 +42,10 @@ def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str
     np.testing.assert_allclose(index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_each_term_of_the_query_counts_once() -> None:
-    built = index(["apple pear", "plum"])
-    np.testing.assert_array_equal(built.scores("apple apple apple"), built.scores("apple"))
-
-
-def test_a_query_of_stop_words_scores_nothing_and_still_returns_k() -> None:
-    found = index(["apple", "pear", "plum"]).search("the of and", 2)
+def test_terms_count_once_and_stop_words_not_at_all() -> None:
+    built = index(["apple pear", "plum", "pear"])
+    np.testing.assert_array_equal(built.scores("apple apple the"), built.scores("apple"))
+    found = built.search("the of and", 2)
     assert found.ids == ["n00", "n01"]
     assert not found.scores.any()
 
@@ -77,12 +75,7 @@ def test_a_row_is_the_node_with_only_that_row() -> None:
     assert green[1] > 0 == green[0]
 
 
-def test_a_row_that_is_not_there_is_refused() -> None:
-    built = BM25Index.build([TABLE])
-    with pytest.raises(InvalidInput, match="no such part"):
-        built.part_term_weights("apple", built.table.positions(["t"]), np.asarray([2], dtype=np.int32))
-
-
+@settings(max_examples=25)
 @given(TEXTS, st.sets(st.integers(0, 11)), TEXTS, st.sampled_from(WORDS))
 def test_a_changed_index_is_the_index_of_what_is_left(
     texts: list[str], gone: set[int], more: list[str], query: str
@@ -98,6 +91,7 @@ def test_a_changed_index_is_the_index_of_what_is_left(
     np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
 
 
+@settings(max_examples=25)
 @given(TEXTS, st.sampled_from(WORDS))
 def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], query: str) -> None:
     nodes = [Node(n.id, n.labels, n.name, n.text, {"tenant": i % 2}) for i, n in enumerate(documents(texts))]
@@ -108,10 +102,10 @@ def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], quer
     np.testing.assert_array_equal(view.scores(query), alone.scores(query))
 
 
-@pytest.mark.parametrize("settings", [{"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])
-def test_settings_out_of_range_are_refused(settings: dict[str, object]) -> None:
+@pytest.mark.parametrize("wrong", [{"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        BM25Settings(**settings)  # type: ignore[arg-type]
+        BM25Settings(**wrong)  # type: ignore[arg-type]
 
 
 def test_words_are_folded_and_stemmed_in_any_script() -> None:
@@ -125,6 +119,7 @@ def test_words_are_folded_and_stemmed_in_any_script() -> None:
             Analyzer(**unknown)("word")
 
 
+@settings(max_examples=25)
 @given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), st.data())
 def test_the_weights_of_terms_add_up_to_scores_however_few_nodes_are_asked_for(
     texts: list[str], query: str, data: st.DataObject

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret import storage
@@ -34,22 +34,20 @@ def test_the_order_is_that_of_the_cosines(encoder: Any) -> None:
 
 
 def test_a_given_query_embedding_is_used_instead_of_the_encoder(encoder: Any) -> None:
-    built = DenseIndex.build(NODES, encoder=None, vectors=encoder.encode_documents([n.text for n in NODES]))
+    turned = NODES[::-1]  # vectors belong to nodes in the order in which these are given
+    built = DenseIndex.build(turned, encoder=None, vectors=encoder.encode_documents([n.text for n in turned]))
     with pytest.raises(InvalidInput, match="encoder"):
         built.search("sweet", 1)
     built.remember("sweet", encoder.encode_queries(["lime sorbet"])[0])
     assert built.search("sweet", 1).ids == ["n05"]
-
-
-def test_a_query_embedding_of_another_width_is_refused(encoder: Any) -> None:
     with pytest.raises(InvalidInput, match="48"):
-        DenseIndex.build(NODES, encoder).remember("q", [1.0, 2.0])
+        built.remember("q", [1.0, 2.0])
 
 
 def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
     rng = np.random.default_rng(7)
-    vectors = rng.standard_normal((3000, 32)).astype(np.float32)
-    nodes = [Node(f"n{i:04d}", properties={"even": i % 2 == 0}) for i in range(3000)]
+    vectors = rng.standard_normal((1500, 32)).astype(np.float32)
+    nodes = [Node(f"n{i:04d}", properties={"even": i % 2 == 0}) for i in range(1500)]
     exact = DenseIndex.build(nodes, None, vectors=vectors)
     approximate = DenseIndex.build(nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
     assert approximate.approximate
@@ -122,18 +120,6 @@ def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:
     np.testing.assert_allclose(HybridIndex(lexical).scores(query), scaled(lexical.scores(query)), rtol=1e-5)
 
 
-def test_an_index_stays_in_step_with_upserts_and_deletes(encoder: Any) -> None:
-    lexical = BM25Index.build(NODES)
-    hybrid = HybridIndex(lexical, DenseIndex.build(lexical.table, encoder))
-    encoder.encoded.clear()
-    hybrid.upsert([Node("n06", text="quince jelly"), Node("n00", text="onion soup")])
-    assert sorted(encoder.encoded) == ["onion soup", "quince jelly"]
-    hybrid.delete(["n05", "unknown"])
-    assert hybrid.search("quince jelly", 1).ids == ["n06"]
-    assert hybrid.search("onion soup", 1).ids == ["n00"]
-    assert "n05" not in hybrid.search("lime sorbet", 10).ids
-
-
 def test_a_hybrid_reads_its_parts_as_they_are(encoder: Any) -> None:
     lexical = BM25Index.build(NODES)
     hybrid = HybridIndex(lexical)
@@ -151,6 +137,7 @@ def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:
         HybridIndex(BM25Index.build(NODES), alpha=2)
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([2, 30, 10**6]), st.integers(1, 9000))
 def test_the_k_best_of_many_are_those_of_a_sort(seed: int, k: int, levels: int, n: int) -> None:
     rng = np.random.default_rng(seed)

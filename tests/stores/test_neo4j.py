@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import neo4j
 import pytest
 
 from graphret.errors import InvalidInput, QueryRefused
-from graphret.stores.base import GraphStore
 from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
-from graphret.testing.graphs import EDGES, HOSTILE, NODES
+from graphret.testing.graphs import EDGES, NODES
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
-
-if TYPE_CHECKING:
-    import neo4j
 
 Auth = tuple[str, str] | None
 
@@ -27,10 +24,6 @@ class TestNeo4jStore(CypherStoreSuite):
         with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
             yield store
 
-    @pytest.mark.parametrize("names", [HOSTILE[i::3] for i in range(3)], ids=range(3))
-    def test_hostile_names_are_only_names(self, store: GraphStore, names: list[str]) -> None:
-        super().test_hostile_names_are_only_names(store, names)
-
 
 async def test_every_call_can_be_awaited(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
     async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
@@ -38,8 +31,6 @@ async def test_every_call_can_be_awaited(neo4j_empty: neo4j.Driver, neo4j_uri: s
         assert await store.get(["ada", "nobody"]) == [NODES[0], None]
         assert await store.neighbors(["engine"], limit=1) == [EDGES[1]]
         assert set((await store.schema()).labels) == {"Person", "Author", "Machine", "Text"}
-        assert [node.id async for block in store.nodes(["Person"]) for node in block] == ["ada", "babbage"]
-        assert [edge async for block in store.edges(relations=["KNEW"]) for edge in block] == [EDGES[3]]
         assert (await store.query("RETURN $n AS n", {"n": 1}, max_rows=1)).to_dicts() == [{"n": 1}]
         assert await store.explain("MATCH (n) RETURN n") == "r"
         view = store.view({"label": "Person"})
@@ -67,16 +58,14 @@ def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
     assert set(schema.labels) == {"A", "B"}
     assert set(schema.properties[""]) == {"id"}  # of y, which shows no label
     assert not any(name.startswith("graphret_") for name in schema.properties["A"])
-    with pytest.raises(InvalidInput, match="__Graphret__"):
-        again.upsert([Node("z", ("__Graphret__",))])
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, [1, "a"], [None], 2**63, [-(2**63) - 1]], ids=repr)
+@pytest.mark.parametrize("value", [{"a": 1}, [1, "a"], [None], 2**63], ids=repr)
 def test_values_that_cannot_be_kept_are_refused_by_name(neo4j_empty: neo4j.Driver, value: Any) -> None:
-    store = Neo4jStore.from_driver(neo4j_empty)
-    for nodes, edges in (([Node("fine"), Node("bad", properties={"prop": value})], []), ([Node("bad")], [value])):
+    store, bad = Neo4jStore.from_driver(neo4j_empty), {"prop": value}
+    for nodes, edges in (([Node("fine"), Node("bad", (), "", "", bad)], []), ([], [Edge("bad", "R", "bad", 1.0, bad)])):
         with pytest.raises(InvalidInput, match=r"(?s)bad.*prop.*nested='json'"):
-            store.upsert(nodes, [Edge("bad", "R", "bad", 1.0, {"prop": given}) for given in edges])
+            store.upsert(nodes, edges)
     assert store.count() == (0, 0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.search.arrays import ArrayIndex, CombinedIndex
+from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index
 from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
@@ -123,7 +123,7 @@ def matching(index: TextIndex, query: str, k: int) -> list[str]:
 
 def _by_words(index: TextIndex) -> bool:
     """Whether words are all that counts for a hybrid, a multi-field or a Neo4j index, so that 0 means no match."""
-    parts = index.members.values() if isinstance(index, CombinedIndex) else [index]
+    parts = index.leaves() if isinstance(index, ArrayIndex) else [index]
     return all(isinstance(part, BM25Index) for part in parts) or getattr(index, "vector", True) is None
 
 

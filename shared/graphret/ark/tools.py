@@ -242,6 +242,6 @@ def _kind(node: Node) -> dict[str, Any]:
 
 def _own_text(index: TextIndex) -> NodeText:
     """How an index reads a node, without the names of neighbours: the tools show these."""
-    read = index.texts() if isinstance(index, ArrayIndex) else [getattr(index, "text", None)]
-    texts = [text for text in read if isinstance(text, NodeText)]
+    read = index.leaves() if isinstance(index, ArrayIndex) else [index]
+    texts = [text for one in read if isinstance(text := getattr(one, "text", None), NodeText)]
     return NodeText(properties=tuple(dict.fromkeys(name for text in texts for name in text.properties)))

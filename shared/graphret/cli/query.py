@@ -240,10 +240,8 @@ class _Watch:
 def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
     """Open a graph and an index over it: its own, where it has one that does."""
     from graphret.errors import StoreMismatch
-    from graphret.graphs.locations import opened
-    from graphret.search import Neo4jTextIndex
+    from graphret.graphs.locations import NEO4J, kind_of, opened
     from graphret.search.encoder import as_encoder
-    from graphret.stores.neo4j import Neo4jStore
 
     if options.holds_documents(told.graph):
         graph = options.open_graph(told.graph, encoder=told.encoder)
@@ -254,9 +252,11 @@ def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
     encoder = as_encoder(told.encoder)
     with opened(told.graph) as store:
         index: TextIndex | None = None
-        if isinstance(store, Neo4jStore):
+        if kind_of(told.graph) == NEO4J:
+            from graphret.search import Neo4jTextIndex
+
             try:
-                index = Neo4jTextIndex.open(store, encoder=encoder)
+                index = Neo4jTextIndex.open(store, encoder=encoder)  # type: ignore[arg-type]
             except StoreMismatch as error:
                 remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
         yield store, index or _index(store, encoder)

@@ -4,7 +4,7 @@ from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker, 
 from graphret.corpus.chunks import from_chunks
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
-from graphret.corpus.metadata import Metadata, MetadataExtractor, adescribe, describe, without_extracted
+from graphret.corpus.metadata import Metadata, MetadataExtractor, describe, without_extracted
 from graphret.corpus.nodes import linearize, segment_rows, to_edges, to_nodes
 from graphret.corpus.readers import parse_item, read
 from graphret.corpus.sentences import split_sentences
@@ -21,7 +21,6 @@ __all__ = [
     "SemanticChunker",
     "SentenceChunker",
     "Table",
-    "adescribe",
     "breakpoints",
     "describe",
     "from_chunks",

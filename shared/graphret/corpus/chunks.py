@@ -7,25 +7,14 @@ id, its text and its metadata stay as they are.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from graphret.corpus.names import (
-    file_of,
-    given_name,
-    given_section,
-    headings,
-    section_at,
-    section_of_path,
-    stem_of,
-    title_among,
-    title_of_paths,
-)
-from graphret.corpus.tables import TextTable, delimited, keyed, tables_in
+from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
+from graphret.corpus.tables import TextTable, column_names, delimited, is_delimited, keyed, pipe_tables
 from graphret.types import Node
 
 #: The property that lists which others say where a chunk stands or were derived by `from_chunks`: no user gave these.
@@ -35,25 +24,12 @@ PLACE = ("source_id", "chunk_start")
 #: The ``source_id`` of before, of a page or a row whose source is the whole file, or of one of several in a file.
 DOCUMENT = "chunk_document"
 
-_CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
-_CSV_TYPES = ("text/csv", "text/tab-separated-values")
-
 
 class _Stretch(NamedTuple):
-    """A text as far as it is known: the chunks in it, each with its start; one chunk alone where places are unknown."""
+    """A text as far as it is known, and the chunks in it with their starts; one alone where places are unknown."""
 
     text: str
     chunks: list[tuple[int, int]]
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The rows of a table that a chunk has, how many are above them, and the chunk's text around the table."""
-
-    header: list[str]
-    rows: list[list[str]]
-    above: int = 0
-    context: str = ""
 
 
 def from_chunks(nodes: Iterable[Node]) -> list[Node]:
@@ -61,31 +37,34 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
 
     Chunks are of one source when their metadata name the same file or address and no other title, or else when their
     ``source_id`` is the same; ``chunk_start`` says where each begins in it. They may come in any order. Where places
-    are known, a chunk knows the headings above it, and a row that was cut in two is whole, in the chunk that has most
-    of it. Where they are not, a chunk knows the headings and rows in it, and the header that the first one has.
+    are known, a chunk knows the headings above it, and a row that was cut in two is whole, in the chunk that has its
+    end. Where they are not, a chunk knows the headings and rows in it, and the header that the first one has.
 
     What is derived is listed in the property ``chunk_derived``; a name or a property that a node has already stays.
     Nodes with ``table_rows`` of their own are left as they are.
     """
     listed = [without_derived(node) for node in nodes]
-    sources: dict[tuple[str, ...], list[int]] = {}
+    sources: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for i, node in enumerate(listed):
         if "table_rows" not in node.properties:
-            sources.setdefault(source_of(node), []).append(i)
-    ids = [{listed[i].properties.get("source_id") for i in members} for members in sources.values()]
-    held = Counter(one for own in ids for one in own)
-    for (key, members), own in zip(sources.items(), ids, strict=True):
-        clear = len(own) == 1 and held[next(iter(own))] == 1
-        told = _told([listed[i] for i in members], key, None if clear else " ".join(key[1:]).strip())
-        for i, node in zip(members, told, strict=True):
-            listed[i] = node
+            sources[source_of(node)].append(i)
+    ids = {key: {listed[i].properties.get("source_id") for i in members} for key, members in sources.items()}
+    shared = Counter(one for own in ids.values() for one in own)
+    for key, members in sources.items():
+        one_id = len(ids[key]) == 1 and shared[next(iter(ids[key]))] == 1
+        found = _found([listed[i] for i in members], key)
+        for i, known in zip(members, found, strict=True):
+            listed[i] = _derived(listed[i], known, "" if one_id else " ".join(key[1:]).strip())
     return listed
 
 
 def placed(node: Node, source: str | None, start: int | None) -> Node:
     """Return a chunk that knows what it was made from and where in that it begins, as far as it does not say so."""
-    place = {key: value for key, value in zip(PLACE, (source, start), strict=True) if value is not None}
-    place = {key: value for key, value in place.items() if key not in node.properties}
+    place = {
+        key: value
+        for key, value in zip(PLACE, (source, start), strict=True)
+        if value is not None and key not in node.properties
+    }
     return replace(node, properties={**node.properties, **place, DERIVED: [*place]}) if place else node
 
 
@@ -94,9 +73,10 @@ def source_of(node: Node) -> tuple[str, ...]:
 
     A file with several titles, or several records (LangChain's ``seq_num``), is as many sources.
     """
-    given, source = node.properties, node.properties.get(DOCUMENT, node.properties.get("source_id"))
+    given = node.properties
     if file := file_of(given):
         return ("file", file, given_name(given), *([str(given["seq_num"])] if "seq_num" in given else []))
+    source = given.get(DOCUMENT, given.get("source_id"))
     return ("source", source) if isinstance(source, str) else ("node", node.id)
 
 
@@ -116,27 +96,49 @@ def without_derived(node: Node) -> Node:
     return replace(node, name=name, labels=labels, properties=properties | ({DERIVED: place} if place else {}))
 
 
-def _told(nodes: Sequence[Node], key: tuple[str, ...], source: str | None) -> list[Node]:
-    """Return the chunks of one source, each with what it lost; `source` is its id where the chunks do not have one."""
-    given = [node.properties for node in nodes]
-    file = key[1] if key[0] == "file" and len(key) < 4 else ""
-    sections = [given_section(properties) for properties in given]
-    title = stem_of(file)
-    if is_delimited(given[0]):
+def number_of(node: Node, key: str) -> int:
+    """Return a whole number among the properties, 0 where there is none."""
+    value = node.properties.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _derived(node: Node, found: Mapping[str, Any], source: str) -> Node:
+    """Return a chunk with what was found out; `source` is its id where the chunks of the source do not have one."""
+    given, known = dict(node.properties), {key: value for key, value in found.items() if value not in (None, "")}
+    if source and "source_id" in given:
+        known[DOCUMENT], given["source_id"] = given["source_id"], source
+    name, labels = node.name or known.pop("name", ""), node.labels
+    if "table_rows" in known and "table_context" not in known and labels == ("Document",):
+        labels = ("Table",)
+    known = {key: value for key, value in known.items() if key not in given and key != "name"}
+    filled = [*known, *(["name"] if name != node.name else [])]
+    properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *filled]} if filled else given
+    return replace(node, name=name, labels=labels, properties=properties)
+
+
+def _found(nodes: Sequence[Node], key: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return for each chunk of a source its name, its section, its number, and the table in it."""
+    title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
+    sections = [given_section(node.properties) for node in nodes]
+    if is_delimited(nodes[0].properties):
         tables = _delimited_rows(nodes)
     else:
         stretches = _stretches(nodes)
-        found = [headings(stretch.text) for stretch in stretches]
-        title = title_of_paths([properties.get("header_path") for properties in given]) or title_among(found) or title
-        for (_, chunks), above in zip(stretches, found, strict=True):
+        pieces = [headings(stretch.text) for stretch in stretches]
+        title = title_among(pieces) or title
+        for (_, chunks), above in zip(stretches, pieces, strict=True):
             for i, start in chunks:
-                here = section_at(above, start, start + len(nodes[i].text), title)
-                sections[i] = sections[i] or here or section_of_path(given[i].get("header_path"), title)
-        tables = _marked_up_rows(nodes, stretches)
+                sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
+        tables = _pipe_rows(nodes, stretches)
     order = sorted(range(len(nodes)), key=lambda i: _place(nodes[i]))
-    places = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}
+    places: dict[int, int] = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}
     return [
-        _with(node, given_name(node.properties) or title, sections[i], places.get(i), tables.get(i), source)
+        {
+            "section": sections[i],
+            "chunk_index": places.get(i),
+            **tables.get(i, {}),
+            "name": given_name(node.properties) or title,
+        }
         for i, node in enumerate(nodes)
     ]
 
@@ -148,49 +150,14 @@ def _place(node: Node) -> tuple[int, ...]:
     return page, number_of(node, "row"), number_of(node, "chunk_start")
 
 
-def _with(node: Node, name: str, section: str, order: int | None, table: _Rows | None, source: str | None) -> Node:
-    known: dict[str, Any] = {"section": section or None, "chunk_index": order}
-    given = dict(node.properties)
-    if source and "source_id" in given:
-        known[DOCUMENT], given["source_id"] = given["source_id"], source
-    labels = node.labels
-    if table is not None:
-        known["table_header"], known["table_rows"] = table.header, table.rows
-        known["table_row_start"], known["table_row_end"] = table.above, table.above + len(table.rows)
-        known["table_context"] = table.context or None
-        if not table.context and labels == ("Document",):
-            labels = ("Table",)
-    known = {key: value for key, value in known.items() if value is not None and key not in given}
-    named = [] if node.name or not name else ["name"]
-    if not known and not named:
-        return node
-    properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *known, *named]}
-    return replace(node, name=node.name or name, labels=labels, properties=properties)
-
-
-def is_delimited(metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata of a document or chunk say that its file is one of delimited values."""
-    return _CSV.search(file_of(metadata)) is not None or metadata.get("file_type") in _CSV_TYPES
-
-
-def number_of(node: Node, key: str) -> int:
-    """Return a whole number among the properties, 0 where there is none."""
-    value = node.properties.get(key)
-    return value if isinstance(value, int) else 0
-
-
-# -- texts
-
-
 def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
     """Return the texts that chunks are cut from, as far as their places allow to put them together."""
-    documents: dict[Any, list[int]] = {}
+    documents: dict[str, list[int]] = defaultdict(list)
     for i, node in enumerate(nodes):
         given = node.properties
-        is_placed = isinstance(given.get("chunk_start"), int)
-        where = (given.get("source_id"), given.get("page"), given.get("row")) if is_placed else i
-        documents.setdefault(str(where), []).append(i)
-    stretches = []
+        where = [given.get(key) for key in ("source_id", "page", "row")] if "chunk_start" in given else i
+        documents[str(where)].append(i)
+    stretches: list[_Stretch] = []
     for members in documents.values():
         joined = _joined(nodes, members) if len(members) > 1 else None
         stretches += [joined] if joined else [_Stretch(nodes[i].text, [(i, 0)]) for i in members]
@@ -199,90 +166,73 @@ def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
 
 def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
     """Return the text that chunks overlap to; `None` where their places contradict each other."""
-    starts = sorted((int(nodes[i].properties["chunk_start"]), i) for i in members)
-    separator = "," if is_delimited(nodes[members[0]].properties) else "|"
-    counts = Counter(n for i in members for line in nodes[i].text.split("\n") if (n := line.count(separator)))
-    width = counts.most_common(1)[0][0] if counts else 0
+    starts = sorted((number_of(nodes[i], "chunk_start"), i) for i in members)
+    bar = "," if is_delimited(nodes[members[0]].properties) else "|"
+    bars = Counter(n for i in members for line in nodes[i].text.split("\n") if (n := line.count(bar)))
+    full_row = bars.most_common(1)[0][0] if bars else 1
     first, text = starts[0][0], ""
     for start, i in starts:
         own, at = nodes[i].text, start - first
-        if gap := max(0, at - len(text)):
-            line = text[text.rfind("\n") + 1 :]
-            text += _cut_off(line, own, separator, width) if gap == 1 else "\n" * gap
+        if (gap := at - len(text)) == 1:  # a splitter cut off the end of a line, or a space in a row or a sentence
+            cells = text[text.rfind("\n") + 1 :].count(bar)
+            begins_line = cells >= full_row or (not cells and own[:1] in "#|>-+<~")
+            text += "\n" if begins_line else " "
+        elif gap > 1:
+            text += "\n" * gap
         if not own.startswith(text[at : at + len(own)]):
             return None
         text += own[len(text) - at :]
     return _Stretch(text, [(i, start - first) for start, i in starts])
 
 
-def _cut_off(line: str, after: str, separator: str, width: int) -> str:
-    """Return the one white space that a splitter cut off behind a line: its end, or a space in a row or a sentence."""
-    if separator == "," or separator in line:
-        return " " if line.count(separator) < width else "\n"
-    return " " if after[:1].isalnum() or after[:1] in "`([*_" else "\n"
-
-
-# -- tables
-
-
-def _delimited_rows(nodes: Sequence[Node]) -> dict[int, _Rows]:
-    """Return the rows of each chunk of a file of delimited values."""
+def _delimited_rows(nodes: Sequence[Node]) -> dict[int, dict[str, Any]]:
+    """Return the table of each chunk of a file of delimited values."""
     if all(isinstance(node.properties.get("row"), int) for node in nodes):  # LangChain's CSVLoader: one document a row
-        names, cells = keyed([node.text for node in nodes])
-        return {i: _Rows(names, [row], nodes[i].properties["row"]) for i, row in enumerate(cells) if names}
-    found: dict[int, _Rows] = {}
-    header: list[str] | None = None
-    above = 0
+        header, cells = keyed([node.text for node in nodes])
+        return {i: _table(header, [row], number_of(nodes[i], "row")) for i, row in enumerate(cells) if header}
+    found: dict[int, dict[str, Any]] = {}
+    header, above = list[str](), 0
     for stretch in _stretches(nodes):
-        # LlamaIndex's CSVReader keeps the header and writes the extension; its PandasCSVReader does neither.
-        table = delimited(stretch.text, header, joined_header="extension" in nodes[0].properties)
-        if table is not None:
+        if (table := delimited(stretch.text, header)) is not None:
             header = table.header
-            found |= _shared_out(nodes, stretch, [table], above)
+            found |= _by_chunk(nodes, stretch, [table], above)
             above += len(table.rows)
     return found
 
 
-def _marked_up_rows(nodes: Sequence[Node], stretches: Sequence[_Stretch]) -> dict[int, _Rows]:
-    """Return the rows of each chunk that holds a pipe table or a table of HTML, or a piece of one."""
-    found: dict[int, _Rows] = {}
+def _pipe_rows(nodes: Sequence[Node], stretches: Sequence[_Stretch]) -> dict[int, dict[str, Any]]:
+    """Return the table of each chunk that holds a pipe table, or a piece of one."""
+    found: dict[int, dict[str, Any]] = {}
     headers: list[list[str]] = []
     for stretch in stretches:
-        tables = tables_in(stretch.text, headers)
+        tables = pipe_tables(stretch.text, headers)
         headers += [table.header for table in tables if table.header]
-        found |= _shared_out(nodes, stretch, tables, 0)
+        found |= _by_chunk(nodes, stretch, tables, 0)
     return found
 
 
-def _shared_out(nodes: Sequence[Node], stretch: _Stretch, tables: Sequence[TextTable], above: int) -> dict[int, _Rows]:
-    """Return for each chunk of a text the rows that it has most of, of the table of which it has most rows."""
-    starts = [start for _, start in stretch.chunks]
-    mine: dict[int, list[tuple[int, int]]] = {}
+def _by_chunk(
+    nodes: Sequence[Node], stretch: _Stretch, tables: Sequence[TextTable], above: int
+) -> dict[int, dict[str, Any]]:
+    """Return for each chunk of a text the rows that it has the end of, of the table of which it has most rows."""
+    ends = [start + len(nodes[i].text) for i, start in stretch.chunks]
+    rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for t, table in enumerate(tables):
         for r, row in enumerate(table.rows):
-            best, at = 0, -1
-            n = bisect_left(starts, row.end) - 1
-            while (
-                n >= 0
-                and (
-                    share := min(row.end, starts[n] + len(nodes[stretch.chunks[n][0]].text)) - max(row.start, starts[n])
-                )
-                > 0
-            ):
-                best, at = max((best, at), (share, n), key=lambda one: (one[0], -one[1]))
-                n -= 1
-            if at >= 0:
-                mine.setdefault(at, []).append((t, r))
-    return {
-        stretch.chunks[n][0]: _rows_of(nodes[stretch.chunks[n][0]].text, starts[n], tables, rows, above)
-        for n, rows in mine.items()
-    }
+            rows[min(bisect_left(ends, row.end), len(ends) - 1)].append((t, r))
+    found = {}
+    for at, own in rows.items():
+        i, start = stretch.chunks[at]
+        most = Counter(t for t, _ in own).most_common(1)[0][0]
+        table, kept = tables[most], [r for t, r in own if t == most]
+        text = nodes[i].text
+        around = f"{text[: max(0, table.start - start)]}\n{text[max(0, table.end - start) :]}".strip()
+        header = table.header or column_names(len(table.rows[0].cells))
+        found[i] = _table(header, [table.rows[r].cells for r in kept], above + kept[0], around)
+    return found
 
 
-def _rows_of(text: str, start: int, tables: Sequence[TextTable], rows: Sequence[tuple[int, int]], above: int) -> _Rows:
-    chosen = Counter(t for t, _ in rows).most_common(1)[0][0]
-    table, kept = tables[chosen], [r for t, r in rows if t == chosen]
-    around = text[: max(0, table.start - start)] + "\n" + text[max(0, table.end - start) :]
-    header = table.header or [f"column {c + 1}" for c in range(len(table.rows[0].cells))]
-    context = around.strip() if any(map(str.isalnum, around)) else ""
-    return _Rows(header, [table.rows[r].cells for r in kept], above + kept[0], context)
+def _table(header: list[str], rows: list[list[str]], above: int, around: str = "") -> dict[str, Any]:
+    """Return the properties of a chunk that holds rows of a table, with so many rows above, and text around it."""
+    table = {"table_header": header, "table_rows": rows, "table_row_start": above, "table_row_end": above + len(rows)}
+    return {**table, "table_context": around} if any(map(str.isalnum, around)) else table

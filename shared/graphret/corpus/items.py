@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.types import Edge, require_id
+from graphret.validation import require_edge, require_properties
 
 _RESERVED_PREFIXES = ("chunk_", "table_")
 _RESERVED = ("source_id", "extracted")
@@ -45,8 +45,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _what("document", self.id, self.title)
-        _require_strings(what, text=self.text, title=self.title)
+        what = _require_strings(self, "document", self.title, "text", "title")
         _settle(self, "doc", (self.title, self.text), metadata=checked_metadata(self.metadata, what))
 
 
@@ -86,23 +85,16 @@ class Table:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _what("table", self.id, self.title)
-        names = ("title", "section", "section_text", "introduction")
-        _require_strings(what, **{name: getattr(self, name) for name in names})
+        what = _require_strings(self, "table", self.title, "title", "section", "section_text", "introduction")
         header = _cells(self.header, f"{what}: header")
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
-        if not isinstance(self.rows, Iterable):
-            raise InvalidInput(f"{what}: 'rows' is a list of rows, not {_kind(self.rows)}")
-        rows = tuple(_cells(row, f"{what}: row {number}") for number, row in enumerate(self.rows))
+        rows = tuple(_cells(row, f"{what}: row {n}") for n, row in enumerate(_listed(self.rows, f"{what}: 'rows'")))
         for number, row in enumerate(rows):
             if len(row) != len(header):
                 raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        if unknown := self.column_descriptions.keys() - set(header):
-            raise InvalidInput(f"{what}: 'column_descriptions' has {min(unknown)!r}, which is no column")
         content = self.title, self.section, header, rows
-        metadata = checked_metadata(self.metadata, what)
-        _settle(self, "table", content, header=header, rows=rows, metadata=metadata)
+        _settle(self, "table", content, header=header, rows=rows, metadata=checked_metadata(self.metadata, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +128,8 @@ class Record:
     text: str = ""
 
     def __post_init__(self) -> None:
-        what = _what("record", self.id, self.name)
-        _require_strings(what, name=self.name, text=self.text)
-        labels = () if isinstance(self.labels, str) else tuple(self.labels)
+        what = _require_strings(self, "record", self.name, "name", "text")
+        labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
             raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
         properties = checked_metadata(self.properties, what, "properties")
@@ -166,140 +157,81 @@ class Corpus:
     edges: tuple[Edge, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", check_items(self.items))
+        object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "edges", tuple(self.edges))
-        for number, edge in enumerate(self.edges):
-            check_edge(edge, f"edge {number}")
+        seen: set[str] = set()
+        for number, item in enumerate(self.items):
+            if not isinstance(item, Item):
+                raise InvalidInput(f"item {number}: a Document, Table or Record is expected, not {_foreign(item)}")
+            if item.id in seen:
+                raise InvalidInput(
+                    f"two items have the id {item.id!r}: give each its own, of the same content too; of files of one "
+                    "path in several folders, read the folder above them"
+                )
+            seen.add(item.id)
+        for edge in self.edges:
+            require_edge(edge)
 
     def __len__(self) -> int:
         return len(self.items)
 
-    @property
-    def documents(self) -> list[Document]:
-        """The items that are documents."""
-        return [item for item in self.items if isinstance(item, Document)]
 
-    @property
-    def tables(self) -> list[Table]:
-        """The items that are tables."""
-        return [item for item in self.items if isinstance(item, Table)]
-
-    @property
-    def records(self) -> list[Record]:
-        """The items that are records."""
-        return [item for item in self.items if isinstance(item, Record)]
-
-
-def check_items(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Return the items as a tuple if each is one and no two share an id, and raise `InvalidInput` if not."""
-    checked = tuple(items)
-    seen: set[str] = set()
-    for number, item in enumerate(checked):
-        if not isinstance(item, (Document, Table, Record)):
-            raise InvalidInput(f"item {number}: graphret's Document, Table or Record is expected, not {_foreign(item)}")
-        if item.id in seen:
-            raise InvalidInput(
-                f"two items have the id {item.id!r}: give each its own, of the same content too; of files of one path "
-                "in several folders, read the folder above them"
-            )
-        seen.add(item.id)
-    return checked
-
-
-def check_edge(edge: object, what: str) -> Edge:
-    """Return the edge if it is one whose names are non-empty strings, and raise `InvalidInput` if not."""
-    if not isinstance(edge, Edge):
-        raise InvalidInput(f"{what}: an Edge is expected, not {_kind(edge)}")
-    for name in ("source", "relation", "target"):
-        value = getattr(edge, name)
-        if not isinstance(value, str) or not value:
-            raise InvalidInput(f"{what}: {name!r} is a non-empty string, not {value!r}")
-    if not isinstance(edge.weight, (int, float)) or not math.isfinite(edge.weight):
-        raise InvalidInput(f"{what}: 'weight' is a finite number, not {edge.weight!r}")
-    checked_metadata(edge.properties, what, "properties", reserved=False)
-    return edge
-
-
-def checked_metadata(metadata: object, what: str, name: str = "metadata", *, reserved: bool = True) -> dict[str, Any]:
-    """Return a copy of a mapping of JSON values, and raise `InvalidInput` that names the field if it is not one.
+def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True) -> dict[str, Any]:
+    """Return a mapping of JSON values as a dictionary, and raise `InvalidInput` that names the field if it is not one.
 
     With `reserved`, the names that graphret itself gives to the properties of nodes are refused.
     """
-    if not isinstance(metadata, Mapping):
-        raise InvalidInput(f"{what}: {name!r} is a mapping, not {_kind(metadata)}")
+    require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
-        if key in _RESERVED or str(key).startswith(_RESERVED_PREFIXES):
+        if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
             raise InvalidInput(f"{what}: the key {key!r} of {name!r} is reserved for graphret; rename it")
-    copy = _json(metadata, f"{what}: {name}")
-    assert isinstance(copy, dict)
-    return copy
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
-def _json(value: Any, where: str) -> Any:
-    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_json(v, f"{where}[{i}]") for i, v in enumerate(value)]
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise InvalidInput(f"{where}: the key {key!r} is not a string")
-        return {key: _json(v, f"{where}.{key}") for key, v in value.items()}
-    raise InvalidInput(f"{where} is not a JSON value: {value!r} ({_kind(value)})")
+def _require_strings(item: Item, kind: str, called: object, *names: str) -> str:
+    """Return what messages call an item, whose id and texts are strings."""
+    what = f"{kind} {item.id!r}" if item.id else f"{kind} titled {called!r}" if called else kind
+    if item.id:
+        require_id(item.id, kind)
+    for name in names:
+        if not isinstance(value := getattr(item, name), str):
+            raise InvalidInput(f"{what}: {name!r} is a string, not {type(value).__name__}")
+    return what
 
 
-def _cells(row: object, where: str) -> tuple[str, ...]:
+def _listed(values: Any, what: str) -> Iterable[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{what} is a list, not {type(values).__name__}")
+    return values
+
+
+def _cells(row: object, what: str) -> tuple[str, ...]:
     """Return cells as strings, what is missing as the empty one."""
-    if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
-        raise InvalidInput(f"{where} is a list of cells, not {_kind(row)}")
-    cells = tuple(row)
-    for i, cell in enumerate(cells):
-        if isinstance(cell, (list, tuple, set, Mapping)):
-            raise InvalidInput(f"{where}, column {i}: a cell is a string, a number or nothing, not {_kind(cell)}")
-    return tuple("" if cell is None or cell != cell else str(cell) for cell in cells)  # NaN is not itself
+    return tuple("" if cell is None or cell != cell else str(cell) for cell in _listed(row, what))  # NaN is not itself
 
 
 def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
     """Put checked fields in place, and an id made from the content where there is none."""
+    if not item.id:
+        data = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
+        fields["id"] = f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}"
     for name, value in fields.items():
         object.__setattr__(item, name, value)
-    if not item.id:
-        data = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode()
-        object.__setattr__(item, "id", f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}")
-    else:
-        require_id(item.id, "document" if prefix == "doc" else prefix)
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:
     """Return what a record says: a description and the like first, then its other long strings."""
-    told = sorted(properties, key=lambda key: _TEXT_KEYS.index(key) if key in _TEXT_KEYS else len(_TEXT_KEYS))
     parts = [
         part.strip()
-        for key in told
-        for part in (properties[key] if isinstance(properties[key], list) else [properties[key]])
+        for key in (*_TEXT_KEYS, *(key for key in properties if key not in _TEXT_KEYS))
+        for part in (properties[key] if isinstance(properties.get(key), list) else [properties.get(key)])
         if isinstance(part, str) and (key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS)
     ]
     return "\n".join(dict.fromkeys(filter(None, parts)))
 
 
-def _require_strings(what: str, **fields: object) -> None:
-    for name, value in fields.items():
-        if not isinstance(value, str):
-            raise InvalidInput(f"{what}: {name!r} is a string, not {_kind(value)}")
-
-
-def _what(kind: str, id_: object, title: object) -> str:
-    return f"{kind} {id_!r}" if id_ else f"{kind} titled {title!r}" if title else kind
-
-
 def _foreign(value: object) -> str:
-    """Return what a value of a framework is, and what takes it."""
-    home = type(value).__module__.split(".")[0]
-    adapters = {"langchain_core": "langchain_graphret.SageGraph", "llama_index": "llama_index_graphret.SageGraph"}
-    if home not in adapters:
-        return _kind(value)
-    return f"{home}'s {_kind(value)}: {adapters[home]} takes it, and graphret.read makes items of it"
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
+    """Return what a value is, and of a framework's what takes it."""
+    kind, home = type(value).__name__, type(value).__module__.split(".")[0]
+    package = {"langchain_core": "langchain_graphret", "llama_index": "llama_index_graphret"}.get(home)
+    return f"{home}'s {kind}: {package}.SageGraph takes it, and graphret.read makes items of it" if package else kind

@@ -63,7 +63,7 @@ class Metadata:
 
 @runtime_checkable
 class MetadataExtractor(Protocol):
-    """Finds out the `Metadata` of nodes; subclass it for the default `aextract`.
+    """Finds out the `Metadata` of nodes.
 
     Attributes
     ----------
@@ -78,10 +78,6 @@ class MetadataExtractor(Protocol):
         """Return the metadata of each node, in their order."""
         ...
 
-    async def aextract(self, nodes: Sequence[Node]) -> list[Metadata]:
-        """Do as `extract`, awaiting models where there are any."""
-        return self.extract(nodes)
-
 
 def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
     """Return the nodes with their metadata among their properties.
@@ -94,42 +90,26 @@ def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
         If the extractor does not answer with one `Metadata` a node.
     """
     bare = [without_extracted(node) for node in nodes]
-    return _attach(bare, extractor.extract(bare))
-
-
-async def adescribe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
-    """Do as `describe`, awaiting the extractor."""
-    bare = [without_extracted(node) for node in nodes]
-    return _attach(bare, await extractor.aextract(bare))
+    found = extractor.extract(bare)
+    if len(found) != len(bare):
+        raise ModelError(f"the metadata extractor answered for {len(found)} of {len(bare)} nodes")
+    return [_described(node, metadata) for node, metadata in zip(bare, found, strict=True)]
 
 
 def without_extracted(node: Node) -> Node:
     """Return the node as it was before `describe`."""
-    filled = node.properties.get(EXTRACTED)
-    if not filled:
+    if not (filled := node.properties.get(EXTRACTED)):
         return node
-    properties = {key: value for key, value in node.properties.items() if key not in filled and key != EXTRACTED}
-    if "title" in filled and "source_id" in properties:
-        properties = {"title": "", **properties}
-    if "name" in filled and "name" in node.properties:
-        properties["name"] = node.properties["name"]
+    gone = {*filled, EXTRACTED} - {"name"}  # which stands for the node's: a property of this name is the user's
+    properties = {key: value for key, value in node.properties.items() if key not in gone}
     return replace(node, name="" if "name" in filled else node.name, properties=properties)
 
 
-def _attach(nodes: Sequence[Node], metadata: Sequence[Metadata]) -> list[Node]:
-    if len(metadata) != len(nodes):
-        raise ModelError(f"the metadata extractor answered for {len(metadata)} of {len(nodes)} nodes")
-    return [_merge(node, found) for node, found in zip(nodes, metadata, strict=True)]
-
-
-def _merge(node: Node, found: Metadata) -> Node:
+def _described(node: Node, metadata: Metadata) -> Node:
     given = node.properties
-    new = {name: value for name, value in found.to_properties().items() if not given.get(name)}
+    new = {name: value for name, value in metadata.to_properties().items() if not given.get(name)}
     if not new:
         return node
-    filled = sorted(new)
-    name = node.name
-    if not name and "title" in new:
-        name = found.title
-        filled.append("name")
-    return replace(node, name=name, properties={**given, **new, EXTRACTED: filled})
+    named = ["name"] if "title" in new and not node.name else []
+    name = metadata.title if named else node.name
+    return replace(node, name=name, properties={**given, **new, EXTRACTED: [*sorted(new), *named]})

@@ -13,19 +13,19 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-TITLE_KEYS = ("title", "Title", "document_title", "name", "Header 1", "header_1", "h1")
+_TITLE_KEYS = ("title", "Title", "document_title", "name", "Header 1")
 _FILE_KEYS = ("file_path", "source", "file_name", "filename", "path", "url")
-_SECTION_KEYS = tuple((f"Header {n}", f"header_{n}", f"h{n}") for n in range(2, 7))
+_SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))  # LangChain's MarkdownHeaderTextSplitter
 
 _FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _YAML_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""", re.MULTILINE | re.IGNORECASE)
 _HEADING = re.compile(
     r"""^(?:(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))
       | [ ]{0,3}(?P<marks>\#{1,6})[ \t]+(?P<atx>.*?)[ \t]*\#*[ \t]*\r?$
-      | (?:\A|(?<=\n\n)|(?<=\n\r\n))(?P<setext>[^\s\-*+>|#<].*?)[ \t]*\r?\n[ ]{0,3}(?P<line>=+|-{3,})[ \t]*\r?$
       | .*?<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>)""",
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
+_LEVELS = {"title": 0, **{f"h{level}": level for level in range(1, 7)}}
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _MARKS = (
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),  # an image is no name
@@ -46,9 +46,9 @@ _LONGEST = 200
 
 
 class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1, its name, and whether it leads, with no word before it.
+    """A heading of a text: where it begins, its level from 1 (0 for a title of the whole), and its name.
 
-    Level 0 is a title of the whole. One that stands apart has empty lines around it, unlike a comment in code.
+    One that leads has no word before it; one that stands apart has empty lines around it, unlike a comment in code.
     """
 
     start: int
@@ -70,24 +70,12 @@ def clean_name(text: object) -> str:
 
 def given_name(metadata: Mapping[str, Any]) -> str:
     """Return the title that the metadata of a document or chunk gives, empty where it gives none."""
-    return next((name for key in TITLE_KEYS if (name := clean_name(metadata.get(key)))), "")
+    return next((name for key in _TITLE_KEYS if (name := clean_name(metadata.get(key)))), "")
 
 
 def given_section(metadata: Mapping[str, Any]) -> str:
     """Return the path of headings that a splitter by headings wrote into the metadata, without the title."""
-    parts = [next((metadata[key] for key in keys if metadata.get(key)), "") for keys in _SECTION_KEYS]
-    return join_section(parts)
-
-
-def section_of_path(path: object, title: str) -> str:
-    """Return the path of headings in a ``header_path``, without the title."""
-    parts = _parts(path) if isinstance(path, str) else []
-    return join_section(parts[1:] if parts and clean_name(parts[0]) == title else parts)
-
-
-def join_section(path: Sequence[object]) -> str:
-    """Return a path of headings as one text."""
-    return " > ".join(name for part in path if (name := clean_name(part)))
+    return " > ".join(name for key in _SECTION_KEYS if (name := clean_name(metadata.get(key))))
 
 
 def file_of(metadata: Mapping[str, Any]) -> str:
@@ -100,7 +88,7 @@ def file_of(metadata: Mapping[str, Any]) -> str:
         if (
             isinstance(value, str)
             and value
-            and (key != "source" or "/" in value or "\\" in value or _EXTENSION.search(value))
+            and (key != "source" or re.search(r"[/\\]", value) or _EXTENSION.search(value))
         ):
             return value
     return ""
@@ -129,22 +117,12 @@ def _headings(text: str) -> Iterator[Heading]:
         if match["fence"]:
             mark = match["fence"].strip()
             fence = "" if fence and mark.startswith(fence) else fence or mark
-        elif not fence:
-            level, said = _level_and_text(match)
-            if name := clean_name(said):
-                leads = leads and not clean_name(text[begin : match.start()])
-                around = text[max(0, match.start() - 2) : match.start()] + text[match.end() : match.end() + 2]
-                yield Heading(match.start(), level, name, leads, not around.strip())
-                leads = False
-
-
-def _level_and_text(match: re.Match[str]) -> tuple[int, str]:
-    if match["marks"]:
-        return len(match["marks"]), match["atx"]
-    if match["line"]:
-        return (1 if match["line"][0] == "=" else 2), match["setext"]
-    tag = match["tag"].lower()
-    return (0 if tag == "title" else int(tag[1])), match["html"]
+        elif not fence and (name := clean_name(match["atx"] or match["html"])):
+            level = len(match["marks"]) if match["marks"] else _LEVELS[match["tag"].lower()]
+            leads = leads and not clean_name(text[begin : match.start()])
+            around = text[max(0, match.start() - 2) : match.start()] + text[match.end() : match.end() + 2]
+            yield Heading(match.start(), level, name, leads, not around.strip())
+            leads = False
 
 
 def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
@@ -154,17 +132,16 @@ def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
     has none of its level or above beside it. Of a text in pieces whose places are unknown it is a heading of the first
     level that stands apart, and leads the first piece or is the only one.
     """
-    if len(pieces) != 1:
-        tops = [heading for found in pieces for heading in found if heading.level <= 1 and heading.apart]
-        first = pieces[0][:1] if pieces else []
-        tops = [heading for heading in first if heading in tops and heading.leads] or tops
-        return tops[0].name if len({heading.name for heading in tops}) == 1 else ""
-    found = pieces[0]
-    top = min(found, key=lambda heading: heading.level, default=None)
-    if top is None or (top.level > 1 and not top.leads):
-        return ""
-    alone = sum(heading.level == top.level for heading in found) == 1
-    return top.name if alone or (top.level <= 1 and top.leads) or top.level == 0 else ""
+    if len(pieces) == 1:
+        top = min(pieces[0], key=lambda heading: heading.level, default=None)
+        if top is None or (top.level > 1 and not top.leads):
+            return ""
+        alone = sum(heading.level == top.level for heading in pieces[0]) == 1
+        return top.name if alone or (top.level <= 1 and top.leads) else ""
+    tops = [heading for found in pieces for heading in found if heading.level <= 1 and heading.apart]
+    leading = [heading for found in pieces[:1] for heading in found[:1] if heading in tops and heading.leads]
+    names = {heading.name for heading in leading or tops}
+    return names.pop() if len(names) == 1 else ""
 
 
 def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:
@@ -175,20 +152,9 @@ def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> st
             break
         path = [*(above for above in path if above.level < heading.level), heading]
     names = [heading.name for heading in path]
-    return join_section(names[1:] if names[:1] == [title] else names)
+    return " > ".join(names[1:] if names[:1] == [title] else names)
 
 
 def running_text(text: str) -> str:
     """Return a text without its front matter and the tags of HTML."""
     return _TAG.sub(" ", _FRONT_MATTER.sub("", text, count=1))
-
-
-def title_of_paths(paths: Sequence[object]) -> str:
-    """Return the heading that the ``header_path`` of every chunk begins with, empty where there are several or none."""
-    parts = [_parts(path) for path in paths if isinstance(path, str)]
-    tops = {part[0] for part in parts if part}
-    return clean_name(tops.pop()) if len(tops) == 1 and sum(not part for part in parts) < 2 else ""
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part.strip()]

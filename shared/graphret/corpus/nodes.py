@@ -3,7 +3,7 @@
 What every node of a corpus looks like, for whoever reads it:
 
 =============  =====================  ===================  =====================================================
-made from      id                     labels               properties besides the user's own
+made from      id                     labels               properties besides the user's own, where there are any
 =============  =====================  ===================  =====================================================
 `Document`     ``"{id}#{i}"``         ``("Document",)``    title, source_id, chunk_index, chunk_start, chunk_end
 `Table`        ``"{id}#{i}"``         ``("Table",)``       title, section, section_text, introduction,
@@ -18,12 +18,13 @@ relationships; a field that the user gave is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from graphret.corpus.chunkers import Chunker, SentenceChunker
 from graphret.corpus.heuristics import HeuristicMetadata
-from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_items
+from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.metadata import MetadataExtractor, describe
 from graphret.corpus.sentences import Span
 from graphret.errors import InvalidInput
@@ -37,8 +38,8 @@ MAX_SEGMENT_ROWS = 10
 
 _DEFAULT_CHUNKER = SentenceChunker()
 _DEFAULT_METADATA = HeuristicMetadata()
-_TEXT_FIELDS = ("title", "topic", "summary", "description", "section", "section_text", "introduction")
-_LIST_FIELDS = ("entities", "aliases", "events")
+_FIELDS = ("title", "section", "section_text", "introduction", "column_descriptions")
+_NAMES = ("entities", "aliases")
 
 
 def to_nodes(
@@ -63,32 +64,35 @@ def to_nodes(
         Whether a last segment of fewer than 5 rows shares with the one before it. If not, row r is in segment
         ``r // rows_per_segment``.
     metadata
-        What finds topics, entities and the like; `None` to leave the nodes without. A model that is awaited is run
-        afterwards: ``await adescribe(to_nodes(items, metadata=None), extractor)``.
+        What finds topics, entities and the like; `None` to leave the nodes without.
 
     Raises
     ------
     InvalidInput
-        If two items or nodes have the same id, or a metadata field that graphret reads is of another kind.
+        If two items or nodes have the same id, or names that graphret reads (entities, aliases) are no list of strings.
     """
-    checked = items.items if isinstance(items, Corpus) else check_items(items)
+    listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
         raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
-    documents = [item for item in checked if isinstance(item, Document)]
-    spans = iter(chunker.spans([document.text for document in documents]) if chunker else [])
-    nodes: list[Node] = []
-    for item in checked:
+    texts = [item.text for item in listed if isinstance(item, Document)]
+    spans = iter(chunker.spans(texts) if chunker else [])
+    nodes: dict[str, Node] = {}
+    for item in listed:
         if isinstance(item, Document):
-            nodes += _chunks(item, next(spans)) if chunker else [_whole(item)]
+            made = _chunks(item, next(spans) or [(0, len(item.text))]) if chunker else [_whole(item)]
         elif isinstance(item, Table):
-            nodes += _segments(item, rows_per_segment, balance)
+            made = _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
         else:
-            nodes.append(_record(item))
-    _refuse_duplicates(nodes)
-    return describe(nodes, metadata) if metadata else nodes
+            made = [_record(item)]
+        for node in made:
+            if nodes.setdefault(node.id, node) is not node:
+                raise InvalidInput(
+                    f"two nodes have the id {node.id!r}: an item has the id that a chunk of another is given"
+                )
+    return describe([*nodes.values()], metadata) if metadata else [*nodes.values()]
 
 
-def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Collection[str] = ()) -> list[Edge]:
+def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
     An end that names a node stays; one that names a document or table becomes its first chunk or segment; one in
@@ -99,25 +103,20 @@ def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Collection[str
     InvalidInput
         If an end is none of these.
     """
-    ends: dict[str, str] = {}
+    own: dict[str, str] = {}
     firsts: dict[str, str] = {}
     for node in nodes:
-        ends[node.id] = node.id
-        if "source_id" in node.properties:
-            firsts.setdefault(node.properties["source_id"], node.id)
-    ends = firsts | ends
-
-    def end_of(edge: Edge, id_: str, name: str) -> str:
-        if id_ in ends:
-            return ends[id_]
-        if id_ in known:
-            return id_
-        raise InvalidInput(f"edge {edge.source!r} -{edge.relation}-> {edge.target!r}: no node or item is its {name!r}")
-
-    return [
-        Edge(end_of(e, e.source, "source"), e.relation, end_of(e, e.target, "target"), e.weight, e.properties)
-        for e in edges
-    ]
+        own[node.id] = node.id
+        firsts.setdefault(node.properties.get("source_id", node.id), node.id)
+    ends = {id_: id_ for id_ in known} | firsts | own
+    made = []
+    for edge in edges:
+        for name, end in (("source", edge.source), ("target", edge.target)):
+            if end not in ends:
+                relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
+                raise InvalidInput(f"edge {relation}: no node or item is its {name!r}")
+        made.append(Edge(ends[edge.source], edge.relation, ends[edge.target], edge.weight, edge.properties))
+    return made
 
 
 def segment_rows(n_rows: int, size: int = MAX_SEGMENT_ROWS, *, balance: bool = True) -> list[Span]:
@@ -125,15 +124,11 @@ def segment_rows(n_rows: int, size: int = MAX_SEGMENT_ROWS, *, balance: bool = T
 
     With `balance`, every segment has 5 to 10 rows if the table has 5 or more.
     """
-    segments = [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)] or [(0, 0)]
-    if balance and len(segments) > 1 and n_rows - segments[-1][0] < MIN_SEGMENT_ROWS:
-        start = segments[-2][0]
-        half = (n_rows - start + 1) // 2
-        shared = (
-            [(start, n_rows)] if n_rows - start <= MAX_SEGMENT_ROWS else [(start, start + half), (start + half, n_rows)]
-        )
-        segments[-2:] = shared
-    return segments
+    starts = [*range(0, n_rows, size)] or [0]
+    if balance and len(starts) > 1 and n_rows - starts[-1] < MIN_SEGMENT_ROWS:
+        shared = n_rows - starts[-2]
+        starts[-1:] = [] if shared <= MAX_SEGMENT_ROWS else [starts[-2] + (shared + 1) // 2]
+    return [*pairwise([*starts, n_rows])]
 
 
 def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
@@ -144,42 +139,27 @@ def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
     return "\n".join(" ".join(line.split()) for line in lines if line)
 
 
-def _chunks(document: Document, spans: Sequence[Span]) -> list[Node]:
-    spans = spans or [(0, len(document.text))]
-    return [_chunk(document, f"{document.id}#{i}", i, start, end) for i, (start, end) in enumerate(spans)]
-
-
 def _whole(document: Document) -> Node:
-    return _chunk(document, document.id, 0, 0, len(document.text))
+    (node,) = _chunks(document, [(0, len(document.text))])
+    return Node(document.id, node.labels, node.name, node.text, node.properties)
 
 
-def _chunk(document: Document, id_: str, index: int, start: int, end: int) -> Node:
-    given = _given(document, f"document {document.id!r}", "metadata")
-    properties = {
-        "title": document.title,
-        **given,
-        "source_id": document.id,
-        "chunk_index": index,
-        "chunk_start": start,
-        "chunk_end": end,
-    }
-    return Node(id_, ("Document",), document.title or properties["title"], document.text[start:end], properties)
-
-
-def _segments(table: Table, size: int, balance: bool) -> list[Node]:
-    given = {
-        "title": table.title,
-        "section": table.section,
-        "section_text": table.section_text,
-        "introduction": table.introduction,
-        "column_descriptions": dict(table.column_descriptions),
-        **_given(table, f"table {table.id!r}", "metadata"),
-    }
+def _chunks(document: Document, spans: Sequence[Span]) -> list[Node]:
+    given = _given(document, {"title": document.title, **document.metadata})
     nodes = []
-    for i, (start, end) in enumerate(segment_rows(len(table.rows), size, balance=balance)):
+    for i, (start, end) in enumerate(spans):
+        place = {"source_id": document.id, "chunk_index": i, "chunk_start": start, "chunk_end": end}
+        name, text = document.title or str(given.get("title", "")), document.text[start:end]
+        nodes.append(Node(f"{document.id}#{i}", ("Document",), name, text, {**given, **place}))
+    return nodes
+
+
+def _segments(table: Table, spans: Sequence[Span]) -> list[Node]:
+    given = _given(table, {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
+    nodes = []
+    for i, (start, end) in enumerate(spans):
         rows = table.rows[start:end]
-        properties = {
-            **given,
+        place = {
             "source_id": table.id,
             "chunk_index": i,
             "table_header": list(table.header),
@@ -187,41 +167,25 @@ def _segments(table: Table, size: int, balance: bool) -> list[Node]:
             "table_row_start": start,
             "table_row_end": end,
         }
-        name = table.title or given["title"]
-        nodes.append(Node(f"{table.id}#{i}", ("Table",), name, linearize(table, rows), properties))
+        name = table.title or str(given.get("title", ""))
+        nodes.append(Node(f"{table.id}#{i}", ("Table",), name, linearize(table, rows), {**given, **place}))
     return nodes
 
 
 def _record(record: Record) -> Node:
-    properties = _given(record, f"record {record.id!r}", "properties")
-    called = (record.name, properties.get("title"), properties.get("name"))
+    given = _given(record, record.properties)
+    called = (record.name, given.get("title"), given.get("name"))
     name = next((value for value in called if isinstance(value, str) and value), "")
-    return Node(record.id, tuple(record.labels), name, record.text, properties)
+    return Node(record.id, tuple(record.labels), name, record.text, given)
 
 
-def _given(item: Item, what: str, name: str) -> dict[str, Any]:
-    """Return the user's own properties, with the fields that graphret reads in the form it reads them."""
-    properties = item.properties if isinstance(item, Record) else item.metadata
-    # Loaders write null for what they do not know.
-    given = {k: v for k, v in properties.items() if v is not None or k not in (*_TEXT_FIELDS, *_LIST_FIELDS)}
-    strict = not isinstance(item, Record)
-    for key in _TEXT_FIELDS if strict else ():
-        if not isinstance(given.get(key, ""), str):
-            raise InvalidInput(f"{what}: {name}.{key} is a string, not {type(given[key]).__name__}")
-    for key in _LIST_FIELDS if strict else _LIST_FIELDS[:2]:
+def _given(item: Item, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a user gave, names as lists of strings; fields that graphret reads only where set."""
+    given = {key: value for key, value in properties.items() if value or key not in (*_FIELDS, *_NAMES)}
+    for key in _NAMES:
         value = given.get(key, [])
         if isinstance(value, str):
             given[key] = [value]
         elif not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-            raise InvalidInput(f"{what}: {name}.{key} is a list of strings, not {value!r}")
+            raise InvalidInput(f"{type(item).__name__.lower()} {item.id!r}: {key} is a list of strings, not {value!r}")
     return given
-
-
-def _refuse_duplicates(nodes: Iterable[Node]) -> None:
-    seen: set[str] = set()
-    for node in nodes:
-        if node.id in seen:
-            raise InvalidInput(
-                f"two nodes have the id {node.id!r}: an item has the id that a chunk of another is given"
-            )
-        seen.add(node.id)

@@ -1,4 +1,4 @@
-"""Files and objects become a `Corpus`."""
+"""Files, objects, and the documents that a framework's loader made become a `Corpus`."""
 
 from __future__ import annotations
 
@@ -7,29 +7,42 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from itertools import groupby
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from graphret.corpus.documents import Loaded, parse_markdown, to_items
-from graphret.corpus.items import Corpus, Document, Item, Record, Table, check_edge
-from graphret.corpus.names import stem_of
-from graphret.corpus.tables import parse_delimited
+from graphret.corpus.items import Corpus, Document, Item, Record, Table
+from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
+from graphret.corpus.tables import delimited, is_delimited, keyed, parse_delimited, pipe_tables
 from graphret.errors import InvalidInput
-from graphret.storage import GENERATION
 from graphret.types import Edge
+from graphret.validation import require_edge
 
-Parsed: TypeAlias = "Item | Edge"
+Parsed: TypeAlias = Item | Edge
 _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
-_TABLE_OF_FILE = re.compile(r"(.+\.(?:md|markdown))/table-\d+", re.IGNORECASE | re.DOTALL)
-_TABLE_FIELDS = {field.name for field in fields(Table)}
+_TEXTS = (".csv", ".tsv", ".md", ".markdown", ".txt")
+_TYPES = (".jsonl", *_TEXTS)
+_TABLE = re.compile(r"/table-\d+$")
+_ATTRS = {field.name for field in fields(Table)} - {"header", "rows"}
 _SHAPES = (
     "a document has 'text', a table 'header' and 'rows', a record 'labels' or 'properties', "
     "an edge 'source', 'relation' and 'target'"
 )
+
+
+class Loaded(NamedTuple):
+    """A whole document: its text, its metadata, its id where it has one, and what to call it in an error.
+
+    The text of a `file` is that of the file, and not what a loader made of it.
+    """
+
+    text: str
+    metadata: Mapping[str, Any]
+    id: str = ""
+    where: str = "document"
+    file: bool = False
 
 
 def read(sources: object) -> Corpus:
@@ -40,10 +53,10 @@ def read(sources: object) -> Corpus:
     sources
         One source or a list of them, each of
 
-        - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and ``.tsv`` (a table), ``.md`` (a
-          document, and its tables), ``.txt`` (a document); UTF-8, with or without a byte order mark
-        - a folder: the files of these types in it and below, in order of their paths; files of other types are counted
-          in a warning of the logger ``graphret.corpus.readers``, but for hidden ones and graphs that graphret wrote
+        - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and ``.tsv`` (a table), ``.md`` and
+          ``.txt`` (a document, and the tables in it); UTF-8, with or without a byte order mark
+        - a folder: the files of these types in it and below, in order of their paths; files of other types, but for
+          hidden ones, are counted in a warning of the logger ``graphret.corpus.readers``
         - a `Document`, `Table`, `Record`, `Edge` or `Corpus`, or a mapping in one of the shapes of JSON Lines
         - a pandas ``DataFrame`` (a table), a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
 
@@ -62,12 +75,37 @@ def read(sources: object) -> Corpus:
         If a file is missing or of no known type, or something in it is malformed; the message names the file, and of
         JSON Lines and delimited values the line. If a folder has no file that is read, or two items have the same id.
     """
+    found = list(_read(sources))
+    items = to_items(one for one in found if not isinstance(one, Edge))
+    return Corpus(tuple(items), tuple(one for one in found if isinstance(one, Edge)))
+
+
+def to_items(sources: Iterable[Loaded | Item], *, metadata: bool = True) -> list[Item]:
+    """Return the items that whole documents are: a table of a file of delimited values, else a document and its tables.
+
+    Documents of LangChain's ``CSVLoader``, one a row, become one table. A title is found as `graphret.corpus.names` has
+    it. Tables in a document have its id with ``/table-0`` and so on behind it.
+
+    Parameters
+    ----------
+    metadata
+        Whether items keep the metadata, which must be JSON values then.
+
+    Raises
+    ------
+    InvalidInput
+        When a document is malformed; the message names it.
+    """
     items: list[Item] = []
-    edges: list[Edge] = []
-    for is_loaded, group in groupby(_read(sources), key=lambda parsed: isinstance(parsed, Loaded)):
-        for parsed in to_items(group) if is_loaded else group:  # type: ignore[arg-type]
-            (edges if isinstance(parsed, Edge) else items).append(parsed)  # type: ignore[arg-type]
-    return Corpus(tuple(items), tuple(edges))
+    rows: dict[str, list[Loaded]] = {}
+    for source in sources:
+        if not isinstance(source, Loaded):
+            items.append(source)
+        elif is_delimited(source.metadata) and isinstance(source.metadata.get("row"), int):
+            rows.setdefault(file_of(source.metadata), []).append(source)
+        else:
+            items += _items_of(source, source.metadata if metadata else {})
+    return [*items, *(_table_of_rows(file, documents) for file, documents in rows.items())]
 
 
 def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
@@ -80,27 +118,68 @@ def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
     """
     given = {key: one for key, one in value.items() if one is not None}
     if {"source", "relation", "target"} <= value.keys():
-        return check_edge(_make(Edge, {"properties": {}, **value}, where), where)
+        return _make(_edge, where, **given)
     if isinstance(given.get("id"), int):
         given["id"] = str(given["id"])
     if "header" in value or "rows" in value:
-        return _make(Table, given, where)
+        return _make(Table, where, **given)
     if "labels" in value or "properties" in value:
-        return _make(Record, given, where)
+        return _make(Record, where, **given)
     if "text" in value:
-        return _make(Document, given, where)
+        return _make(Document, where, **given)
     raise InvalidInput(
         f"{where}: none of the known shapes ({_SHAPES}): it has {', '.join(map(repr, value)) or 'nothing'}"
     )
 
 
 def file_id(item: str) -> str:
-    """Return the id of the Markdown file that a table was read from, and any other id as it is."""
-    found = _TABLE_OF_FILE.fullmatch(item)
-    return found[1] if found else item
+    """Return the id of the document that a table was read from, and any other id as it is."""
+    return _TABLE.sub("", item)
 
 
-def _read(source: object) -> Iterator[Parsed | Loaded]:
+def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> list[Item]:
+    """Return a table of delimited values, or the text of a document and the tables in it.
+
+    A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
+    text is the paragraph before it.
+    """
+    text, given, id_, where, is_file = document
+    title, stem = given_name(given), stem_of(file_of(given))
+    if is_delimited(given):
+        table = None if is_file else delimited(text)
+        if is_file or table:
+            header, rows = (table.header, [row.cells for row in table.rows]) if table else parse_delimited(text, where)
+            return [_make(Table, where, header=header, rows=rows, id=id_, title=title or stem, metadata=metadata)]
+    found = headings(text)
+    title = title or title_among([found]) or stem
+    tables = [table for table in pipe_tables(text) if table.header]
+    items: list[Item] = []
+    rest, end = "", 0
+    for number, table in enumerate(tables):
+        rest, end = rest + text[end : table.start], table.end
+        before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
+        values = {
+            "header": table.header,
+            "rows": [row.cells for row in table.rows],
+            "id": f"{id_}/table-{number}" if id_ else "",
+            "section": section_at(found, table.start, table.end, title),
+            "section_text": "" if headings(before) or "|" in before else " ".join(before.split()),
+        }
+        items.append(_make(Table, where, title=title, metadata=metadata, **values))
+    rest = (rest + text[end:]).strip("\r\n") if tables else text
+    if rest.strip() or not tables:
+        items.insert(0, _make(Document, where, text=rest, id=id_, title=title, metadata=metadata))
+    return items
+
+
+def _table_of_rows(file: str, documents: list[Loaded]) -> Table:
+    documents.sort(key=lambda document: document.metadata["row"])
+    header, rows = keyed([document.text for document in documents])
+    metadata = {key: value for key, value in documents[0].metadata.items() if key != "row"}
+    return Table(header, rows, file, title=given_name(metadata) or stem_of(file), metadata=metadata)
+
+
+def _read(source: Any) -> Iterator[Loaded | Parsed]:
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
@@ -110,10 +189,15 @@ def _read(source: object) -> Iterator[Parsed | Loaded]:
         yield from _read_path(Path(source))
     elif isinstance(source, Mapping):
         yield parse_item(source)
-    elif _is_frame(source):
-        yield _of_frame(source)
-    elif hasattr(source, "page_content") or (hasattr(source, "get_content") and hasattr(source, "metadata")):
-        yield _of_framework(source)
+    elif hasattr(source, "itertuples"):  # a pandas frame
+        rows = source.astype(object).where(source.notna(), None).to_numpy().tolist()
+        attrs = {key: value for key, value in source.attrs.items() if key in _ATTRS}
+        yield _make(Table, "data frame", header=list(source.columns), rows=rows, **attrs)
+    elif hasattr(source, "page_content"):
+        yield _loaded("LangChain document", source.page_content, source.metadata, source.id)
+    elif hasattr(source, "get_content") and hasattr(source, "node_id"):
+        text = source.get_content(metadata_mode="none")
+        yield _loaded("LlamaIndex document", text, source.metadata, source.node_id)
     elif isinstance(source, Iterable):
         for part in source:
             yield from _read(part)
@@ -123,54 +207,46 @@ def _read(source: object) -> Iterator[Parsed | Loaded]:
         )
 
 
-def _read_path(path: Path) -> Iterator[Parsed]:
-    if path.is_dir():
-        known, skipped = _files_in(path)
-        if not known:
-            more = f"; {_not_read(skipped)}" if skipped else ""
-            raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_PARSERS)}{more}")
-        if skipped:
-            _log.warning("%s: %s", path, _not_read(skipped))
-        for file in known:
-            yield from _read_file(file, file.relative_to(path).as_posix())
-    elif path.is_file():
+def _loaded(kind: str, text: str, metadata: Mapping[str, Any], id_: str | None) -> Loaded:
+    return Loaded(text, metadata, id_ or "", f"{kind} {id_!r}" if id_ else kind)
+
+
+def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
+    if path.is_file():
         yield from _read_file(path, path.name)
-    else:
+        return
+    if not path.is_dir():
         raise InvalidInput(f"{path}: no such file or folder")
-
-
-def _files_in(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files of a folder that are read, and those that are not; hidden ones and graphs are neither."""
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    graphs = {path.parent.parent for path in found if GENERATION.fullmatch(path.parent.name)}
-    files: tuple[list[Path], list[Path]] = [], []
-    for path in found:
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if not hidden and graphs.isdisjoint(path.parents):
-            files[path.suffix.lower() not in _PARSERS].append(path)
-    return files
-
-
-def _not_read(files: list[Path]) -> str:
-    types = ", ".join(sorted({file.suffix.lower() or "no type" for file in files}))
-    return (
-        f"{len(files):,} files of other types are not read ({types}), such as {files[0].name}. LlamaIndex reads "
-        "many: graphret.read(SimpleDirectoryReader(folder).load_data())"
+    present = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    present = [file for file in present if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    known = [file for file in present if file.suffix.lower() in _TYPES]
+    others = [file for file in present if file.suffix.lower() not in _TYPES]
+    types = ", ".join(sorted({file.suffix.lower() or "no type" for file in others}))
+    skipped = (
+        f"{len(others):,} files of other types are not read ({types}), such as {others[0].name}. LlamaIndex reads many"
+        ": graphret.read(SimpleDirectoryReader(folder).load_data())"
+        if others
+        else "it is empty"
     )
+    if not known:
+        raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}; {skipped}")
+    if others:
+        _log.warning("%s: %s", path, skipped)
+    for file in known:
+        yield from _read_file(file, file.relative_to(path).as_posix())
 
 
-def _read_file(path: Path, id_: str) -> Iterator[Parsed]:
-    parser = _PARSERS.get(path.suffix.lower())
-    if parser is None:
-        raise InvalidInput(f"{path}: unknown file type {path.suffix!r}; known are {', '.join(_PARSERS)}")
+def _read_file(path: Path, id_: str) -> Iterator[Loaded | Parsed]:
+    suffix = path.suffix.lower()
+    if suffix not in _TYPES:
+        raise InvalidInput(f"{path}: unknown file type {suffix!r}; known are {', '.join(_TYPES)}")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not UTF-8 ({error})") from error
-    yield from parser(text, path, id_)
-
-
-def _parse_json_lines(text: str, path: Path, _: str) -> Iterator[Parsed]:
+    if suffix in _TEXTS:
+        yield Loaded(text, {"file_name": path.name}, id_, str(path), file=True)
+        return
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -184,77 +260,17 @@ def _parse_json_lines(text: str, path: Path, _: str) -> Iterator[Parsed]:
         yield parse_item(value, where)
 
 
-def _parse_text(text: str, path: Path, id_: str) -> Iterator[Parsed]:
-    values = {"text": text, "id": id_, "title": stem_of(path.name), "metadata": {"file_name": path.name}}
-    yield _make(Document, values, str(path))
+def _edge(**values: Any) -> Edge:
+    edge = Edge(**values)
+    require_edge(edge)
+    return edge
 
 
-def _parse_markdown(text: str, path: Path, id_: str) -> Iterator[Parsed]:
-    tables = 0
-    for item in parse_markdown(text, stem_of(path.name), {"file_name": path.name}, str(path)):
-        is_table = isinstance(item, Table)
-        yield replace(item, id=f"{id_}/table-{tables}" if is_table else id_)
-        tables += is_table
-
-
-def _parse_delimited(text: str, path: Path, id_: str) -> Iterator[Parsed]:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else None
-    header, rows = parse_delimited(text, str(path), delimiter)
-    values = {
-        "header": header,
-        "rows": rows,
-        "id": id_,
-        "title": stem_of(path.name),
-        "metadata": {"file_name": path.name},
-    }
-    yield _make(Table, values, str(path))
-
-
-_PARSERS: dict[str, Callable[[str, Path, str], Iterator[Parsed]]] = {
-    ".jsonl": _parse_json_lines,
-    ".csv": _parse_delimited,
-    ".tsv": _parse_delimited,
-    ".md": _parse_markdown,
-    ".markdown": _parse_markdown,
-    ".txt": _parse_text,
-}
-
-
-def _is_frame(source: object) -> bool:
-    return all(hasattr(source, name) for name in ("columns", "itertuples", "attrs"))
-
-
-def _of_frame(frame: Any) -> Table:
-    """Make a table of a pandas frame, whose ``attrs`` may give it an id, a title and so on."""
-    header = [str(name) for name in frame.columns]
-    missing = frame.isna().to_numpy()
-    rows = [
-        ["" if gone else str(cell) for cell, gone in zip(row, mask, strict=True)]
-        for row, mask in zip(frame.itertuples(index=False, name=None), missing, strict=True)
-    ]
-    attrs = {key: value for key, value in frame.attrs.items() if key in _TABLE_FIELDS - {"header", "rows"}}
-    return _make(Table, {"header": header, "rows": rows, **attrs}, "data frame")
-
-
-def _of_framework(document: Any) -> Loaded:
-    """Return a document of LangChain, or a document or node of LlamaIndex."""
-    if hasattr(document, "page_content"):
-        kind, text, id_ = "LangChain document", document.page_content, getattr(document, "id", None)
-    else:
-        kind, id_ = "LlamaIndex document", getattr(document, "id_", None)
-        try:
-            text = document.get_content(metadata_mode="none")
-        except TypeError:
-            text = document.get_content()
-    if not isinstance(text, str):
-        raise InvalidInput(f"{kind} {id_!r}: its text is a string, not {type(text).__name__}")
-    return Loaded(text, dict(document.metadata or {}), str(id_ or ""), f"{kind} {id_!r}" if id_ else kind)
-
-
-def _make(kind: Callable[..., _T], values: Mapping[str, Any], where: str) -> _T:
+def _make(kind: Callable[..., _T], where: str, **values: Any) -> _T:
     try:
-        return kind(**values)
+        made = kind(**values)
     except TypeError as error:  # a field is missing or unknown
         raise InvalidInput(f"{where}: {error}; put anything else in 'metadata' or 'properties'") from error
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
+    return made

@@ -1,40 +1,37 @@
-"""Tables as text: files of delimited values, and tables in a text with the place of every row, of four kinds."""
+"""Tables as text, with the place of every row: files of delimited values, and pipe tables of Markdown."""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
 
+from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
 
 _DELIMITERS = ",;\t|"
+_CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
+_CSV_TYPES = ("text/csv", "text/tab-separated-values")
 _SAMPLE_LINES = 50
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\s*$")
 _CELL_END = re.compile(r"(?<!\\)\|")
-_HTML_TABLE = re.compile(r"<table\b.*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
-_HTML_ROW = re.compile(r"<tr\b.*?(?=<tr\b|</tr>|</table>|\Z)", re.DOTALL | re.IGNORECASE)
-_HTML_CELL = re.compile(r"<t([hd])\b[^>]*>(.*?)(?=<t[hd]\b|</t[hd]>|\Z)", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]*>")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 class Row(NamedTuple):
-    """A row and its place in the text."""
+    """A row and its place in the text, without the end of its line."""
 
     start: int
     end: int
     cells: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
+class TextTable(NamedTuple):
     """A table and its place in the text; the header is empty where the text has none."""
 
     start: int
@@ -43,76 +40,101 @@ class TextTable:
     rows: list[Row]
 
 
-def parse_delimited(text: str, where: str, delimiter: str | None = None) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of comma- or otherwise separated values.
+def is_delimited(metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata of a document or chunk say that its file is one of delimited values."""
+    return _CSV.search(file_of(metadata)) is not None or metadata.get("file_type") in _CSV_TYPES
 
-    Parameters
-    ----------
-    text
-        The content of a file.
-    where
-        What to call it in an error.
-    delimiter
-        What separates cells; if `None`, that of comma, semicolon, tab and bar which cuts most of the first lines into
-        the same number of cells, two at least.
+
+def parse_delimited(text: str, where: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a file of comma- or otherwise separated values.
 
     Raises
     ------
     InvalidInput
-        If there is no line, or one has another number of cells than the header; the message names it.
+        If there is no line, or one has another number of cells than the first; the message names `where` and the line.
     """
-    if delimiter is None:
-        delimiter = sniff(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    starts: list[int] = []
-    line = 1
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append(row)
-                starts.append(line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InvalidInput(f"{where}, line {line}: {error}") from error
+    rows = _csv_rows(text, where)
     if not rows:
         raise InvalidInput(f"{where}: no header: the file is empty")
-    if has_header(rows):
-        header, rows, starts = [cell.strip() for cell in rows[0]], rows[1:], starts[1:]
-    else:
-        header = [f"column {i + 1}" for i in range(len(rows[0]))]
-    for start, row in zip(starts, rows, strict=True):
-        if len(row) != len(header):
-            raise InvalidInput(f"{where}, line {start}: {len(row)} cells, and the header has {len(header)}")
-    return header, rows
+    width = len(rows[0].cells)
+    for row in rows:
+        if len(row.cells) != width:
+            line = text.count("\n", 0, row.start) + 1
+            raise InvalidInput(f"{where}, line {line}: {len(row.cells)} cells, and the header has {width}")
+    cells = [row.cells for row in rows]
+    if _has_header(cells):
+        return [cell.strip() for cell in cells[0]], cells[1:]
+    return column_names(width), cells
 
 
-def has_header(rows: list[list[str]]) -> bool:
+def delimited(text: str, header: Sequence[str] = ()) -> TextTable | None:
+    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
+
+    `header` has the names of the columns, where the text is a later piece; a first line that repeats them is no row.
+    Rows that a reader joined by a comma and a space have lost the quotes of their cells and their header: a row of too
+    many cells is folded so that numbers stand in the columns of numbers.
+    """
+    rows = _csv_rows(text)
+    widths = Counter(len(row.cells) for row in rows)
+    width = len(header) or max(widths, key=lambda n: (widths[n], n), default=0)
+    if width < 2 or not rows:
+        return None
+    full = [row.cells for row in rows if len(row.cells) == width]
+    first = [cell.strip() for cell in rows[0].cells]
+    joined = '"' not in text and not re.search(r",\S", text)
+    if not header and len(first) == width and not joined and _has_header(full):
+        header = first
+    if first == list(header):
+        rows, full = rows[1:], full[1:]
+    numeric = [all(_is_number(cells[i]) or not cells[i].strip() for cells in full) for i in range(width)]
+    fitted = [row._replace(cells=_fitted(row.cells, numeric, row is rows[-1])) for row in rows if len(row.cells) > 1]
+    return TextTable(0, len(text), list(header) or column_names(width), fitted)
+
+
+def column_names(width: int) -> list[str]:
+    """Return names for the columns of a table without a header."""
+    return [f"column {i + 1}" for i in range(width)]
+
+
+def _csv_rows(text: str, where: str = "") -> list[Row]:
+    """Return the rows of a text that are not blank; with a name for errors, quotes must be closed."""
+    lines = [*io.StringIO(text, newline="")]
+    ends = [0, *accumulate(map(len, lines))]
+    reader = csv.reader(lines, delimiter=_sniff(lines), skipinitialspace=True, strict=bool(where))
+    rows, line = [], 0
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                piece = text[ends[line] : ends[reader.line_num]].rstrip()
+                rows.append(Row(ends[line], ends[line] + len(piece), cells))
+            line = reader.line_num
+    except csv.Error as error:
+        raise InvalidInput(f"{where or 'delimited values'}, line {line + 1}: {error}") from error
+    return rows
+
+
+def _sniff(lines: Sequence[str]) -> str:
+    """Return what separates the cells: that of comma, semicolon, tab and bar which cuts most lines alike."""
+
+    def regularity(delimiter: str) -> tuple[float, int]:
+        widths = [len(row) for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
+        return (widths.count(widths[0]) / len(widths), widths[0]) if widths and widths[0] > 1 else (0.0, 0)
+
+    return max(_DELIMITERS, key=regularity)
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns: it does unless it has a number, not a year, on top of a column of them."""
-    return not any(
-        is_number(name)
+    first, *rest = rows
+    return not rest or not any(
+        _is_number(name)
         and not _YEAR.fullmatch(name.strip())
-        and all(is_number(row[i]) or not row[i].strip() for row in rows[1:] if i < len(row))
-        for i, name in enumerate(rows[0])
-        if len(rows) > 1
+        and all(_is_number(row[i]) or not row[i].strip() for row in rest)
+        for i, name in enumerate(first)
     )
 
 
-def sniff(text: str) -> str:
-    """Return what separates the cells: that of comma, semicolon, tab and bar which cuts most lines alike."""
-    lines = text.split("\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
-
-    def regularity(delimiter: str) -> tuple[float, int]:
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if any(cell.strip() for cell in row)]
-        if not widths or widths[0] < 2:
-            return (0.0, 0)
-        return (sum(width == widths[0] for width in widths) / len(widths), widths[0])
-
-    best = max(_DELIMITERS, key=regularity)
-    return best if regularity(best)[1] else ","
-
-
-def is_number(cell: str) -> bool:
+def _is_number(cell: str) -> bool:
     """Whether a cell is a number, with thousands or a percent sign as people write them."""
     try:
         float(cell.replace(",", "").strip().rstrip("%"))
@@ -121,38 +143,19 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def delimited(text: str, header: Sequence[str] | None = None, *, joined_header: bool = False) -> TextTable | None:
-    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
+def _fitted(cells: list[str], numeric: Sequence[bool], last: bool) -> list[str]:
+    """Return as many cells as there are columns: folded where there are more, filled up where a row is cut off."""
+    extra = len(cells) - len(numeric)
+    if extra <= 0:
+        return [*cells, *[""] * -extra] if last else [*[""] * -extra, *cells]
 
-    Rows that a reader joined by a comma and a space have lost the quotes of their cells: a row of too many cells is
-    folded so that numbers stand in the columns of numbers.
+    def agreement(row: Sequence[str]) -> int:
+        return sum(not cell.strip() or _is_number(cell) == number for cell, number in zip(row, numeric, strict=True))
 
-    Parameters
-    ----------
-    header
-        The names of the columns, where the text is a later piece; a first line that repeats them is no row.
-    joined_header
-        Whether joined rows begin with their header, which cannot be told from a row.
-    """
-    lines = _delimited_lines(text, sniff(text))
-    widths = Counter(len(row.cells) for row in lines)
-    width = len(header) if header else max(widths, key=lambda n: (widths[n], n), default=0)
-    if width < 2 or not lines:
-        return None
-    full = [row.cells for row in lines if len(row.cells) == width]
-    first = [cell.strip() for cell in lines[0].cells]
-    joined = '"' not in text and not re.search(r",\S", text)
-    if header is None and len(first) == width and (joined_header if joined else has_header(full)):
-        header = first
-    if first == list(header or ()):
-        lines, full = lines[1:], full[1:]
-    numbers = [all(is_number(cells[i]) or not cells[i].strip() for cells in full) for i in range(width)]
-    rows = [
-        Row(row.start, row.end, _fitted(row.cells, width, numbers, last=row is lines[-1]))
-        for row in lines
-        if len(row.cells) > 1
-    ]
-    return TextTable(0, len(text), list(header or (f"column {i + 1}" for i in range(width))), rows)
+    folded = (
+        [*cells[:at], ", ".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]] for at in range(len(numeric))
+    )
+    return max(folded, key=agreement)
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -161,129 +164,67 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     A key is what every text has in front of a colon; a line without one continues the cell above it.
     """
     split = [[line.partition(":") for line in text.split("\n")] for text in texts]
-    common = set.intersection(*({key for key, colon, _ in lines if colon} for lines in split)) if split else set()
-    header = list(dict.fromkeys(key for key, _, _ in split[0] if key in common)) if split else []
+    common = set.intersection(*({key for key, colon, _ in lines if colon} for lines in split))
+    header = list(dict.fromkeys(key for key, _, _ in split[0] if key in common))
     rows = []
     for lines in split:
-        cells: dict[str, str] = {}
-        last = ""
+        cells, last = dict.fromkeys(header, ""), ""
+        left = set(header)
         for key, colon, value in lines:
-            if colon and key in common and key not in cells:
-                cells[key] = value.strip()
-                last = key
+            if colon and key in left:
+                left.remove(key)
+                cells[key], last = value.strip(), key
             elif last:
                 cells[last] = f"{cells[last]}\n{key}{colon}{value}".strip()
-        rows.append([cells.get(key, "") for key in header])
+        rows.append(list(cells.values()))
     return [key.strip() for key in header], rows
 
 
-def tables_in(text: str, headers: Iterable[Sequence[str]] = ()) -> list[TextTable]:
-    """Return the pipe tables of Markdown and the tables of HTML in a text, in order.
+def pipe_tables(text: str, headers: Iterable[Sequence[str]] = ()) -> list[TextTable]:
+    """Return the pipe tables of Markdown in a text, in order, but for those in fenced code.
 
-    Parameters
-    ----------
-    headers
-        The headers of the source's tables: rows at the beginning of the text that fit one continue its table.
+    `headers` are those of the source's tables: rows at the beginning of the text that fit one continue its table. A row
+    is filled up to the width of the header; what it has beyond that goes into its last cell.
     """
-    found = _pipe_tables(text, list(headers)) if "|" in text else []
-    for match in _HTML_TABLE.finditer(text):
-        rows = [Row(row.start(), row.end(), _html_cells(row[0])) for row in _HTML_ROW.finditer(text, *match.span())]
-        rows = [row for row in rows if row.cells]
-        if rows:
-            named = "<th" in text[rows[0].start : rows[0].end].lower()
-            header = rows[0].cells if named else []
-            width = max(len(row.cells) for row in rows)
-            kept = [Row(row.start, row.end, _padded(row.cells, width)) for row in rows[named:]]
-            found.append(TextTable(match.start(), match.end(), _padded(header, width) if header else [], kept))
-    return sorted(found, key=lambda table: table.start)
+    lines = text.split("\n") if "|" in text else []
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    found: list[TextTable] = []
+    fence, number = "", 0
+    while number < len(lines):
+        if mark := _FENCE.match(lines[number]):
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        begun = None if fence else _header_at(lines, number, headers)
+        if begun is None:
+            number += 1
+            continue
+        first, (header, taken) = number, begun
+        number += taken
+        rows, last = [], len(header) - 1
+        while number < len(lines) and "|" in lines[number]:
+            cells = _cells(lines[number])
+            cells = [*cells[:last], " | ".join(cells[last:]), *[""] * (last - len(cells))]
+            rows.append(Row(starts[number], starts[number] + len(lines[number].rstrip()), cells[: last + 1]))
+            number += 1
+        found.append(TextTable(starts[first], starts[number] - 1, list(header) if any(header) else [], rows))
+    return found
 
 
-def pipe_cells(line: str) -> list[str]:
+def _header_at(lines: Sequence[str], number: int, headers: Iterable[Sequence[str]]) -> tuple[Sequence[str], int] | None:
+    """Return the header of the table that begins at a line, and how many lines it takes; `None` where none begins."""
+    line = lines[number]
+    if "|" not in line:
+        return None
+    cells, below = _cells(line), lines[number + 1] if number + 1 < len(lines) else ""
+    if _RULE.match(below) and len(_cells(below)) == len(cells):
+        return cells, 2
+    if number == 0 and line.lstrip().startswith("|"):  # the rest of a table of an earlier piece
+        return next((one for one in headers if len(one) == len(cells)), [""] * len(cells)), 0
+    return None
+
+
+def _cells(line: str) -> list[str]:
     """Return the cells of a line of a pipe table."""
     inner = line.strip().removeprefix("|")
     if inner.endswith("|") and not inner.endswith("\\|"):
         inner = inner[:-1]
     return [cell.strip().replace("\\|", "|") for cell in _CELL_END.split(inner)]
-
-
-def is_pipe_header(line: str, below: str) -> bool:
-    """Whether a line is the header of a pipe table, which the line below it rules."""
-    return "|" in line and _RULE.match(below) is not None and len(pipe_cells(line)) == len(pipe_cells(below))
-
-
-def _pipe_tables(text: str, headers: list[Sequence[str]]) -> list[TextTable]:
-    found: list[TextTable] = []
-    lines = list(_lines(text))
-    fence, number = "", 0
-    header: list[str] | None = None
-    while number < len(lines):
-        start, end = lines[number]
-        line = text[start:end]
-        mark = _FENCE.match(line)
-        if mark:
-            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
-        rows: list[Row] = []
-        first = number
-        if fence or mark or "|" not in line:
-            number += 1
-            continue
-        if number + 1 < len(lines) and is_pipe_header(line, text[slice(*lines[number + 1])]):
-            header, number = pipe_cells(line), number + 2
-        elif number == 0 and line.lstrip().startswith("|"):  # the rest of a table that began in an earlier piece
-            cells = pipe_cells(line)
-            header = next((list(one) for one in headers if len(one) == len(cells)), [""] * len(cells))
-        else:
-            number += 1
-            continue
-        while number < len(lines) and "|" in text[slice(*lines[number])]:
-            cells = pipe_cells(text[slice(*lines[number])])
-            rows.append(Row(*lines[number], _padded(cells, len(header))))
-            number += 1
-        found.append(TextTable(lines[first][0], lines[number - 1][1], header if any(header) else [], rows))
-    return found
-
-
-def _lines(text: str) -> Iterable[tuple[int, int]]:
-    start = 0
-    for line in text.split("\n"):
-        yield start, start + len(line.rstrip("\r"))
-        start += len(line) + 1
-
-
-def _delimited_lines(text: str, delimiter: str) -> list[Row]:
-    """Return the rows of a text by csv, each with its place; blank lines are none."""
-    lines = text.splitlines(keepends=True)
-    ends = [0]
-    for line in lines:
-        ends.append(ends[-1] + len(line))
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    rows, begun = [], 0
-    for cells in reader:
-        if any(cell.strip() for cell in cells):
-            rows.append(Row(ends[begun], ends[reader.line_num], cells))
-        begun = reader.line_num
-    return rows
-
-
-def _fitted(cells: list[str], width: int, numbers: Sequence[bool], *, last: bool) -> list[str]:
-    """Return as many cells as the header has: folded where there are more, filled up where a piece of a row is."""
-    extra = len(cells) - width
-    if extra <= 0:
-        return _padded(cells, width) if last or extra == 0 else [""] * -extra + cells
-
-    def folded(at: int) -> list[str]:
-        return [*cells[:at], ", ".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
-
-    return max(map(folded, range(width)), key=lambda row: sum(map(_agrees, row, numbers)))
-
-
-def _agrees(cell: str, number: bool) -> bool:
-    return not cell.strip() or is_number(cell) == number
-
-
-def _padded(cells: Sequence[str], width: int) -> list[str]:
-    return [*cells, *[""] * (width - len(cells))][:width]
-
-
-def _html_cells(row: str) -> list[str]:
-    return [" ".join(html.unescape(_TAG.sub(" ", cell)).split()) for _, cell in _HTML_CELL.findall(row)]

@@ -14,6 +14,13 @@ from graphret.edges import NO_PART
 from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Links, Ranked, best_of, spread, terms_said
 from graphret.text import normalize_name, short_names
 
+# A third node's share of its pair's score where the text or row that joins the pair names it too, and elsewhere; the
+# weight of its own cosine; nodes with more links extend no pair.
+_KEEP_SAME, _KEEP, _THIRD_COSINE, _HUB = 0.8, 0.65, 0.1, 100
+# Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs cover
+# something.
+_LONG_QUESTION = 16
+
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
@@ -48,19 +55,8 @@ class Coverage:
         Share of the terms in a pair's score; the rest is its cosine. Without an encoder it is 1.
     walked
         How many of the best seeds are walked from.
-    best_cosine
-        A pair's cosine is this share of the better one, the rest of the mean.
     beam
         How many of the best pairs a third node extends; 0 for pairs alone.
-    keep_same, keep
-        A third node's share of its pair's score: where the text or row that joins the pair names it too, and elsewhere.
-    third_cosine
-        Weight of a third node's own cosine.
-    hub
-        Nodes with more links than this extend no pair.
-    long_question
-        Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs
-        cover something.
     named
         Strength of the pair that two nodes make when the question names both, linked or not; 0 for no such pairs.
     strength
@@ -70,13 +66,7 @@ class Coverage:
     weight: float = 4.0
     lexical_share: float = 0.8
     walked: int = 50
-    best_cosine: float = 0.5
     beam: int = 30
-    keep_same: float = 0.8
-    keep: float = 0.65
-    third_cosine: float = 0.1
-    hub: int = 100
-    long_question: int = 16
     named: float = 0.9
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
     name: str = "coverage"
@@ -88,12 +78,12 @@ class Coverage:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds, index, query = frontier.seeds, frontier.index, frontier.query
-        fade = min(1.0, self.long_question / max(1, len(index.lexical.term_ids(query))))
+        fade = min(1.0, _LONG_QUESTION / max(1, len(index.lexical.term_ids(query))))
         with_cosine = index.dense is not None
         share = self.lexical_share * fade if with_cosine else 1.0
         weight = self.weight * (fade if with_cosine else fade**4)  # without cosines nothing else speaks for a pair
 
-        links = frontier.incident(seeds[: self.walked], self.strength, 1.0, by_source=True)
+        links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
         pairs = self._pairs(frontier, links)
         candidates = np.unique(np.concatenate([seeds, pairs.left, pairs.right]))
         near = index.near_at(query, candidates)
@@ -105,7 +95,7 @@ class Coverage:
         if frontier.seed_scores is not None:
             alone = np.maximum(alone, frontier.own(candidates))
         left, right = (near[np.searchsorted(candidates, end)] for end in (pairs.left, pairs.right))
-        cosine = self.best_cosine * np.maximum(left, right) + (1 - self.best_cosine) * (left + right) / 2
+        cosine = 0.5 * np.maximum(left, right) + 0.5 * (left + right) / 2  # the better counts more than the other
         together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
         third, extended, joined = self._triples(frontier, pairs, together, share / scale)
@@ -157,7 +147,7 @@ class Coverage:
         here = np.where(leaves, edges.source_part[found], edges.target_part[found])
         fits = (part[end] < 0) | (here == part[end])
         side = 2 * end + leaves
-        fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= self.hub
+        fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= _HUB
         other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
         fits &= (other != pairs.left[pair[end]]) & (other != pairs.right[pair[end]])
         factors = np.asarray([self.strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
@@ -167,10 +157,10 @@ class Coverage:
         which = pair[end]
         other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
         same = leaves & (end < len(beam)) & (edges.source_part[found] == pairs.left_part[which])
-        keep = np.where(same, self.keep_same, self.keep)
+        keep = np.where(same, _KEEP_SAME, _KEEP)
         values, place = terms_said(frontier, other, other_part)
         extra = np.maximum(values[place] - pairs.covered[which], 0).sum(axis=1)
-        near = self.third_cosine * frontier.index.near_at(frontier.query, other)
+        near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
         return other, keep * scores[which] * strength + per_term * extra + near, found
 
 

@@ -21,7 +21,7 @@ from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph, MemoryStore
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 
 #: When `Expand` walks; see there.
@@ -152,10 +152,8 @@ class Expand(Retriever):
         """Expand from positions that the index finds: no node is read but those that are returned."""
         wanted = self.ranking.n_seeds(k)
         name = str(self.seeds)
-        with (
-            trace.stage("seeds", retriever=name, asked=wanted),
-            trace.stage(f"{name}/search", index=type(index).__name__),
-        ):
+        search = trace.stage(f"{name}/search", index=type(index).__name__)
+        with trace.stage("seeds", retriever=name, asked=wanted), search:
             seeds = index.top(query, wanted)
             if where is not None:
                 fitting = index.top(query, k, index.table.mask(where))
@@ -201,11 +199,8 @@ class Expand(Retriever):
         seen = {hit.id for hit in hits}
         floor = hits[-1].score if hits else 1.0
         found = self.index.search(query, k + len(seen), where=where)
-        nodes: Sequence[Node | None]
-        if isinstance(self.index, HybridIndex):
-            nodes = self.index.table.at(self.index.table.find(found.ids))
-        else:
-            nodes = self.store.get(found.ids)
+        table = self.index.table if isinstance(self.index, HybridIndex) else None
+        nodes = self.store.get(found.ids) if table is None else table.at(table.find(found.ids))
         for node, score in zip(nodes, found.scores.tolist(), strict=True):
             if len(hits) >= k:
                 break

@@ -59,22 +59,20 @@ class Frontier:
         return np.asarray(np.maximum(own, spread(positions, self.seeds, self.seed_scores)), dtype=np.float32)
 
     def incident(
-        self, positions: NDArray[np.int64], strength: Mapping[str, float], default: float, *, by_source: bool = False
+        self, positions: NDArray[np.int64], strength: Mapping[str, float], *, by_source: bool = False
     ) -> Links:
         """Return the edges that touch nodes, without those whose strength is 0.
 
         Parameters
         ----------
         strength
-            Factor on the weight of edges by relation.
-        default
-            The factor of relations that `strength` does not name.
+            Factor on the weight of edges by relation; one that is not named counts 1.
         by_source
             Whether an edge of a relation that `strength` does not name joins all nodes of a source, at an end that is
             not about a part of its node: who names a source means the chunk that answers the question.
         """
         edges = self.graph.edges
-        factors = np.asarray([strength.get(name, default) for name in edges.relations], dtype=np.float32)
+        factors = np.asarray([strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
         found = edges.incident(positions)
         links = self._links(found, edges.source[found], edges.target[found], factors)
         if not by_source or SAME_SOURCE not in edges.relations:

@@ -52,7 +52,7 @@ class Paper:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds, below them their neighbours."""
         seeds = frontier.seeds[: self.n_seeds(k)]
-        links = frontier.incident(seeds, self.strength, 1.0)
+        links = frontier.incident(seeds, self.strength)
         ends = np.concatenate([links.target, links.source])
         edges = np.concatenate([links.edges, links.edges])
         outside = spread(ends, seeds, np.ones(len(seeds), dtype=np.float32)) == 0

@@ -39,7 +39,7 @@ class Propagate:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
-        links = frontier.incident(seeds[: self.walked], self.strength, 1.0, by_source=True)
+        links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
         walked = seeds[: self.walked]
         candidates = np.concatenate([seeds, links.target, links.source])
         given = spread(np.concatenate([links.source, links.target]), walked, frontier.own(walked))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
@@ -73,14 +72,12 @@ def reach(
     table = NodeTable.of(node for node in store.get(ids) if node is not None)
     there = set(table.ids)
     graph = Graph(table, EdgeTable.of(table, (e for e in found if e.source in there and e.target in there)))
-    if not isinstance(index, HybridIndex):
-        around = BM25Index.build(table, text=_own_text(index))
-        return Reached(graph, HybridIndex(around), _asked(index, query, table.ids.tolist()))
-    lexical = index.lexical
-    return Reached(
-        graph,
-        HybridIndex(BM25Index.build(table, text=lexical.text, analyzer=lexical.analyzer, settings=lexical.settings)),
-    )
+    if isinstance(index, HybridIndex):
+        own = index.lexical
+        around = BM25Index.build(table, text=own.text, analyzer=own.analyzer, settings=own.settings)
+        return Reached(graph, HybridIndex(around))
+    around = BM25Index.build(table, text=_own_text(index))
+    return Reached(graph, HybridIndex(around), _asked(index, query, table.ids.tolist()))
 
 
 def _own_text(index: TextIndex) -> NodeText:
@@ -96,19 +93,14 @@ def _others(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
 
 
 def _best(index: TextIndex, query: str, ids: list[str]) -> list[str]:
-    known = ids
-    if isinstance(index, ArrayIndex):
-        known = [one for one, at in zip(ids, index.table.find(ids).tolist(), strict=True) if at >= 0]
-    try:
-        scores = index.score(query, known)
-    except InvalidInput:  # an index of some labels alone does not know them all
+    scores = _asked(index, query, ids)
+    if scores is None:
         return ids[:ONWARD]
-    order = np.argsort(-np.asarray(scores), kind="stable")[:ONWARD]
-    return [known[i] for i in order.tolist()]
+    return [ids[i] for i in np.argsort(-scores, kind="stable")[:ONWARD].tolist()]
 
 
 def _asked(index: TextIndex, query: str, ids: list[str]) -> NDArray[np.float32] | None:
     try:
         return min_max(np.asarray(index.score(query, ids), dtype=np.float32))
-    except InvalidInput:
+    except InvalidInput:  # an index of some labels alone does not know them all
         return None

@@ -20,9 +20,11 @@ LADYBUG_SUFFIX = ".lbug"
 #: A server may take five seconds to answer at all, and one that refuses is asked again for a second: the driver would
 #: give one that is silent a minute.
 _PATIENCE: dict[str, Any] = {
-    "connect_timeout": 5.0,
-    "retry_time": 1.0,
-    "options": {"connection_acquisition_timeout": 5.0},
+    "options": {
+        "connection_timeout": 5.0,
+        "connection_acquisition_timeout": 5.0,
+        "max_transaction_retry_time": 1.0,
+    }
 }
 
 

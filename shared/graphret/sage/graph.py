@@ -165,6 +165,7 @@ class SageGraph:
                 texts = [settings.text.text(node) for node in table]
                 vectors = encoder.encode_documents(texts, progress=lambda done, of: report("embed", done, of))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
+            report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, len(table))
         similarity = SimilarityIndex.build(table, dense, settings.similarity)

@@ -10,9 +10,8 @@ from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.dense import DenseIndex, HnswSettings
 from graphret.search.fields import NodeText
-from graphret.search.hybrid import HybridIndex
+from graphret.search.hybrid import FieldIndex, HybridIndex
 from graphret.search.index import Matches, TextIndex
-from graphret.search.multi_field import FieldIndex
 
 if TYPE_CHECKING:
     from graphret.search.neo4j_index import Neo4jTextIndex

@@ -25,10 +25,8 @@ _QUERIES_KEPT = 16  # whose scores of every node are remembered
 class TableIndex(ABC):
     """What is made of the nodes of a table, and follows their changes.
 
-    A state is never changed but replaced, so that a reader sees one state, whatever is upserted meanwhile.
-
-    `scope` holds the labels that it is limited to: an upserted node that bears none of them is taken away. `None`
-    limits nothing.
+    A state is never changed but replaced, so that a reader sees one state, whatever is upserted meanwhile. `scope`
+    holds the labels that it is limited to, `None` for all: an upserted node that bears none of them is taken away.
     """
 
     scope: frozenset[str] | None = None
@@ -41,7 +39,7 @@ class TableIndex(ABC):
     @classmethod
     @abstractmethod
     def build(cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any) -> Self:
-        """Make it of nodes; where the store is known in which they have neighbours, it is the option `source`."""
+        """Make it of nodes; `source` is the store in which they have neighbours, where it is known."""
 
     @classmethod
     def of_store(
@@ -107,11 +105,8 @@ class TableIndex(ABC):
         outside = {node.id for node in upserts if scope is not None and scope.isdisjoint(node.labels)}
         table = self.table.changed([node for node in upserts if node.id not in outside], {*deletes, *outside})
         state = self.changed(table, [node.id for node in upserts], source)
-
-        def adopt() -> None:
-            self.__dict__ = state.__dict__  # one assignment, so that a search sees the old state or the new
-
-        return adopt
+        # one assignment, so that a search sees the old state or the new
+        return lambda: setattr(self, "__dict__", state.__dict__)
 
     # -- views
 
@@ -157,10 +152,6 @@ class ArrayIndex(TableIndex, BatchIndex):
 
     def leaves(self) -> list[ArrayIndex]:
         return [self]
-
-    def texts(self) -> list[NodeText]:
-        """The ways in which this index reads nodes."""
-        return [leaf.text for leaf in self.leaves()]
 
     @abstractmethod
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -215,7 +206,9 @@ class ArrayIndex(TableIndex, BatchIndex):
 
     def prepare(self, queries: Sequence[str]) -> None:
         """Do at once what a batch of queries needs, such as their embeddings."""
-        return
+        for leaf in self.leaves():
+            if leaf is not self:
+                leaf.prepare(queries)
 
 
 class CombinedTable(TableIndex):
@@ -251,24 +244,6 @@ class CombinedTable(TableIndex):
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         return self._of(lambda member: member.induced(table, positions))
-
-
-class CombinedIndex(CombinedTable, ArrayIndex):
-    """An index whose score is made of those of its members."""
-
-    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
-        CombinedTable.__init__(self, members)
-        ArrayIndex.__init__(self, self.table)
-
-    def scores(self, query: str) -> NDArray[np.float32]:
-        if self._table is not self.table:  # it has other members, or one was changed by itself
-            self._table = self.table
-            self.forget()
-        return super().scores(query)
-
-    def prepare(self, queries: Sequence[str]) -> None:
-        for leaf in self.leaves():
-            leaf.prepare(queries)
 
 
 def table_of(store: GraphStore, labels: Collection[str] | None = None) -> NodeTable:

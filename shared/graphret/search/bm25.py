@@ -123,21 +123,14 @@ class BM25Index(ArrayIndex):
     """
 
     def __init__(
-        self,
-        table: NodeTable,
-        counts: FieldCounts,
-        text: NodeText,
-        analyzer: Analyzer,
-        settings: BM25Settings,
-        *,
-        weights: TermWeights | None = None,
+        self, table: NodeTable, counts: FieldCounts, text: NodeText, analyzer: Analyzer, settings: BM25Settings
     ) -> None:
         super().__init__(table)
         self.counts = counts
         self.text = text
         self.analyzer = analyzer
         self.settings = settings
-        self.weights = weights or TermWeights(counts, text.weights, settings)
+        self.weights = TermWeights(counts, text.weights, settings)
 
     @classmethod
     def build(
@@ -149,14 +142,9 @@ class BM25Index(ArrayIndex):
         settings: BM25Settings | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes.
+        """Index nodes, read as `text` says, such as ``NodeText.names()`` or ``NodeText.documents()``.
 
-        Parameters
-        ----------
-        text
-            What is read of a node, such as ``NodeText.names()`` or ``NodeText.documents()``.
-        source
-            The store in which neighbours are looked up.
+        `source` is the store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = (text or NodeText()).bound(source), analyzer or Analyzer()
@@ -192,31 +180,19 @@ class BM25Index(ArrayIndex):
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """Return the weights of the query's terms in one part of each node, ``(p, t)``.
-
-        Parameters
-        ----------
-        positions, parts
-            The nodes, and the part of each, counted from 0 within it, ``(p,)``.
-        """
-        first = self.counts.part_indptr
-        if ((parts < 0) | (first[positions] + parts >= first[np.asarray(positions) + 1])).any():
-            raise InvalidInput("parts: a node has no such part")
-        return _entries(self.weights.of_parts, first[positions] + parts, self.term_ids(query))
+        """Return the weights of the query's terms in a part of each node, counted from 0 within it, ``(p, t)``."""
+        return _entries(self.weights.of_parts, self.counts.part_indptr[positions] + parts, self.term_ids(query))
 
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
-        return float(self.weights.idf[self.term_ids(query)].sum()) + self._unknown(query)
+        terms = self.term_ids(query)
+        unknown = len(set(self.analyzer(query))) - len(terms)
+        return float(self.weights.idf[terms].sum()) + unknown * float(_rarity(self.counts.n_nodes, np.asarray(0)))
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
         """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
-        idf, said = self.weights.idf[self.term_ids(query)], (self.term_weights(query, positions) > 0).any(axis=0)
-        return float(idf[said].sum()) / max(float(idf.sum()) + self._unknown(query), 1e-9)
-
-    def _unknown(self, query: str) -> float:
-        """The rarities of those of a query's terms that occur nowhere."""
-        unknown = len(set(self.analyzer(query))) - len(self.term_ids(query))
-        return unknown * float(_rarity(self.counts.n_nodes, np.asarray(0)))
+        said = self.term_ids(query)[(self.term_weights(query, positions) > 0).any(axis=0)]
+        return float(self.weights.idf[said].sum()) / max(self.ceiling(query), 1e-9)
 
     # -- change
 
@@ -248,10 +224,10 @@ class BM25Index(ArrayIndex):
         """Open a saved index; its arrays stay on disk until they are read."""
         meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
         settings, text = BM25Settings(**meta["settings"]), NodeText(**meta["text"])
-        weights, width = TermWeights(counts, text.weights, settings), meta["counts"]["n_terms"]
-        weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width))
-        weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width))
-        return cls(table, counts, text, Analyzer(**meta["analyzer"]), settings, weights=weights)
+        index, width = cls(table, counts, text, Analyzer(**meta["analyzer"]), settings), meta["counts"]["n_terms"]
+        index.weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width))
+        index.weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width))
+        return index
 
 
 _FEW = 16  # fewer nodes than one in so many are scored by themselves

@@ -38,29 +38,17 @@ class FieldCounts:
     """
 
     def __init__(
-        self,
-        terms: Collection[str],
-        fields: Mapping[str, sp.csr_matrix],
-        part_indptr: NDArray[np.int64],
+        self, terms: Collection[str], fields: Mapping[str, sp.csr_matrix], part_indptr: NDArray[np.int64]
     ) -> None:
         self.terms = terms
         self.fields = dict(sorted(fields.items()))
         self.part_indptr = part_indptr
+        self.n_nodes, self.n_parts = len(part_indptr) - 1, int(part_indptr[-1])
 
     @cached_property
     def positions(self) -> dict[str, int]:
         """Term to position; made when first asked for, since an index may be opened and not searched."""
         return {term: i for i, term in enumerate(self.terms)}
-
-    @property
-    def n_nodes(self) -> int:
-        """How many nodes there are."""
-        return len(self.part_indptr) - 1
-
-    @property
-    def n_parts(self) -> int:
-        """How many parts the nodes have together."""
-        return int(self.part_indptr[-1])
 
     @classmethod
     def of(

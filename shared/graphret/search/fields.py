@@ -104,20 +104,41 @@ class NodeText:
     # -- reading nodes
 
     def fields(self, node: Node) -> dict[str, FieldText]:
-        """Return the fields of a node; those without text are left out.
+        """Return the fields of a node; those without text are left out. Raises what `all_fields` does."""
+        return self.all_fields([node])[0]
+
+    def text(self, node: Node) -> str:
+        """Return the node as one text: its name, what it says, then its neighbours. Raises what `all_fields` does."""
+        return self.all_texts([node])[0]
+
+    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
+        """Return the fields of a batch of nodes, with two reads of the store at most.
 
         Raises
         ------
         InvalidInput
             When neighbours are to be read and no store is bound.
         """
-        if self.reads_neighbors:
-            return self.all_fields([node])[0]
+        made = [self._own_fields(node) for node in nodes]
+        for one, groups in zip(made, self._related(nodes), strict=False):
+            if names := ", ".join(name for group in groups for name in group.names):
+                one[NEIGHBORS] = names
+        return made
+
+    def all_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return the texts of a batch of nodes, with two reads of the store at most; raises what `all_fields` does."""
+        made, most = [self._own_text(node) for node in nodes], self.max_chars
+        for i, groups in enumerate(self._related(nodes)):
+            own, tail = made[i], "\n".join(map(str, groups))
+            if len(own) + len(tail) + 1 > most:
+                tail = tail[: max(most // 2, most - len(own) - 1)]
+                own = own[: max(most - len(tail) - 1, 0)]
+            made[i] = "\n".join(filter(None, (own, tail)))[:most]
+        return made
+
+    def _own_fields(self, node: Node) -> dict[str, FieldText]:
         properties = node.properties
-        fields: dict[str, FieldText] = {"title": node.name}
-        aliases = properties.get(self.aliases)
-        if aliases:
-            fields["aliases"] = _flat(aliases)
+        fields: dict[str, FieldText] = {"title": node.name, "aliases": _flat(properties.get(self.aliases))}
         if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
         if "table_rows" in properties:
@@ -129,47 +150,20 @@ class NodeText:
             fields["rows"] = [_flat(row) for row in properties["table_rows"]]
         else:
             fields["body"] = node.text
-        own = _OWN.union(fields) - {"section", *([ALIASES] if self.aliases == ALIASES else [])}  # these are properties
+        taken = _OWN.union(fields) - {"section", ALIASES if self.aliases == ALIASES else ""}  # these are properties
         for name in self.properties:
-            fields[PROPERTIES + name if name in own else name] = _flat(properties.get(name))
+            fields[PROPERTIES + name if name in taken else name] = _flat(properties.get(name))
         return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
 
-    def text(self, node: Node) -> str:
-        """Return the node as one text: its name, what it says, then its neighbours; raises what `fields` does."""
-        if self.reads_neighbors:
-            return self.all_texts([node])[0]
+    def _own_text(self, node: Node) -> str:
         if self.only is not None:
-            made = self.fields(node)
+            made = self._own_fields(node)
             parts = [_flat(made[name]) for name in self.only if name in made and name != "aliases"]
         else:
             title = node.name if node.name and not node.text.startswith(node.name) else ""
             said = ((name, _flat(node.properties.get(name))) for name in self.properties)
             parts = [title, node.text, *(f"{name}: {value}" for name, value in said if value)]
         return "\n".join(filter(None, parts))[: self.max_chars]
-
-    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
-        """Return the fields of a batch of nodes, with two reads of the store at most; raises what `fields` does."""
-        if not self.reads_neighbors:
-            return [self.fields(node) for node in nodes]
-        made = replace(self, neighbors=0).all_fields(nodes)
-        for one, groups in zip(made, self._related(nodes), strict=True):
-            if names := ", ".join(name for group in groups for name in group.names):
-                one[NEIGHBORS] = names
-        return made
-
-    def all_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the texts of a batch of nodes, with two reads of the store at most; raises what `fields` does."""
-        if not self.reads_neighbors:
-            return [self.text(node) for node in nodes]
-        tails = ["\n".join(map(str, groups)) for groups in self._related(nodes)]
-        own = replace(self, neighbors=0).all_texts(nodes)
-        return [self._joined(text, tail) for text, tail in zip(own, tails, strict=True)]
-
-    def _joined(self, own: str, tail: str) -> str:
-        if len(own) + len(tail) + 1 > self.max_chars:
-            tail = tail[: max(self.max_chars // 2, self.max_chars - len(own) - 1)]
-            own = own[: max(self.max_chars - len(tail) - 1, 0)]
-        return "\n".join(part for part in (own, tail) if part)[: self.max_chars]
 
     # -- neighbours
 
@@ -203,7 +197,7 @@ class NodeText:
 
     def _related(self, nodes: Sequence[Node]) -> Iterator[list[_Related]]:
         """Go through the neighbours of each node by relation, outgoing edges first; a nameless one goes by its id."""
-        for start in range(0, len(nodes), _BLOCK):
+        for start in range(0, len(nodes) if self.reads_neighbors else 0, _BLOCK):
             ids = [node.id for node in nodes[start : start + _BLOCK]]
             found: dict[str, dict[tuple[bool, str], dict[str, float]]] = {i: defaultdict(dict) for i in ids}
             for edge in self._store.neighbors(ids, relations=self.relations):
@@ -250,12 +244,8 @@ class _Related(NamedTuple):
 
 
 def _flat(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, Mapping):
         return " ".join(f"{key} {_flat(item)}" for key, item in value.items())
-    if isinstance(value, Iterable):
-        return " ".join(_flat(item) for item in value)
-    return str(value)
+    return " ".join(map(_flat, value)) if isinstance(value, Iterable) else str(value)

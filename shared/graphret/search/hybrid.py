@@ -1,16 +1,16 @@
-"""Lexical and dense scores in one."""
+"""The scores of several indexes in one: lexical and dense, and over several fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex, CombinedIndex
+from graphret.search.arrays import ArrayIndex, CombinedTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
@@ -18,6 +18,35 @@ from graphret.search.fields import NodeText
 from graphret.search.index import min_max
 from graphret.stores.base import GraphStore
 from graphret.types import Node
+
+#: The weight of each field, or of one scorer of a field as ``field/bm25`` or ``field/dense``; or what gives them for a
+#: query.
+Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
+
+
+class CombinedIndex(CombinedTable, ArrayIndex):
+    """A weighted sum of the scores of its members, each scaled to 0 … 1 over the index; a subclass gives `shares`."""
+
+    def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
+        CombinedTable.__init__(self, members)
+        ArrayIndex.__init__(self, self.table)
+
+    def shares(self, query: str) -> dict[str, float]:
+        """Return the weight of each member, in sum 1."""
+        raise NotImplementedError
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        if self._table is not self.table:  # it has other members, or one was changed by itself
+            self._table = self.table
+            self.forget()
+        return super().scores(query)
+
+    def _scores(self, query: str) -> NDArray[np.float32]:
+        total = np.zeros(len(self.table), dtype=np.float32)
+        for name, share in self.shares(query).items():
+            if share:
+                total += np.float32(share) * min_max(self.members[name].scores(query))
+        return total
 
 
 class HybridIndex(CombinedIndex):
@@ -32,8 +61,7 @@ class HybridIndex(CombinedIndex):
     """
 
     def __init__(self, lexical: BM25Index, dense: DenseIndex | None = None, *, alpha: float = 0.6) -> None:
-        members: dict[str, ArrayIndex] = {"lexical": lexical}
-        super().__init__(members if dense is None else members | {"dense": dense})
+        super().__init__({"lexical": lexical} if dense is None else {"lexical": lexical, "dense": dense})
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
         self.alpha = alpha
@@ -68,12 +96,9 @@ class HybridIndex(CombinedIndex):
         """The share of BM25 in the score: `alpha`, or 1 without a dense index."""
         return self.alpha if self.dense else 1.0
 
-    def _scores(self, query: str) -> NDArray[np.float32]:
-        lexical = min_max(self.lexical.scores(query))
-        if self.dense is None:
-            return np.array(lexical)
-        dense = min_max(self.dense.scores(query))
-        return np.asarray(self.alpha * lexical + (1.0 - self.alpha) * dense, dtype=np.float32)
+    def shares(self, query: str) -> dict[str, float]:
+        """Return `alpha`, and what it leaves for the cosine."""
+        return {name: self.lexical_share if name == "lexical" else 1.0 - self.alpha for name in self.members}
 
     def near_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros without a dense index."""
@@ -87,7 +112,70 @@ class HybridIndex(CombinedIndex):
         said = self.lexical.confidence(query, positions)
         return self.lexical_share * said + (1.0 - self.lexical_share) * near
 
-    def with_query(self, query: str, vector: Any) -> HybridIndex:
-        """Return this index with an embedding given for a query; the index itself does not learn of it."""
-        dense = self.dense.with_query(query, vector) if self.dense else None
-        return HybridIndex(self.lexical, dense, alpha=self.alpha)
+
+class FieldIndex(CombinedIndex):
+    """A weighted mean of scores over fields, lexical and dense, as in mFAR (Li et al. 2025), which GRASP fuses with.
+
+    ``score = Σ weight · s / Σ weight`` over the scorers, where s is a scorer's score scaled to 0 … 1 over the index.
+
+    Parameters
+    ----------
+    scorers
+        Indexes of the same table of nodes, by ``field/bm25`` or ``field/dense``.
+    weights
+        The weight of each scorer, of a field (both its scorers) or of what is in neither (1); or a function of the
+        query that gives them.
+    """
+
+    def __init__(self, scorers: Mapping[str, ArrayIndex], weights: Weights | None = None) -> None:
+        if not scorers:
+            raise InvalidInput("fields: at least one is needed")
+        super().__init__(scorers)
+        self.weights: Weights = {} if weights is None else weights
+        if not callable(self.weights):
+            self.shares("")
+
+    @classmethod
+    def build(
+        cls,
+        nodes: NodeTable | Iterable[Node],
+        fields: Mapping[str, NodeText] | None = None,
+        *,
+        encoder: Any = None,
+        weights: Weights | None = None,
+        source: GraphStore | None = None,
+    ) -> Self:
+        """Index nodes by field.
+
+        Parameters
+        ----------
+        fields
+            What each field reads, such as ``{"name": NodeText.names(), "brand": NodeText.one_field("brand"),
+            "directed_by": NodeText.relation("directed_by")}``; by default names and texts.
+        encoder
+            Gives each field a dense scorer besides; `None` for none.
+        source
+            The store in which neighbours are looked up.
+        """
+        table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
+        read = {"name": NodeText.names(), "text": NodeText.one_field("body")} if fields is None else fields
+        model = as_encoder(encoder)
+        scorers: dict[str, ArrayIndex] = {}
+        for name, text in read.items():
+            scorers[f"{name}/bm25"] = BM25Index.build(table, text=text, source=source)
+            if model is not None:
+                scorers[f"{name}/dense"] = DenseIndex.build(table, model, text=text, source=source)
+        return cls(scorers, weights)
+
+    def shares(self, query: str) -> dict[str, float]:
+        given = self.weights(query) if callable(self.weights) else self.weights
+        field_of = {name: name.rpartition("/")[0] for name in self.members}
+        unknown = given.keys() - {*field_of, *field_of.values()}
+        weights = [given.get(name, given.get(field, 1.0)) for name, field in field_of.items()]
+        total = sum(weights)
+        if unknown or min(weights) < 0 or not 0 < total < np.inf:
+            raise InvalidInput(
+                f"weights: numbers of at least 0, not all of them 0, are expected for some of {', '.join(field_of)} or "
+                f"for whole fields, not {dict(given)}"
+            )
+        return {name: weight / total for name, weight in zip(field_of, weights, strict=True)}

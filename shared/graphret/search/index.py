@@ -97,10 +97,7 @@ class BatchIndex(ABC):
     ) -> Matches | list[Matches]:
         """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
 
-        Raises
-        ------
-        InvalidInput
-            When `k` is below 1, a query is not a string or the filter is malformed.
+        An `InvalidInput` says that `k` is below 1, a query is not a string or the filter is malformed.
         """
         found = self._search(require_queries(query), require_k(k), labels, Where.parse(where))
         return found[0] if isinstance(query, str) else found
@@ -152,9 +149,7 @@ def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def require_queries(queries: str | Iterable[str]) -> list[str]:
     """Return a query or a batch as a list, and raise an `InvalidInput` that names the first that is not a string."""
-    if isinstance(queries, str):
-        return [queries]
-    asked = list(queries) if isinstance(queries, Iterable) else [queries]
+    asked = [queries] if isinstance(queries, str) or not isinstance(queries, Iterable) else list(queries)
     for position, query in enumerate(asked):
         if not isinstance(query, str):
             raise InvalidInput(f"query {position}: a string is expected, not {type(query).__name__}")

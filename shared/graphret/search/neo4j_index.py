@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ from graphret.types import Node
 from graphret.where import Where, WhereLike
 
 #: Up to so many vectors that qualify are all compared, as quickly as HNSW is asked.
-ABOVE = 1_000
-#: Hits that are asked of an index at first, and of the vector index at most, where not all of them qualify.
-_FIRST, _MOST = 500, 100_000
+FEW = 1_000
+#: Hits that are asked of an index at first, and then of the vector index, where not all of them qualify.
+_FIRST, _MOST = 500, 10_000
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
 _FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene%s) YIELD node AS n, score"
 
@@ -60,7 +61,7 @@ class Neo4jTextIndex(BatchIndex):
     store
         The graph. Where its nodes have no label in common, each gets the label ``__GraphretText__``.
     text
-        How a node becomes text; by default as it did when the index was made.
+        How a node becomes text. Give `open` the one that `create` was given: it is what later writes are indexed by.
     encoder
         What embeds nodes and questions; `None` for full text alone.
     alpha
@@ -71,12 +72,7 @@ class Neo4jTextIndex(BatchIndex):
     prefix = "graphret"
 
     def __init__(
-        self,
-        store: Neo4jStore,
-        *,
-        text: NodeText | None = None,
-        encoder: Any = None,
-        alpha: float = 0.6,
+        self, store: Neo4jStore, *, text: NodeText | None = None, encoder: Any = None, alpha: float = 0.6
     ) -> None:
         if not isinstance(store, Neo4jStore):
             raise InvalidInput(f"store: a Neo4jStore is expected, not {type(store).__name__}")
@@ -92,7 +88,7 @@ class Neo4jTextIndex(BatchIndex):
 
     @classmethod
     def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
-        """Write the documents of all nodes, make the indexes where there are none, and wait until they are ready.
+        """Make the indexes where there are none, write the documents of all nodes, and wait until they are ready.
 
         Parameters
         ----------
@@ -104,58 +100,39 @@ class Neo4jTextIndex(BatchIndex):
         Raises
         ------
         StoreMismatch
-            When an index that is there has another dimension, is over other nodes, has documents of another text (which
-            this one would overwrite) or has failed.
+            When an index that is there has another dimension, is over other nodes, or has failed.
         InvalidInput
-            When the store is a view or asynchronous, and when it is followed by an index of another encoder, whose
-            vectors this one would overwrite.
+            When the store is a view or asynchronous.
         """
         index = cls(store, **options)
-        index._require(index.text, making=True)
+        store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
+        documents.require_indexes(store.graph(), *index._indexes)
+        index.refresh()
+        store.graph().run("CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)}, timeout=timeout + 10)
         store.attach(index)
-        try:
-            dimension = index.encoder.dimension if index.encoder is not None else None
-            layout = store.read(lambda graph: graph.layout)
-            for create in documents.indexes_of(layout, index.text, index.fulltext, index.vector, dimension):
-                store.write(create)
-            index.refresh()
-            ready = "CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)}
-            store.read(lambda graph: graph.run(*ready), timeout=timeout + 10)
-        except BaseException:
-            store.detach(index)
-            raise
         return index
 
     @classmethod
-    def open(cls, store: Neo4jStore, *, text: NodeText | None = None, **options: Any) -> Neo4jTextIndex:
-        """Open indexes that `create` made, with the encoder that they were made with.
+    def open(cls, store: Neo4jStore, **options: Any) -> Neo4jTextIndex:
+        """Open indexes that `create` made, with the text and the encoder that they were made with.
 
         Raises
         ------
         StoreMismatch
-            When an index is missing, not filled, over other nodes, of other text or of another dimension than the
-            encoder.
+            When an index is missing, over other nodes, or of another dimension than the encoder.
         InvalidInput
             As for `create`.
         """
-        index = cls(store, text=text, **options)
-        index.text = index._require(text)
+        index = cls(store, **options)
+        documents.require_indexes(store.graph(), *index._indexes)
         store.attach(index)
         return index
 
-    def _require(self, text: NodeText | None, *, making: bool = False) -> NodeText:
-        dimension = self.encoder.dimension if self.encoder is not None else None
-        names = self.fulltext, self.vector
-        return self.store.read(
-            lambda graph: documents.require_indexes(graph.run, graph.layout, text, *names, dimension, making=making)
-        )
+    @property
+    def _indexes(self) -> tuple[str, str | None, int | None]:
+        return self.fulltext, self.vector, self.encoder.dimension if self.encoder is not None else None
 
     # -- change
-
-    def keeps_as(self, other: Any) -> bool:
-        """Whether it keeps the same beside a node as another index does, or one of them but the words."""
-        encoders = {(one.encoder.name, one.text.max_chars) for one in (self, other) if one.encoder is not None}
-        return documents.recipe_of(self.text) == documents.recipe_of(other.text) and len(encoders) <= 1
 
     @property
     def reads_neighbors(self) -> bool:
@@ -168,7 +145,9 @@ class Neo4jTextIndex(BatchIndex):
         return self.store.restriction
 
     def bind(self, store: Any) -> None:
-        """Neighbours are looked up in the store that is written to."""
+        """Neighbours are looked up in the store that is written to, which has to be the one it was made with."""
+        if store is not self.store:
+            raise InvalidInput("index: a Neo4jTextIndex follows the store that it was made with, and no other")
 
     def staged(self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None) -> Callable[[], None]:
         """Write the documents of nodes in the transaction that writes them, of which `source` is the store."""
@@ -181,11 +160,9 @@ class Neo4jTextIndex(BatchIndex):
             self._document(self.store, block)
 
     def _document(self, store: Neo4jStore, nodes: Sequence[Node]) -> None:
-        if not nodes:
-            return
-        layout, places = store.read(lambda graph: (graph.layout, graph.places([node.id for node in nodes])))
-        rows = documents.rows_of(places, nodes, self.text.bound(store), self.encoder)
-        store.write(lambda run: documents.write_documents(run, layout, rows))
+        if nodes:
+            rows = documents.rows_of(store.graph(), nodes, self.text.bound(store), self.encoder)
+            store.write(lambda graph: documents.write_documents(graph, rows))
 
     def upsert(self, nodes: Iterable[Node]) -> None:
         """Write nodes to the store, and their documents with them."""
@@ -206,26 +183,23 @@ class Neo4jTextIndex(BatchIndex):
 
     def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
         borne = require_names("labels", labels)
-        found = self._each(queries, lambda question: question.search(k, borne, where))
+        found = [question.search(k, borne, where) for question in self._questions(queries)]
         return [Matches(list(one), np.asarray(list(one.values()), dtype=np.float32)) for one in found]
 
     def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
         wanted = require_ids(ids)
-        found = self._each(queries, lambda question: question.score(wanted))
+        found = [question.score(wanted) for question in self._questions(queries)]
         return [np.asarray([one[node_id] for node_id in wanted], dtype=np.float32) for one in found]
 
-    def _each(self, queries: list[str], work: Callable[[_Question], Scores]) -> Iterator[Scores]:
+    def _questions(self, queries: list[str]) -> Iterator[_Question]:
+        graph = self.store.graph()
         for query in queries:
             vector = None
             if self.encoder is not None:
                 made = self.encoder.encode_queries([query])
                 unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
                 vector = unit.tolist() if unit.any() else None
-
-            def asked(graph: Graph, query: str = query, vector: list[float] | None = vector) -> Scores:
-                return work(_Question(self, graph, query, vector))
-
-            yield self.store.read(asked)
+            yield _Question(self, graph, query, vector)
 
 
 class _Question:
@@ -234,8 +208,7 @@ class _Question:
     def __init__(self, index: Neo4jTextIndex, graph: Graph, query: str, vector: list[float] | None) -> None:
         self.graph, self.alpha = graph, index.alpha
         self.in_view = graph.scope is not None
-        names = index.reads_neighbors and not self.in_view
-        lucene = documents.lucene(query, names=names) if self.alpha > 0 else None
+        lucene = documents.lucene(query, names=not self.in_view) if self.alpha > 0 else None
         self.words = None if lucene is None else {"index": index.fulltext, "lucene": lucene}
         self.vector = None if vector is None or self.alpha == 1 else {"index": index.vector, "vector": vector}
         #: The score of a node that nothing speaks for.
@@ -297,19 +270,16 @@ class _Question:
         """Find the best nodes by full text: among the first hits where these say which they are, else among all."""
         if self.words is None:
             return {}
-        clause, parameters, _ = self._conditions(labels, where)
+        clause, parameters = self._conditions(labels, where)
         seen = f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
-        first = max(_FIRST, 2 * k)
-        rows = self.graph.run(
-            f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", self.words | parameters | {"first": first}
-        )
+        parameters |= self.words | {"k": k, "first": max(_FIRST, 2 * k)}
+        rows = self.graph.run(f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", parameters)
         best = sorted(([one, score] for one, score in rows if one is not None), key=lambda row: (-row[1], row[0]))
-        if len(rows) == first and (len(best) < k or best[k - 1][1] <= rows[-1][1]):
+        if len(rows) == parameters["first"] and (len(best) < k or best[k - 1][1] <= rows[-1][1]):
             ranked = f"RETURN {self._id} AS id, score ORDER BY score DESC, id LIMIT $k"
-            best = self.graph.run(
-                f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", self.words | parameters | {"k": k}
-            )
-        return self._shown(best[:k])
+            best = self.graph.run(f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", parameters)
+        groups = [(score, [one for one, _ in some]) for score, some in groupby(best[:k], key=lambda row: row[1])]
+        return self._shown((score, len(some), some) for score, some in groups)
 
     def _lexical_of(self, ids: Sequence[str]) -> Scores:
         """Score given nodes by full text; those in which no word occurs are left out."""
@@ -320,20 +290,15 @@ class _Question:
             "RETURN score, nodes, found ORDER BY score DESC",
             (self.words or {}) | parameters | {"wanted": list(ids)},
         )
-        found: Scores = {}
-        rank = 1
-        for score, nodes, some in rows:
-            found |= dict.fromkeys(some, _by_rank(rank) if self.in_view else score)
-            rank += nodes
-        return found
+        return self._shown(rows)
 
-    def _shown(self, rows: Sequence[Sequence[Any]]) -> Scores:
-        """Return the scores of the best nodes; in a view those of their ranks, of which equal scores share one."""
+    def _shown(self, groups: Iterable[Any]) -> Scores:
+        """Score nodes by groups of one score, how many nodes have it, and some of these; in a view by their ranks."""
         found: Scores = {}
         rank = 1
-        for place, (node_id, score) in enumerate(rows):
-            rank = rank if place and score == rows[place - 1][1] else place + 1
-            found[node_id] = _by_rank(rank) if self.in_view else score
+        for score, n, nodes in groups:
+            found |= dict.fromkeys(nodes, 1 / math.log2(1 + rank) if self.in_view else score)
+            rank += n
         return found
 
     # vectors
@@ -342,27 +307,24 @@ class _Question:
         """Find the nearest nodes: by the index, or by comparing all that qualify where these are few."""
         if self.vector is None:
             return {}
-        clause, parameters, _ = self._conditions(labels, where, f"n.{documents.VECTOR} IS NOT NULL")
+        clause, parameters = self._conditions(labels, where, f"n.{documents.VECTOR} IS NOT NULL")
         match = f"MATCH {self.graph.layout.node('n')}{clause}"
-        tail = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
-        parameters |= self.vector | {"k": k, "most": ABOVE + 1}
+        best = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
+        parameters |= self.vector | {"k": k, "most": FEW + 1}
         narrowed = self.in_view or labels is not None or where is not None
-        few = narrowed and self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] <= ABOVE
-        first = max(_FIRST if narrowed else 100, 4 * k if narrowed else k)
-        while not few and first <= _MOST:
-            call = "CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n"
-            rows = self.graph.run(f"{call}{clause} {tail}", parameters | {"first": first})
-            if len(rows) == k:
-                return dict(map(tuple, rows))
-            few, first = not narrowed, 4 * first
-        return dict(map(tuple, self.graph.run(f"{match} {tail}", parameters)))
+        if not narrowed or self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] > FEW:
+            call = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {best}"
+            for first in (max(_FIRST, 4 * k), max(_MOST, 4 * k)) if narrowed else (max(100, k),):
+                rows = self.graph.run(call, parameters | {"first": first})
+                if len(rows) == k:
+                    return dict(map(tuple, rows))
+        return dict(map(tuple, self.graph.run(f"{match} {best}", parameters)))
 
     def _cosines_of(self, ids: Sequence[str]) -> Scores:
         parameters: dict[str, Any] = dict(self.vector or {})
         among = self.graph.layout.among("n", ids, parameters)
-        clause, more, _ = self.graph.conditions("n", among, f"n.{documents.VECTOR} IS NOT NULL")
-        text = f"MATCH {self.graph.layout.node('n')}{clause} RETURN {self._id}, {_COSINE}"
-        return dict(map(tuple, self.graph.run(text, parameters | more)))
+        match, more, _ = self.graph.matching(among, f"n.{documents.VECTOR} IS NOT NULL")
+        return dict(map(tuple, self.graph.run(f"{match} RETURN {self._id}, {_COSINE}", parameters | more)))
 
     # what both need
 
@@ -370,21 +332,15 @@ class _Question:
     def _id(self) -> str:
         return self.graph.layout.id_of("n")
 
-    def _conditions(self, labels: list[str] | None, where: Where | None, *more: str) -> Any:
-        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, labels=labels, where=where)
+    def _conditions(self, labels: list[str] | None, where: Where | None, *more: str) -> tuple[str, dict[str, Any]]:
+        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, labels=labels, where=where)[:2]
 
     def _fill(self, n: int, found: list[str], labels: list[str] | None, where: Where | None) -> Scores:
         """Find more nodes by id, which nothing speaks for."""
         there = ["n.id IS NOT NULL"] if self.graph.layout.own else []  # the database takes them from the index by id
-        clause, parameters, _ = self.graph.conditions("n", *there, labels=labels, where=where)
+        match, parameters, _ = self.graph.matching(*there, labels=labels, where=where)
         rows = self.graph.run(
-            f"MATCH {self.graph.layout.node('n')}{clause} WITH {self._id} AS id WHERE NOT id IN $known "
-            "RETURN id ORDER BY id LIMIT $n",
+            f"{match} WITH {self._id} AS id WHERE NOT id IN $known RETURN id ORDER BY id LIMIT $n",
             parameters | {"known": found, "n": n},
         )
         return {node_id: self.nothing for (node_id,) in rows}
-
-
-def _by_rank(rank: int) -> float:
-    """The discount of a rank, as that of discounted cumulative gain."""
-    return 1 / math.log2(1 + rank)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -39,10 +37,3 @@ def normalize(vectors: Floats) -> Floats:
     """Return the rows of (n, d) at length 1, in a new array; a row of zeros stays zero."""
     length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1), dtype=np.float32)
-
-
-def unique(texts: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the distinct texts in order of appearance, and for each text its position among them."""
-    position: dict[str, int] = {}
-    inverse = np.fromiter((position.setdefault(text, len(position)) for text in texts), np.intp, len(texts))
-    return list(position), inverse

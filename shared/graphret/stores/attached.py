@@ -64,26 +64,14 @@ class AttachedIndexes:
         Raises
         ------
         InvalidInput
-            When it has no such methods, one of both is a view, it lives in the database of another store, or it would
-            overwrite the documents of another one that is attached.
+            When it has no such methods, one of both is a view, or it lives in the database of another store.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
             raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
-        others = [known for known in self._followers if known is not index]
-        if hasattr(index, "keeps_as"):  # it lives in a database, where to write to it is to write to the graph
-            if index.store is not self:
-                raise InvalidInput(
-                    f"index: a {type(index).__name__} follows the store that it was made with, and no other"
-                )
-            if not all(index.keeps_as(one) for one in others if hasattr(one, "keeps_as")):
-                raise InvalidInput(
-                    "index: the store is followed by an index of other text or another encoder, and each would "
-                    "overwrite the documents of the other; detach that one first"
-                )
         if isinstance(index, StagedIndex):
             index.bind(self)
-        self._followers = (*others, index)
+        self._followers = (*(known for known in self._followers if known is not index), index)
 
     def _require_writable(self) -> None:
         if self._is_view:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from graphret.errors import InvalidInput, StoreMismatch
-from graphret.stores.neo4j.connection import Run
+from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter, relation_types
 from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
 from graphret.stores.neo4j.values import EdgeRows, NodeRows, edge_from, json_value, node_from
@@ -16,9 +16,11 @@ from graphret.types import Edge, Node
 from graphret.where import Where
 
 T = TypeVar("T")
+#: A statement and its parameters.
+Statement = tuple[str, dict[str, Any]]
 
-#: Ids in one statement that reads, and rows in one that writes.
-_IDS, _ROWS_WRITTEN = 10_000, 5_000
+#: Rows in one statement that writes.
+_ROWS_WRITTEN = 5_000
 #: The ends ``a`` and ``b`` of rows that begin with two element ids, and the edges between them with the same rows.
 _ENDS = "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1]"
 _SAME = "MATCH (a)-[r:%s]->(b) WHERE coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
@@ -28,7 +30,7 @@ _SAME = "MATCH (a)-[r:%s]->(b) WHERE coalesce(r.source_row, -1) = row[2] AND coa
 class Graph:
     """A graph in a database, as far as its nodes satisfy the condition of a view; `run` runs a statement."""
 
-    run: Run
+    run: Callable[..., Answer]
     layout: Layout
     scope: Where | None = None
 
@@ -49,12 +51,19 @@ class Graph:
         clause = f" WHERE {' AND '.join(parts)}" if parts else ""
         return clause, seen.parameters | asked.parameters, left
 
+    def matching(
+        self, *more: str, labels: Collection[str] | None = None, where: Where | None = None
+    ) -> tuple[str, dict[str, Any], Where | None]:
+        """Write a MATCH of the nodes ``n`` that satisfy `conditions`; returns what these do."""
+        clause, parameters, left = self.conditions("n", *more, labels=labels, where=where)
+        return f"MATCH {self.layout.node('n')}{clause}", parameters, left
+
     # nodes
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Read nodes by id."""
         found: dict[str, Node] = {}
-        for row in self._among(ids, self.columns("n")):
+        for row in self._among(ids, self._columns()):
             if row[0] in found:
                 raise InvalidInput(f"node {row[0]!r}: several nodes of the database have this {self.layout.id}")
             found[row[0]] = node_from(self.layout, *row)
@@ -64,35 +73,33 @@ class Graph:
         """Return the element ids of nodes; those that are not here are left out."""
         return dict(map(tuple, self._among(ids, f"{self.layout.id_of('n')} AS id, elementId(n) AS place")))
 
-    def _among(self, ids: Sequence[str], columns: str) -> Iterator[list[Any]]:
-        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
-            parameters: dict[str, Any] = {}
-            clause, more, _ = self.conditions("n", self.layout.among("n", some, parameters))
-            yield from self.run(f"MATCH {self.layout.node('n')}{clause} RETURN {columns}", parameters | more)
+    def _among(self, ids: Sequence[str], columns: str) -> Answer:
+        keys: dict[str, Any] = {}
+        match, parameters, _ = self.matching(self.layout.among("n", list(dict.fromkeys(ids)), keys))
+        return self.run(f"{match} RETURN {columns}", parameters | keys)
 
     def nodes(self, labels: Collection[str] | None, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
-        """Return the query that reads nodes by id, each row for `node_from`, and what of the condition is left."""
-        clause, parameters, left = self.conditions("n", labels=labels, where=where)
-        text = f"MATCH {self.layout.node('n')}{clause} RETURN {self.columns('n')} ORDER BY {self.layout.id_of('n')}"
-        return text, parameters, left
+        """Write the statement that reads nodes by id, each row for `node_from`; returns what `conditions` does."""
+        match, parameters, left = self.matching(labels=labels, where=where)
+        return f"{match} RETURN {self._columns()} ORDER BY {self.layout.id_of('n')}", parameters, left
 
-    def columns(self, node: str) -> str:
+    def _columns(self) -> str:
         """The columns of which `node_from` makes a node."""
-        return f"{self.layout.id_of(node)}, labels({node}), {self.layout.values_of(node)}"
+        return f"{self.layout.id_of('n')}, labels(n), {self.layout.values_of('n')}"
 
     # edges
 
-    def edges(self, relations: list[str] | None) -> tuple[str, dict[str, Any]] | None:
-        """Return the query that reads all edges, each row for `edge_from`; `None` where there can be none."""
+    def edges(self, relations: list[str] | None) -> Statement | None:
+        """Write the statement that reads all edges, each row for `edge_from`; `None` where there can be none."""
         types = relation_types(relations)
         if types is None:
             return None
-        pattern, parameters = self.edge(types)
+        match, parameters = self.edge(types)
         columns = f"{self.layout.id_of('a')}, type(r), {self.layout.id_of('b')}, properties(r)"
-        return f"{pattern} RETURN {columns}", parameters
+        return f"{match} RETURN {columns}", parameters
 
-    def edge(self, types: str) -> tuple[str, dict[str, Any]]:
-        """Return a MATCH of the edges ``r`` from ``a`` to ``b`` that may be seen, and its parameters."""
+    def edge(self, types: str) -> Statement:
+        """Write a MATCH of the edges ``r`` from ``a`` to ``b`` that may be seen."""
         leaving, parameters, _ = self.conditions("a")
         entering, more, _ = self.conditions("b")
         clause = leaving + entering.replace(" WHERE ", " AND " if leaving else " WHERE ", 1)
@@ -117,24 +124,23 @@ class Graph:
             return []
         others, parameters, left = self.conditions("b", labels=labels, where=where)
         touching = self._touching(types, others, direction, limited=limit is not None and left is None)
+        keys: dict[str, Any] = {"limit": limit}
+        clause, more, _ = self.conditions("a", self.layout.among("a", list(dict.fromkeys(ids)), keys))
+        text = (
+            f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} "
+            f"RETURN {self.layout.id_of('a')} AS anchor, source, type(r), target, properties(r), elementId(r)"
+        )
         found: dict[str, dict[str, Edge]] = defaultdict(dict)
-        for some in _blocks(list(dict.fromkeys(ids)), _IDS):
-            keys: dict[str, Any] = {}
-            clause, more, _ = self.conditions("a", self.layout.among("a", some, keys))
-            text = (
-                f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} "
-                f"RETURN {self.layout.id_of('a')} AS anchor, source, type(r), target, properties(r), elementId(r)"
-            )
-            for anchor, *row, element in self.run(text, parameters | more | keys | {"limit": limit}):
-                found[anchor][element] = edge_from(*row)
+        for anchor, *row, element in self.run(text, parameters | more | keys):
+            found[anchor][element] = edge_from(*row)
         if left is not None:
             ends = {_other(edge, anchor) for anchor, edges in found.items() for edge in edges.values()}
             fits = {node.id for node in self.get(sorted(ends)) if node is not None and left.matches(node)}
             for anchor, edges in found.items():
                 there = [one for one in edges.items() if _other(one[1], anchor) in fits]
-                found[anchor] = dict(sorted(there, key=lambda one: (-one[1].weight, edge_order(*one)))[:limit])
+                found[anchor] = dict(sorted(there, key=lambda one: (-one[1].weight, _edge_order(*one)))[:limit])
         chosen = {element: edge for edges in found.values() for element, edge in edges.items()}
-        return [edge for _, edge in sorted(chosen.items(), key=lambda one: edge_order(*one))]
+        return [edge for _, edge in sorted(chosen.items(), key=lambda one: _edge_order(*one))]
 
     def _touching(self, types: str, others: str, direction: str, *, limited: bool) -> str:
         """Write the subquery that finds the edges ``r`` of a node ``a``, `source` and `target`."""
@@ -156,10 +162,10 @@ class Graph:
     def count(self) -> tuple[int, int]:
         """Count nodes and edges."""
         graph = self.unlabelled()
-        clause, parameters, _ = graph.conditions("n")
-        ((nodes,),) = self.run(f"MATCH {graph.layout.node('n')}{clause} RETURN count(n)", parameters)
-        pattern, parameters = graph.edge("")
-        ((edges,),) = self.run(f"{pattern} RETURN count(r)", parameters)
+        match, parameters, _ = graph.matching()
+        ((nodes,),) = self.run(f"{match} RETURN count(n)", parameters)
+        match, parameters = graph.edge("")
+        ((edges,),) = self.run(f"{match} RETURN count(r)", parameters)
         return nodes, edges
 
     def unlabelled(self) -> Graph:
@@ -175,16 +181,19 @@ class Graph:
 
     def constrain(self) -> None:
         """Make the ids of the nodes that graphret writes unique and quick to find, if they are not."""
-        node_id = self._writable()
+        if self.layout.id is None:
+            raise StoreMismatch(
+                "something else wrote this graph: to add nodes to it, name the property of its ids (id_property=)"
+            )
         name = CONSTRAINT if self.layout.marker == MARKER else ""
         node = f"(n:{quote(self.layout.marker)})"
-        self.run(f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR {node} REQUIRE n.{quote(node_id)} IS UNIQUE")
+        self.run(f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR {node} REQUIRE n.{quote(self.layout.id)} IS UNIQUE")
 
     def upsert(self, nodes: NodeRows, edges: EdgeRows) -> None:
         """Write nodes, then edges."""
         self._refuse_others([row[0] for rows in nodes.values() for row in rows])
         for labels, rows in nodes.items():
-            node = f"(n:{quote(self.layout.marker)} {{{quote(self._writable())}: row[0]}})"
+            node = f"(n:{quote(self.layout.marker)} {{{quote(self.layout.id or '')}: row[0]}})"
             borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
             text = (
                 f"UNWIND $rows AS row MERGE {node} SET n = row[1]{borne} "
@@ -195,70 +204,57 @@ class Graph:
                     gone = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
         for relation, rows in edges.items():
-            text = f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
+            text = f"{_without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
             for some in _blocks(rows, _ROWS_WRITTEN):
-                places = self._places_of_ends(relation, some)
-                for source, target, *_ in some:
-                    for end in (source, target):
-                        if end not in places:
-                            raise InvalidInput(f"edge {source!r} to {target!r}: there is no node {end!r}")
-                self.run(text, {"rows": [[places[row[0]], places[row[1]], *row[2:]] for row in some]})
+                placed = self._placed(relation, some)
+                for (source, target, *_), row in zip(some, placed, strict=True):
+                    if None in row[:2]:
+                        missing = source if row[0] is None else target
+                        raise InvalidInput(f"edge {source!r} to {target!r}: there is no node {missing!r}")
+                self.run(text, {"rows": placed})
 
     def delete(self, ids: Sequence[str]) -> None:
         """Take nodes and their edges away."""
         self._refuse_others(ids)
-        for some in _blocks(ids, _ROWS_WRITTEN):
-            parameters: dict[str, Any] = {}
-            among = self.layout.among("n", some, parameters)
-            self.run(f"MATCH (n:{quote(self.layout.marker)}) WHERE {among} DETACH DELETE n", parameters)
+        parameters: dict[str, Any] = {}
+        among = self.layout.among("n", ids, parameters)
+        self.run(f"MATCH (n:{quote(self.layout.marker)}) WHERE {among} DETACH DELETE n", parameters)
 
     def delete_edges(self, edges: EdgeRows) -> None:
         """Take edges away."""
         for relation, rows in edges.items():
             for some in _blocks(rows, _ROWS_WRITTEN):
-                places = self._places_of_ends(relation, some)
-                there = [row for row in some if row[0] in places and row[1] in places]
-                rows_placed = [[places[row[0]], places[row[1]], *row[2:4]] for row in there]
-                self.run(self._without_same(relation), {"rows": rows_placed})
-
-    def _writable(self) -> str:
-        if self.layout.id is None:
-            raise StoreMismatch(
-                "something else wrote this graph: to add nodes to it, name the property of its ids (id_property=)"
-            )
-        return self.layout.id
+                self.run(_without_same(relation), {"rows": [row[:4] for row in self._placed(relation, some)]})
 
     def _refuse_others(self, ids: Sequence[str]) -> None:
         """Raise an `InvalidInput` if an id is that of a node which something else wrote."""
-        for some in _blocks(ids, _IDS) if not self.layout.own else ():
-            parameters: dict[str, Any] = {}
-            among = self.layout.among("n", some, parameters)
-            text = f"MATCH {self.layout.node('n')} WHERE {among} AND NOT n:{ADDED}"
-            for (node_id,) in self.run(f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters):
-                raise InvalidInput(
-                    f"node {node_id!r}: something else wrote it; graphret adds nodes and edges to such a graph, and "
-                    "changes none that are there"
-                )
+        if self.layout.own:
+            return
+        parameters: dict[str, Any] = {}
+        text = f"MATCH {self.layout.node('n')} WHERE {self.layout.among('n', ids, parameters)} AND NOT n:{ADDED}"
+        for (node_id,) in self.run(f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters):
+            raise InvalidInput(f"node {node_id!r}: something else wrote it, and graphret changes no node of others")
 
-    def _places_of_ends(self, relation: str, rows: Sequence[list[Any]]) -> dict[str, str]:
-        """Return the element ids of the ends of edges; an `InvalidInput` names an edge that something else made."""
+    def _placed(self, relation: str, rows: Sequence[list[Any]]) -> list[list[Any]]:
+        """Return rows with the element ids of their ends; an `InvalidInput` names an edge that something else made."""
         places = self.places(sorted({end for row in rows for end in row[:2]}))
+        placed = [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
         if not self.layout.own:
-            ends = {place: node_id for node_id, place in places.items()}
             others = f"{_SAME % quote(relation)} AND r.{ADDED_EDGE} IS NULL RETURN r"
-            text = f"{_ENDS} CALL {{ WITH a, b, row {others} }} RETURN row[0], row[1] LIMIT 1"
-            keys = [[places.get(row[0]), places.get(row[1]), *row[2:4]] for row in rows]
-            for source, target in self.run(text, {"rows": keys}):
-                raise InvalidInput(f"edge {ends[source]!r} to {ends[target]!r}: something else made this {relation!r}")
-        return places
-
-    def _without_same(self, relation: str) -> str:
-        """Write what takes away the edges of the same ends and rows as those of ``$rows``, which are placed."""
-        # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
-        return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
+            ends = f"{self.layout.id_of('a')}, {self.layout.id_of('b')}"
+            text = f"{_ENDS} CALL {{ WITH a, b, row {others} }} RETURN {ends} LIMIT 1"
+            for source, target in self.run(text, {"rows": [row[:4] for row in placed]}):
+                raise InvalidInput(f"edge {source!r} to {target!r}: something else made this {relation!r}")
+        return placed
 
 
-def edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
+def _without_same(relation: str) -> str:
+    """Write what takes away the edges of the same ends and rows as those of ``$rows``, which are placed."""
+    # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
+    return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
+
+
+def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
     """The place of an edge: by source, target, relation and rows, of several that others made by element id."""
     rows = (edge.properties.get(row) for row in ROWS)
     return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows), element
@@ -292,10 +288,8 @@ def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
 
     def value(one: Any) -> Any:
         if hasattr(one, "relationships"):
-            path: list[Any] = [one.nodes[0]]
-            for relationship, node in zip(one.relationships, one.nodes[1:], strict=True):
-                path += [relationship, node]
-            return [value(part) for part in path]
+            steps = zip(one.relationships, one.nodes[1:], strict=True)
+            return [value(part) for part in (one.nodes[0], *(part for step in steps for part in step))]
         if hasattr(one, "labels"):
             return node_from(layout, id_of(one), list(one.labels), dict(one))
         if hasattr(one, "start_node"):

@@ -31,10 +31,9 @@ INDEXED = ("graphret_title", "graphret_text", "graphret_names", "graphret_embedd
 TEXT_LABEL = "__GraphretText__"
 
 _RESERVED, _PREFIX = "graphret_", "properties."
-_FIELDS = ("id", "name", "text")
 _LLAMA_NODE = "__Node__"
-#: Labels that tools keep for themselves.
-_INTERNAL = (ADDED, TEXT_LABEL, _LLAMA_NODE, "__Entity__", "_Bloom_Perspective_", "_Bloom_Scene_")
+#: Labels that are not the graph's own: graphret's and LlamaIndex's.
+_INTERNAL = (ADDED, TEXT_LABEL, _LLAMA_NODE, "__Entity__")
 #: The text of a number that may be an id.
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 
@@ -120,7 +119,7 @@ class Layout:
     def taken(self, *, written: bool) -> tuple[str, ...]:
         """The names that mean no property: fields and what is hidden; `written` for nodes that graphret writes."""
         fields = (self.id, self.name[0], self.text[0])
-        return (*(name for name in fields if name and (written or name in _FIELDS)), *self.hidden)
+        return (*(name for name in fields if name and (written or name in ("id", "name", "text"))), *self.hidden)
 
 
 OWN = Layout("id", ("name",), ("text",), MARKER, INDEXED, own=True)
@@ -134,24 +133,26 @@ COUNTS = " UNION ALL ".join(
 def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[str]) -> Layout:
     """Return how a graph lies, given what `COUNTS` found, what the user described, and what else is hidden."""
     everything, own, llama, added = counts
-    found = described or Layout()
-    if described is None and (own or not everything):
+    if described is not None:
+        found = described
+    elif own or not everything:
         found = OWN
-    elif described is None and llama:  # LlamaIndex's Neo4jPropertyGraphStore wrote it, or part of it
+    elif llama:  # LlamaIndex's Neo4jPropertyGraphStore wrote it, or part of it
         found = Layout("id", ("name",), ("text",), _LLAMA_NODE if llama + added == everything else None)
-    return replace(found, added=added > 0 and not found.own, hidden=tuple(dict.fromkeys((*found.hidden, *hidden))))
+    else:
+        found = Layout()
+    return replace(found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden))
 
 
 def described(**options: Any) -> Layout | None:
     """Return the layout that options of a store describe (`id`, `name`, `text`, `label`), `None` where none does."""
     given: dict[str, Any] = {}
-    for what, option in options.items():
-        several = what in ("name", "text")
-        names = tuple(option) if several and isinstance(option, list | tuple) else (option,)
+    for field, option in options.items():
         if option is not None:
+            names = tuple(option) if field in ("name", "text") and not isinstance(option, str) else (option,)
             for name in names or ("",):
-                quote(name, what if what == "label" else f"{what}_property")
-            given[what] = names if several else option
+                quote(name, field if field == "label" else f"{field}_property")
+            given[field] = names if field in ("name", "text") else option
     return Layout(**given) if given else None
 
 

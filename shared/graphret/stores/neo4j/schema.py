@@ -34,36 +34,30 @@ def read_schema(graph: Graph) -> GraphSchema:
     named = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
     typed = graph.run("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name ORDER BY name")
     shown = [name for (name,) in named if name not in graph.layout.unseen_labels]
-    labels = _counted(graph, "n", {name: _nodes(graph, name) for name in shown})
+    nodes = {"": graph.matching()[:2], **{name: graph.matching(f"n:{quote(name)}")[:2] for name in shown}}
+    labels = _counted(graph, "n", nodes)
+    everything = labels.pop("", 0)
     relations = _counted(graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in typed})
-    builder, triples = SchemaBuilder(), Triples()
-    sampled = {label for label, n in labels.items() if n > SAMPLE} | ({""} if graph.count()[0] > SCANNED else set())
-    in_part = set()
+    builder, triples, in_part = SchemaBuilder(), Triples(), set()
     for label in (*labels, ""):
         builder.observe_nodes(_sample(graph, label))
     for relation, n in relations.items():
         found, all_read = _triples(graph, relation, n, labels)
         triples.update(found)
         in_part.update([] if all_read else [relation])
-        pattern, parameters = graph.edge(f":{quote(relation)}")
-        rows = graph.run(f"{pattern} WITH r LIMIT {SAMPLE} RETURN properties(r)", parameters)
+        match, parameters = graph.edge(f":{quote(relation)}")
+        rows = graph.run(f"{match} WITH r LIMIT {SAMPLE} RETURN properties(r)", parameters)
         builder.observe_edges(Edge("-", relation, "-", 1.0, _readable(values)) for (values,) in rows)
     return builder.build(
         labels,
         triples,
         sampled_relations=in_part,
-        sampled_properties=sampled,
+        sampled_properties={*(name for name, n in labels.items() if n > SAMPLE), *[""][: everything > SCANNED]},
         sampled_relation_properties={relation for relation, n in relations.items() if n > SAMPLE},
     )
 
 
-def _nodes(graph: Graph, *labels: str) -> tuple[str, dict[str, Any]]:
-    """Return a MATCH of the nodes ``n`` that bear a label, and its parameters."""
-    clause, parameters, _ = graph.conditions("n", *(f"n:{quote(label)}" for label in labels if label))
-    return f"MATCH {graph.layout.node('n')}{clause}", parameters
-
-
-def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, int]:
+def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, int]:
     """Count what each pattern finds, many to a statement, and return the names of those that find something."""
     found: dict[str, int] = {}
     names = list(patterns)
@@ -79,7 +73,7 @@ def _sample(graph: Graph, label: str) -> list[Node]:
     layout = graph.layout
     long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
     values = f"{layout.values_of('n')[:-1]}{long}}}"
-    match, parameters = _nodes(graph, label)
+    match, parameters, _ = graph.matching(*([f"n:{quote(label)}"] if label else []))
     if not label:
         match += f" WITH n LIMIT {SCANNED} WHERE all(label IN labels(n) WHERE label IN $unseen)"
         parameters = parameters | {"unseen": sorted(layout.unseen_labels)}
@@ -97,9 +91,9 @@ def _triples(graph: Graph, relation: str, n: int, labels: Iterable[str]) -> tupl
         if (len(sources) == 1 and n in sources.values()) or (len(targets) == 1 and n in targets.values()):
             pairs_of = ((s, t, min(m, k)) for s, m in sources.items() for t, k in targets.items())
             return Triples({(s, relation, t): m for s, t, m in pairs_of}), True
-    pattern, parameters = graph.edge(f":{name}")
+    match, parameters = graph.edge(f":{name}")
     found = Triples()
-    text = f"{pattern} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
+    text = f"{match} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
     for source, target, m in graph.run(text, parameters):
         for one in layout.labels(source) or ("",):
             found.update({(one, relation, other): m for other in layout.labels(target) or ("",)})

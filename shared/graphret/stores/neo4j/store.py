@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError
+from graphret.errors import GraphretError, InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
-from graphret.stores.neo4j.connection import Connection, Run, driver_of, require_version, sending
+from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.filters import require_pushed_down
 from graphret.stores.neo4j.graph import Graph, read_rows
-from graphret.stores.neo4j.layout import COUNTS, OWN, ROWS, Layout, described, detected
+from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected
 from graphret.stores.neo4j.schema import read_schema
-from graphret.stores.neo4j.values import NESTED, edge_from, node_from, prepared
+from graphret.stores.neo4j.values import NESTED, edge_from, edge_rows, node_from, node_rows
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
@@ -29,9 +29,6 @@ P = ParamSpec("P")
 
 #: Nodes or edges in one block of `nodes` and `edges`.
 BLOCK = 5_000
-
-#: Rows that the server sends at a time where their bytes are counted.
-_BATCH = 50
 
 
 class Neo4jStore(AttachedIndexes):
@@ -64,11 +61,10 @@ class Neo4jStore(AttachedIndexes):
         bits: ``refuse``, or ``json``: stored as JSON text, read back as they were. A condition sees the text.
     timeout
         Seconds after which the server gives up on a call.
-    pool_size, connect_timeout, retry_time
-        Connections to a server at most; seconds for one to be made; seconds in which transient errors are tried again.
     options
-        Further settings of the driver, which stand above these, such as
-        ``{"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs("ca.pem")}``.
+        Settings of the driver, such as ``{"max_connection_pool_size": 20}``; it waits 10 seconds for a connection
+        (``connection_timeout``) and tries for 10 again what fails for a passing reason
+        (``max_transaction_retry_time``), unless they say otherwise.
     driver
         A driver to use, see `from_driver`.
 
@@ -77,7 +73,7 @@ class Neo4jStore(AttachedIndexes):
     InvalidInput
         When an option is malformed.
     StoreUnavailable, AccessDenied, StoreMismatch
-        From any call: the server cannot be reached, refuses the user, or is too old or has no such database.
+        From any call: the server cannot be reached, refuses the user, or has no such database.
     """
 
     dialect = "neo4j"
@@ -92,12 +88,9 @@ class Neo4jStore(AttachedIndexes):
         name_property: str | Sequence[str] | None = None,
         text_property: str | Sequence[str] | None = None,
         label: str | None = None,
-        hidden: Iterable[str] = (),
+        hidden: Sequence[str] = (),
         nested: str = "refuse",
         timeout: float | None = None,
-        pool_size: int | None = None,
-        connect_timeout: float = 10.0,
-        retry_time: float = 10.0,
         options: Mapping[str, Any] | None = None,
         driver: Any = None,
     ) -> None:
@@ -105,17 +98,11 @@ class Neo4jStore(AttachedIndexes):
             raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
         require_seconds("timeout", timeout)
         self._nested = nested
-        self._hidden = require_names("hidden", hidden if isinstance(hidden, str) else tuple(hidden)) or []
+        self._hidden = require_names("hidden", hidden) or []
         self._described = described(id=id_property, name=name_property, text=text_property, label=label)
         self._own_driver = driver is None
-        settings: dict[str, Any] = {
-            "auth": auth,
-            "max_connection_pool_size": pool_size,
-            "connection_timeout": connect_timeout,
-            "max_transaction_retry_time": retry_time,
-            **(options or {}),
-        }
-        self.driver = driver or driver_of(uri, **settings)
+        settings = {"connection_timeout": 10.0, "max_transaction_retry_time": 10.0, **(options or {})}
+        self.driver = driver or driver_of(uri, auth=auth, **settings)
         self._connection = Connection(self.driver, uri, database, timeout)
         self._layout: Layout | None = None
         self._constrained = False
@@ -129,9 +116,8 @@ class Neo4jStore(AttachedIndexes):
         return cls("the database", driver=driver, **options)
 
     def close(self) -> None:
-        """Close the connections, after which every call raises; a driver that the store was given stays open."""
+        """Close the connections; a driver that the store was given stays open."""
         if self._own_driver:
-            self._connection.closed = True
             self.driver.close()
 
     def __enter__(self) -> Self:
@@ -139,14 +125,6 @@ class Neo4jStore(AttachedIndexes):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __copy__(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__ |= self.__dict__
-        return other
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a store that is connected to Neo4j cannot be pickled: open it in each process")
 
     def view(self, where: WhereLike) -> Self:
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher.
@@ -168,6 +146,16 @@ class Neo4jStore(AttachedIndexes):
         """The condition of the view that this is; `None` where it is none."""
         return self._scope
 
+    def graph(self) -> Graph:
+        """Return what statements are made with, for indexes in the database; how the graph lies is found out here."""
+        layout = self._layout
+        if layout is None:
+            counts = [n for (n,) in self._connection.run(COUNTS)]
+            layout = detected(counts, self._described, self._hidden)
+            if counts[0]:  # an empty database may be another's tomorrow
+                self._layout = layout
+        return Graph(self._connection.run, layout, self._scope)
+
     # reading
 
     def schema(self, *, refresh: bool = False) -> GraphSchema:
@@ -177,13 +165,12 @@ class Neo4jStore(AttachedIndexes):
         each label and edges of each relation, the labels at the ends of a relation from 10,000 edges.
         """
         if self._schema is None or refresh:
-            self._schema = self.read(read_schema)
+            self._schema = read_schema(self.graph())
         return self._schema
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here; an `InvalidInput` names an id of several nodes."""
-        wanted = require_ids(ids)
-        return self.read(lambda graph: graph.get(wanted))
+        return self.graph().get(require_ids(ids))
 
     def neighbors(
         self,
@@ -200,26 +187,25 @@ class Neo4jStore(AttachedIndexes):
         types, borne = require_names("relations", relations), require_names("labels", labels)
         require_direction(direction)
         require_limit(limit)
-        return self.read(lambda graph: graph.neighbors(wanted, types, borne, condition, direction, limit))
+        return self.graph().neighbors(wanted, types, borne, condition, direction, limit)
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        return self.read(Graph.count)
+        return self.graph().count()
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        borne, condition = require_names("labels", labels), Where.parse(where)
-        layout, (text, parameters, left) = self.read(lambda graph: (graph.layout, graph.nodes(borne, condition)))
+        graph = self.graph()
+        text, parameters, left = graph.nodes(require_names("labels", labels), Where.parse(where))
         for rows in self._connection.stream(text, parameters, BLOCK):
-            nodes = [node_from(layout, *row) for row in rows]
+            nodes = [node_from(graph.layout, *row) for row in rows]
             if found := nodes if left is None else list(filter(left.matches, nodes)):
                 yield found
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""
-        names = require_names("relations", relations)
-        if (query := self.read(lambda graph: graph.edges(names))) is not None:
-            for rows in self._connection.stream(*query, BLOCK):
+        if (statement := self.graph().edges(require_names("relations", relations))) is not None:
+            for rows in self._connection.stream(*statement, BLOCK):
                 yield [edge_from(*row) for row in rows]
 
     # writing
@@ -231,50 +217,55 @@ class Neo4jStore(AttachedIndexes):
         """
         self._require_writable()
         nodes, edges = list(nodes), list(edges)
-        layout = self.read(lambda graph: graph.layout)
-        rows = prepared(layout, nodes, edges, self._nested)
-        layout = replace(layout, added=layout.added or (bool(nodes) and not layout.own))
+        layout = self.graph().layout
+        rows = node_rows(layout, nodes, self._nested), edge_rows(layout, edges, self._nested)
+        self._layout = replace(layout, added=layout.added or (bool(nodes) and not layout.own))
         if nodes and not self._constrained:
-            self._connection.write(lambda run: Graph(run, layout).constrain())
+            self.write(Graph.constrain)
             self._constrained = True
-        self._write(lambda run: Graph(run, layout).upsert(*rows), nodes, edges, layout=layout)
-        self._layout = layout
+        self._write(lambda graph: graph.upsert(*rows), nodes, edges)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         gone = list(dict.fromkeys(require_ids(ids)))
-        self._write(lambda run: self._graph(run).delete(gone), deletes=gone)
+        self._write(lambda graph: graph.delete(gone), deletes=gone)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
         self._require_writable()
         gone = list(edges)
-        rows = [{row: edge.properties[row] for row in ROWS if row in edge.properties} for edge in gone]
-        keys = [replace(edge, properties=own) for edge, own in zip(gone, rows, strict=True)]
-        _, placed = prepared(OWN, (), keys, self._nested)
-        self._write(lambda run: self._graph(run).delete_edges(placed), edges=gone)
+        rows = edge_rows(self.graph().layout, gone, "json")
+        self._write(lambda graph: graph.delete_edges(rows), edges=gone)
+
+    def write(self, work: Callable[[Graph], T]) -> T:
+        """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
+        self._require_writable()
+        return self._connection.write(lambda connection: work(self._within(connection).graph()))
 
     def _write(
         self,
-        work: Callable[[Run], None],
+        work: Callable[[Graph], None],
         nodes: Sequence[Node] = (),
         edges: Sequence[Edge] = (),
         deletes: Sequence[str] = (),
-        layout: Layout | None = None,
     ) -> None:
         """Write in one transaction, in which the indexes that follow see the store as it will be."""
         with self._turn if self._followers else nullcontext(), self.followed(nodes, edges, deletes) as stage:
 
-            def both(run: Run) -> None:
-                work(run)
-                within = copy(self)
-                within._connection, within._followers = replace(self._connection, running=run), ()
-                within._layout = layout or self._layout
+            def all_of_it(connection: Connection) -> None:
+                within = self._within(connection)
+                work(within.graph())
                 stage(within)
 
-            self._connection.write(both if self._followers else work)
+            self._connection.write(all_of_it)
         self._schema = None
+
+    def _within(self, connection: Connection) -> Self:
+        """Return the store as a transaction sees it."""
+        within = copy(self)
+        within._connection, within._followers = connection, ()
+        return within
 
     # Cypher
 
@@ -289,57 +280,33 @@ class Neo4jStore(AttachedIndexes):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         self._require_cypher(timeout)
-        cap = require_limit(max_rows)
         if not isinstance(cypher, str):
             raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
-
-        def work(graph: Graph) -> Rows:
-            answer = graph.run(cypher, parameters, None if cap is None else cap + 1, require_limit(max_bytes))
-            try:
-                rows = read_rows(graph, answer[:cap])
-            except RecursionError:
-                raise StoreError("what the query returns is nested too deeply to be read") from None
-            return Rows(answer.columns, rows, answer.more or len(answer) > len(rows))
-
-        with sending():  # a batch of long rows may have many times `max_bytes`
-            return self.read(work, timeout=timeout, fetch_size=None if max_bytes is None else _BATCH)
+        limits = {"max_rows": require_limit(max_rows), "max_bytes": require_limit(max_bytes)}
+        graph = self.graph()
+        try:
+            answer = graph.run(cypher, parameters, timeout=timeout, **limits)
+            return Rows(answer.columns, read_rows(graph, answer), answer.more)
+        except RecursionError:
+            raise StoreError("what the query returns is nested too deeply to be read") from None
+        except GraphretError:
+            raise
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
-        return self.read(lambda graph: graph.layout.id_of(variable))
+        return self.graph().layout.id_of(variable)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
         self._require_cypher(timeout)
-        return self.read(lambda graph: graph.run(f"EXPLAIN {cypher}").kind, timeout=timeout)
+        return self._connection.run(f"EXPLAIN {cypher}", timeout=timeout).kind
 
     def _require_cypher(self, timeout: float | None) -> None:
         require_seconds("timeout", timeout, zero=True)
         if self._is_view:
             raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
-
-    # running
-
-    def read(self, work: Callable[[Graph], T], *, timeout: float | None = None, fetch_size: int | None = None) -> T:
-        """Do what only reads with the graph, and again where it fails for a passing reason."""
-        return self._connection.read(lambda run: work(self._graph(run)), timeout=timeout, fetch_size=fetch_size)
-
-    def write(self, work: Callable[[Run], T]) -> T:
-        """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
-        self._require_writable()
-        running = self._connection.running
-        return self._connection.write(work) if running is None else work(running)
-
-    def _graph(self, run: Run) -> Graph:
-        """Find out how the graph lies, if that is not known."""
-        if self._layout is not None:
-            return Graph(run, self._layout, self._scope)
-        require_version(str(self.driver.get_server_info().agent))
-        counts = [n for (n,) in run(COUNTS)]
-        layout = detected(counts, self._described, self._hidden)
-        if counts[0]:  # an empty database may be another's tomorrow
-            self._layout = layout
-        return Graph(run, layout, self._scope)
 
 
 def _awaited(
@@ -348,18 +315,6 @@ def _awaited(
     @wraps(method)
     async def call(self: AsyncNeo4jStore, /, *arguments: P.args, **options: P.kwargs) -> T:
         return await asyncio.to_thread(method, self._store, *arguments, **options)
-
-    return call
-
-
-def _awaited_blocks(
-    method: Callable[Concatenate[Neo4jStore, P], Iterator[list[T]]],
-) -> Callable[Concatenate[AsyncNeo4jStore, P], AsyncIterator[list[T]]]:
-    @wraps(method)
-    async def call(self: AsyncNeo4jStore, /, *arguments: P.args, **options: P.kwargs) -> AsyncIterator[list[T]]:
-        blocks = method(self._store, *arguments, **options)
-        while (block := await asyncio.to_thread(partial(next, blocks, None))) is not None:
-            yield block
 
     return call
 
@@ -375,11 +330,6 @@ class AsyncNeo4jStore:
 
     def __init__(self, uri: str, **options: Any) -> None:
         self._store = Neo4jStore(uri, **options)
-
-    @classmethod
-    def from_driver(cls, driver: Any, **options: Any) -> Self:
-        """Make a store on a driver of the synchronous kind, which stays its maker's to close."""
-        return cls("the database", driver=driver, **options)
 
     async def __aenter__(self) -> Self:
         return self
@@ -401,8 +351,6 @@ class AsyncNeo4jStore:
     get = _awaited(Neo4jStore.get)
     neighbors = _awaited(Neo4jStore.neighbors)
     count = _awaited(Neo4jStore.count)
-    nodes = _awaited_blocks(Neo4jStore.nodes)
-    edges = _awaited_blocks(Neo4jStore.edges)
     upsert = _awaited(Neo4jStore.upsert)
     delete = _awaited(Neo4jStore.delete)
     delete_edges = _awaited(Neo4jStore.delete_edges)

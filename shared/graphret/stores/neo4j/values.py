@@ -18,39 +18,25 @@ NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
 _FRACTION = re.compile(r"\.\d+")
 
-
 #: What is written, grouped by what a query has to name: rows of id and properties by labels, and by relation rows of
 #: source, target, two rows of tables and properties.
 NodeRows = dict[tuple[str, ...], list[list[Any]]]
 EdgeRows = dict[str, list[list[Any]]]
 
 
-def prepared(layout: Layout, nodes: Iterable[Node], edges: Iterable[Edge], nested: str) -> tuple[NodeRows, EdgeRows]:
-    """Check nodes and edges, and lay them out; of edges with the same ends, relation and rows the last one stays.
+def node_rows(layout: Layout, nodes: Iterable[Node], nested: str) -> NodeRows:
+    """Check nodes and lay them out; an `InvalidInput` says what is malformed, twice there, or not held by Neo4j.
 
-    Parameters
-    ----------
-    nested
-        ``refuse`` or ``json``: what to do with what Neo4j cannot hold.
-
-    Raises
-    ------
-    InvalidInput
-        When one is malformed, Neo4j cannot hold it, or an id comes twice.
+    `nested` is ``refuse`` or ``json``: what to do with what Neo4j cannot hold.
     """
-    node_rows: NodeRows = defaultdict(list)
-    edge_rows: EdgeRows = defaultdict(list)
+    rows: NodeRows = defaultdict(list)
     seen = set()
     for node in checked_nodes(nodes):
         if node.id in seen:
             raise InvalidInput(f"node {node.id!r}: the id comes twice")
         seen.add(node.id)
-        labels = tuple(sorted(set(node.labels)))
-        node_rows[labels].append([node.id, _node_values(layout, node, nested)])
-    distinct = {(edge.relation, *(row := _edge_row(layout, edge, nested))[:4]): row for edge in edges}
-    for (relation, *_), row in distinct.items():
-        edge_rows[relation].append(row)
-    return node_rows, edge_rows
+        rows[tuple(sorted(set(node.labels)))].append([node.id, _node_values(layout, node, nested)])
+    return rows
 
 
 def _node_values(layout: Layout, node: Node, nested: str) -> dict[str, Any]:
@@ -64,21 +50,23 @@ def _node_values(layout: Layout, node: Node, nested: str) -> dict[str, Any]:
     labels = tuple(dict.fromkeys(node.labels))
     for label in labels:
         quote(label, f"{what}: a label")
-        if label in layout.unseen_labels:
-            raise InvalidInput(f"{what}: the label {label!r} is for the store's own use")
     return values if labels == layout.labels(labels) else {**values, LABELS: list(labels)}
 
 
-def _edge_row(layout: Layout, edge: Edge, nested: str) -> list[Any]:
-    what = require_edge(edge)
-    quote(edge.relation, f"{what}: the relation")
-    values = _stored(edge.properties, _EDGE_FIELDS, nested, f"{what} ({edge.relation})")
-    rows = [values.get(row, -1) for row in ROWS]
-    if edge.weight != 1.0:
-        values["weight"] = float(edge.weight)
-    if not layout.own:
-        values[ADDED_EDGE] = True
-    return [edge.source, edge.target, *rows, values]
+def edge_rows(layout: Layout, edges: Iterable[Edge], nested: str) -> EdgeRows:
+    """Check edges and lay them out as `node_rows` does nodes; of edges of the same identity the last one stays."""
+    rows: dict[str, dict[tuple[Any, ...], list[Any]]] = defaultdict(dict)
+    for edge in edges:
+        what = require_edge(edge)
+        quote(edge.relation, f"{what}: the relation")
+        values = _stored(edge.properties, _EDGE_FIELDS, nested, f"{what} ({edge.relation})")
+        if edge.weight != 1.0:
+            values["weight"] = float(edge.weight)
+        if not layout.own:
+            values[ADDED_EDGE] = True
+        key = (edge.source, edge.target, *(values.get(row, -1) for row in ROWS))
+        rows[edge.relation][key] = [*key, values]
+    return {relation: list(of_relation.values()) for relation, of_relation in rows.items()}
 
 
 def _stored(properties: Mapping[str, Any], taken: Sequence[str], nested: str, what: str) -> dict[str, Any]:
@@ -90,31 +78,27 @@ def _stored(properties: Mapping[str, Any], taken: Sequence[str], nested: str, wh
             continue
         key = escaped(name, taken)
         quote(key, f"{what}: the name of a property")
-        kept[key] = _plain(value)
-        if kept[key] is None:
-            if nested == "refuse":
-                raise InvalidInput(
-                    f"{what}: property {name!r} is nested, of several types or beyond 64 bits, which Neo4j cannot "
-                    "hold; nested='json' stores such values as JSON text"
-                )
-            texts.append(name)
+        if _is_held(value):
+            kept[key] = value
+        elif nested == "json":
             kept[key] = json.dumps(value, ensure_ascii=False)
+            texts.append(name)
+        else:
+            raise InvalidInput(
+                f"{what}: property {name!r} is nested, of several types or beyond 64 bits, which Neo4j cannot hold; "
+                "nested='json' stores such values as JSON text"
+            )
     return {**kept, JSON: texts} if texts else kept
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that Neo4j holds for this one, `None` where there is none."""
-    if isinstance(value, str | bool | float):
-        return value
+def _is_held(value: Any) -> bool:
+    """Whether Neo4j holds a JSON value: a scalar, or a list of scalars of one kind."""
+    if isinstance(value, list | tuple):
+        kinds = {float if type(item) is int else type(item) for item in value}
+        return len(kinds) <= 1 and not kinds & {list, tuple} and all(map(_is_held, value))
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else None
-    if not isinstance(value, list | tuple):
-        return None
-    kinds = {type(item) for item in value}
-    if kinds == {int, float}:
-        return [float(item) for item in value]
-    items = [_plain(item) for item in value] if len(kinds) <= 1 and kinds <= {str, bool, int, float} else [None]
-    return None if None in items else items
+        return -(2**63) <= value < 2**63
+    return isinstance(value, str | float)
 
 
 # -- and back
@@ -144,7 +128,7 @@ def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
     for name in candidates:
         value = json_value(values.get(name))
         if isinstance(value, str | int | float):
-            return str(value).lower() if isinstance(value, bool) else str(value)
+            return str(value)
     return ""
 
 
@@ -168,13 +152,11 @@ def json_value(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if hasattr(value, "iso_format"):  # a duration is a tuple too
-        text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), value.iso_format())
-        return text.replace("+00:00", "Z")
-    if hasattr(value, "srid"):  # as is a point
-        return str(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [json_value(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
-    return bytes(value).hex() if isinstance(value, bytes | bytearray) else str(value)
+    if hasattr(value, "iso_format"):
+        text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), value.iso_format())
+        return text.replace("+00:00", "Z")
+    return str(value)

@@ -3,7 +3,7 @@
 ::
 
     with Neo4jServer(folder) as server:
-        store = Neo4jStore(server.uri, auth=server.auth)
+        store = Neo4jStore(server.uri)
 
 A suite of tests loads the fixtures with ``pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]``.
 """
@@ -20,7 +20,6 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -28,8 +27,6 @@ from filelock import FileLock
 
 from graphret.errors import GraphretError
 
-USER = "neo4j"
-PASSWORD = "graphret-tests"
 _HERE = Path(__file__).parent
 # For a server that lives for minutes: compiled soon rather than well, and nothing twice for want of room.
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -48,23 +45,15 @@ class Neo4jServer:
     ----------
     home
         Its data folder, made if need be.
-    password
-        Whether it asks for a password; `auth` then has the user and the password.
-    heap
-        Of the Java process.
     owner
         The id of a process with which the server ends; 0 for none.
     lasting
         Whether Java is left to compile as for a server in production: slow for minutes, then twice as fast.
     """
 
-    def __init__(
-        self, home: str | Path, *, password: bool = False, heap: str = "1g", owner: int = 0, lasting: bool = False
-    ) -> None:
+    def __init__(self, home: str | Path, *, owner: int = 0, lasting: bool = False) -> None:
         self.home = Path(home).resolve()
-        self.auth = (USER, PASSWORD) if password else None
-        self._options = [f"-Xmx{heap}", *(() if lasting else _JAVA)]
-        self._wanted = [str(password).lower(), str(owner)]
+        self._owner, self._lasting = owner, lasting
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -81,13 +70,10 @@ class Neo4jServer:
         listed = subprocess.run(["ps", "-p", pid, "-o", "command="], capture_output=True, text=True, check=False)
         return str(self.home) in listed.stdout and "<defunct>" not in listed.stdout
 
-    def start(self, *, seconds: float = 100.0) -> Self:
+    def start(self, seconds: float = 100.0) -> Self:
         """Start it if it does not run, on the port that it had before if it is free, and wait until it answers.
 
-        Raises
-        ------
-        CannotStart
-            When there is no Java with the jars of Neo4j, or the server does not answer in time.
+        Raises `CannotStart` when there is no Java with the jars of Neo4j, or the server does not answer in time.
         """
         if not self.running:
             java, jars = shutil.which("java"), fetch()
@@ -95,8 +81,9 @@ class Neo4jServer:
                 raise CannotStart("Java is not installed")
             self.home.mkdir(parents=True, exist_ok=True)
             port = _free_port(self._state().get("port", 0))
-            command = [java, *self._options, "-cp", str(jars / "lib" / "*"), str(_HERE / "Neo4jServer.java")]
-            command += [str(self.home), str(port), str(jars / "plugins"), *self._wanted]
+            options = ["-Xmx1g", *(() if self._lasting else _JAVA), "-cp", str(jars / "lib" / "*")]
+            given = [str(self.home), str(port), str(jars / "plugins"), str(self._owner)]
+            command = [java, *options, str(_HERE / "Neo4jServer.java"), *given]
             with (self.home / "server.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -105,31 +92,21 @@ class Neo4jServer:
         _until(lambda: "ready on bolt://" in self._log() or not self.running, seconds)
         if "ready on bolt://" not in self._log():
             self.stop()
-            said = " / ".join(self._log().strip().splitlines()[-3:])
-            raise CannotStart(f"Neo4j did not start within {seconds:.0f} s: {said or 'it said nothing'}")
-        if self.auth is not None:
-            self._set_password()
+            raise CannotStart(f"Neo4j did not start within {seconds:.0f} s: {self._log().strip()[-500:]}")
         return self
 
     def stop(self, seconds: float = 30.0) -> None:
         """Stop it, and wait until it has ended; it can be started again."""
-        self._end(signal.SIGTERM, seconds)
-        self.kill()
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._end(signal.SIGKILL, 5.0)
+        for how, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
+            if self.running:
+                os.kill(self._state()["pid"], how)
+                _until(lambda: not self.running, patience)
 
     def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def _end(self, how: signal.Signals, seconds: float) -> None:
-        if self.running:
-            os.kill(self._state()["pid"], how)
-            _until(lambda: not self.running, seconds)
 
     def _state(self) -> dict[str, int]:
         file = self.home / "server.json"
@@ -138,46 +115,31 @@ class Neo4jServer:
     def _log(self) -> str:
         return (self.home / "server.log").read_text(encoding="utf-8", errors="replace")
 
-    def _set_password(self) -> None:
-        """Make `PASSWORD` the user's; a new server has another and lets nobody in before."""
-        import neo4j
-        from neo4j.exceptions import AuthError
-
-        with suppress(AuthError), neo4j.GraphDatabase.driver(self.uri, auth=(USER, "neo4j")) as driver:
-            change = "ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $new"
-            driver.execute_query(change, {"new": PASSWORD}, database_="system")
-
 
 def fetch() -> Path:
     """Return the folder of the jars and plugins, in the user's cache, fetched by Maven (120 MB) if they are not there.
 
-    Raises
-    ------
-    CannotStart
-        When they are not there and Maven is missing or fails.
+    Raises `CannotStart` when they are not there and Maven is missing or fails.
     """
     version = ET.parse(_HERE / "pom.xml").findtext(".//{*}neo4j.version")
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret" / f"neo4j-{version}"
     if (folder / "plugins").is_dir():
         return folder
-    maven = shutil.which("mvn")
-    if maven is None:
+    if (maven := shutil.which("mvn")) is None:
         raise CannotStart(f"Maven (mvn) is not installed, and {folder} holds no jars of Neo4j")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        if (folder / "plugins").is_dir():
-            return folder
-        shutil.copy(_HERE / "pom.xml", scratch)
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CannotStart(f"Maven could not fetch Neo4j: {(done.stdout + done.stderr).strip()[-500:]}")
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(Path(scratch) / "lib", folder / "lib")
-        (folder / "fresh").mkdir()
-        for jar in (folder / "lib").glob("apoc-*.jar"):
-            shutil.copy(jar, folder / "fresh")
-        (folder / "fresh").rename(folder / "plugins")  # which says that all is there
+        if not folder.is_dir():
+            shutil.copy(_HERE / "pom.xml", scratch)
+            command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=made/lib"]
+            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise CannotStart(f"Maven could not fetch Neo4j: {(done.stdout + done.stderr).strip()[-500:]}")
+            made = Path(scratch) / "made"
+            (made / "plugins").mkdir()
+            for jar in (made / "lib").glob("apoc-*.jar"):
+                shutil.copy(jar, made / "plugins")
+            made.rename(folder)
     return folder
 
 

@@ -15,13 +15,9 @@ def main() -> None:
     parser.add_argument("home", nargs="?", default=".neo4j", help="its data folder")
     given = parser.parse_args()
     server = Neo4jServer(given.home)
+    actions = {"start": lambda: print(server.start().uri), "stop": server.stop, "fetch": fetch}
     try:
-        if given.action == "fetch":
-            fetch()
-        elif given.action == "stop":
-            server.stop()
-        else:
-            print(server.start().uri)
+        actions[given.action]()
     except CannotStart as error:
         sys.exit(f"no Neo4j: {error}")
 

@@ -23,9 +23,6 @@ from graphret.testing.neo4j_server import CannotStart, Neo4jServer
 if TYPE_CHECKING:
     import neo4j
 
-_FIXTURES = frozenset({"neo4j_driver", "neo4j_spare"})
-_GROUPS = 2
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "neo4j: uses a Neo4j")
@@ -34,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     if config.pluginmanager.hasplugin("xdist"):
-        _group([item for item in items if item.get_closest_marker("neo4j") or _FIXTURES & set(item.fixturenames)])  # type: ignore[attr-defined]
+        _group([item for item in items if item.get_closest_marker("neo4j") or "neo4j_driver" in item.fixturenames])  # type: ignore[attr-defined]
     yield
     # What pytest-xdist 3.8 means to do: it writes a test's group where pytest 9.2 no longer reads it.
     for item in items:
@@ -45,22 +42,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _group(items: list[pytest.Item]) -> None:
     """Give each server about half of the tests, file by file."""
-    shares = [0] * (1 if os.environ.get("NEO4J_URI") else _GROUPS)
-    for path, n in Counter(item.path for item in items).most_common():
-        group = shares.index(min(shares))
-        shares[group] += n
-        for item in items:
-            if item.path == path:
-                item.add_marker(pytest.mark.xdist_group(f"neo4j-{group}"))
-
-
-def _started(server: Neo4jServer) -> Neo4jServer:
-    try:
-        return server.start()
-    except CannotStart as error:
-        if os.environ.get("GRAPHRET_REQUIRE_NEO4J"):
-            pytest.fail(f"no Neo4j: {error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
-        pytest.skip(f"no Neo4j: {error}")
+    servers = 1 if os.environ.get("NEO4J_URI") else 2
+    files = [path for path, _ in Counter(item.path for item in items).most_common()]
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(f"neo4j-{files.index(item.path) % servers}"))
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +55,13 @@ def _neo4j_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[s
         password = given.get("NEO4J_PASSWORD")
         yield uri, (given.get("NEO4J_USERNAME", "neo4j"), password) if password else None
         return
-    server = _started(Neo4jServer(tmp_path_factory.mktemp("neo4j"), owner=os.getpid()))
+    server = Neo4jServer(tmp_path_factory.mktemp("neo4j"), owner=os.getpid())
+    try:
+        server.start()
+    except CannotStart as error:
+        if given.get("GRAPHRET_REQUIRE_NEO4J"):
+            pytest.fail(f"no Neo4j: {error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
+        pytest.skip(f"no Neo4j: {error}")
     yield server.uri, None
     server.stop()
 
@@ -120,19 +111,3 @@ def _emptied(neo4j_driver: neo4j.Driver) -> neo4j.Driver:
 neo4j_empty = pytest.fixture(_emptied, name="neo4j_empty")
 neo4j_class = pytest.fixture(_emptied, scope="class", name="neo4j_class")
 neo4j_module = pytest.fixture(_emptied, scope="module", name="neo4j_module")
-
-
-@pytest.fixture
-def neo4j_new(neo4j_empty: neo4j.Driver) -> neo4j.Driver:
-    """The driver, with the database as a new one is: without the constraint that every store makes, too."""
-    neo4j_empty.execute_query(f"DROP CONSTRAINT {CONSTRAINT} IF EXISTS")
-    return neo4j_empty
-
-
-@pytest.fixture
-def neo4j_spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
-    """A second server, which asks for a password and may be stopped, killed and started again."""
-    home = tmp_path_factory.getbasetemp() / "neo4j-spare"
-    server = _started(Neo4jServer(home, password=True, heap="512m", owner=os.getpid()))
-    yield server
-    server.stop()

@@ -1,0 +1,86 @@
+"""`link_similar`: similarity edges in a graph with relations of its own, the same however often they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_stores import store as store
+
+from graphret.errors import InvalidInput, StoreError
+from graphret.sage import SimilaritySettings, link_similar
+from graphret.search import DenseIndex
+from graphret.stores import GraphStore, MemoryStore
+from graphret.types import Edge, Node
+
+LONG = "a text of some length " * 6
+ANGLES = {"heat": 0.0, "ronin": 0.1, "alien": 1.5, "gravity": 1.55, "name": 0.05, "mann": 0.06}
+NODES = [
+    *(Node(film, ("Film",), film, LONG) for film in ("alien", "gravity", "heat", "ronin")),
+    Node("mann", ("Person",), "Michael Mann", LONG),
+    Node("name", ("Film",), "a film of which nothing is said"),
+]
+OWN = [Edge("heat", "DIRECTED_BY", "mann"), Edge("heat", "IS_SIMILAR", "gravity", 0.5, {"signals": "of a SageGraph"})]
+ALL = SimilaritySettings(percentile=0, neighbors=1)
+
+
+def index_of(nodes: list[Node], angles: dict[str, float] = ANGLES) -> DenseIndex:
+    rows = [[np.cos(angles[node.id]), np.sin(angles[node.id])] for node in nodes]
+    return DenseIndex.build(nodes, None, vectors=np.asarray(rows, dtype=np.float32))
+
+
+def similar(store: GraphStore) -> dict[tuple[str, str], float]:
+    edges = [edge for block in store.edges(relations=["IS_SIMILAR"]) for edge in block]
+    return {(edge.source, edge.target): round(edge.weight, 3) for edge in edges if "cosine" in edge.properties}
+
+
+def test_edges_are_written_beside_the_graphs_own_and_brought_up_to_date(store: GraphStore) -> None:
+    store.upsert(NODES, OWN)
+    films = {("heat", "ronin"): 0.995, ("alien", "gravity"): 0.999}
+    for _ in range(2):
+        assert link_similar(store, index_of(NODES), labels=["Film"], settings=ALL) == 2
+        assert similar(store) == films
+    link_similar(store, index_of(NODES), settings=ALL)  # the person too, whose text is as long
+    assert similar(store) == {("alien", "gravity"): 0.999, ("heat", "mann"): 0.998, ("mann", "ronin"): 0.999}
+    link_similar(store, index_of(NODES), min_characters=0, labels=["Film"], settings=ALL)
+    assert set(similar(store)) == {("alien", "gravity"), ("heat", "name"), ("name", "ronin")}
+    store.delete(["name"])
+    kept = [node for node in NODES if node.id != "name"]
+    link_similar(store, index_of(kept), min_characters=10_000)
+    assert not similar(store)
+    assert [node for block in store.nodes() for node in block] == sorted(kept, key=lambda node: node.id)
+    edges = [edge for block in store.edges() for edge in block]
+    assert sorted(edges, key=lambda edge: edge.relation) == OWN
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    store = MemoryStore()
+    store.upsert(NODES[:3])
+    with pytest.raises(InvalidInput, match="'mann'"):
+        link_similar(store, index_of(NODES), settings=ALL)
+    with pytest.raises(InvalidInput, match="labels"):
+        link_similar(store, index_of(NODES), labels="Film")
+    with pytest.raises(StoreError, match="view"):
+        link_similar(store.view({"labels": "Film"}), index_of(NODES[:3]), settings=ALL)
+    assert not similar(store)
+
+
+@given(st.lists(st.floats(0, 6.25, width=16), min_size=2, max_size=30), st.integers(1, 5), st.sampled_from([0, 50, 95]))
+@settings(max_examples=40, deadline=None)
+def test_edges_are_the_most_similar_of_the_nearest(angles: list[float], m: int, percentile: float) -> None:
+    nodes = [Node(f"n{i:02}", ("Film",), text=LONG) for i in range(len(angles))]
+    index = index_of(nodes, {node.id: angle for node, angle in zip(nodes, angles, strict=True)})
+    cosines: Any = np.round(np.einsum("id,jd->ij", index.vectors, index.vectors), 6)
+    np.fill_diagonal(cosines, -1)
+    pairs = set()
+    for i, row in enumerate(cosines):
+        order = sorted((j for j in range(len(row)) if row[j] > 0), key=lambda j: (-row[j], j))
+        pairs |= {(min(i, j), max(i, j)) for j in order[:m]}
+    limit = np.percentile([cosines[pair] for pair in pairs], percentile) if pairs else 0
+    store = MemoryStore()
+    store.upsert(nodes)
+    link_similar(store, index, settings=SimilaritySettings(percentile=percentile, neighbors=m))
+    assert set(similar(store)) == {(nodes[i].id, nodes[j].id) for i, j in pairs if cosines[i, j] >= limit}
