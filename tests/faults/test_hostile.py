@@ -247,6 +247,7 @@ class Endless:
             def log_message(self, *_: Any) -> None:
                 pass
 
+        self.pause = pause
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Sends)
         self.server.daemon_threads = True
         Thread(target=self.server.serve_forever, daemon=True).start()
@@ -255,7 +256,8 @@ class Endless:
     def model(self) -> Any:
         from graphret.llm import OpenAIChat
 
-        return OpenAIChat("m", f"http://127.0.0.1:{self.server.server_port}/v1", "none", max_retries=0, max_seconds=0.5)
+        url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        return OpenAIChat("m", url, "none", max_retries=0, max_seconds=0.5 if self.pause else 60)
 
 
 @pytest.mark.parametrize(

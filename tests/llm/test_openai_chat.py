@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 import warnings
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, ToolCall, Usage
 from graphret.testing.openai_server import (
+    Behaviour,
     OpenAIServer,
     body,
     cut,
@@ -78,39 +78,34 @@ def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture)
     assert "Event loop is closed" not in caplog.text
 
 
-def test_429_waits_as_long_as_it_is_told() -> None:
-    with OpenAIServer([status(429, retry_after=0.3), text("hi")]) as server:
-        assert chat(server).chat(HELLO).text == "hi"
-    assert 0.3 <= server.requests[1].at - server.requests[0].at < 2
-
-
-def test_retries_run_out() -> None:
-    on_fire = status(500, "on fire", retry_after=0.01)
-    with OpenAIServer(default=on_fire) as server, pytest.raises(ChatError, match="HTTP 500, server: on fire") as caught:
-        chat(server, max_retries=2).chat(HELLO)
-    assert len(server.requests) == 3
-    assert (caught.value.model, caught.value.status, caught.value.reason) == ("tiny", 500, "server")
+@pytest.mark.parametrize(
+    ("failing", "reason", "retries"),
+    [
+        (status(500, "on fire", retry_after=0.01), "server", 1),
+        (status(401, "no: my-own-secret-key and Bearer abcdef and sk-abcdefgh"), "authentication", 0),
+        (status(404), "not_found", 0),
+        (status(400), "bad_request", 0),
+        (cut(), "connection", 1),
+        (slow(30), "timeout", 1),
+    ],
+)
+def test_what_fails_is_retried_where_that_may_help(failing: Behaviour, reason: str, retries: int) -> None:
+    with OpenAIServer(default=failing) as server, pytest.raises(ChatError) as caught:
+        chat(server, api_key="my-own-secret-key").chat(HELLO, timeout=0.3)
+    assert len(server.requests) == 1 + retries
+    assert (caught.value.model, caught.value.reason) == ("tiny", reason)
     assert isinstance(caught.value, ModelError)
+    if reason == "authentication":
+        assert str(caught.value) == "tiny: HTTP 401, authentication: no: *** and *** and ***"
 
 
-@pytest.mark.parametrize(("code", "reason"), [(401, "authentication"), (404, "not_found"), (400, "bad_request")])
-def test_what_is_not_worth_a_retry(code: int, reason: str) -> None:
-    key = "my-own-secret-key"
-    leaky = status(code, f"no: {key} and Bearer abcdef and sk-abcdefgh")
-    with OpenAIServer(default=leaky) as server, pytest.raises(ChatError) as caught:
-        chat(server, api_key=key).chat(HELLO)
-    assert len(server.requests) == 1
-    assert caught.value.reason == reason
-    assert str(caught.value) == f"tiny: HTTP {code}, {reason}: no: *** and *** and ***"
-
-
-def test_timeout() -> None:
-    with OpenAIServer(default=slow(30)) as server:
-        start = time.monotonic()
-        with pytest.raises(ChatError) as caught:
-            chat(server, max_retries=0).chat(HELLO, timeout=0.2)
-        assert time.monotonic() - start < 5
-    assert caught.value.reason == "timeout"
+def test_a_retry_may_succeed_and_nobody_may_listen() -> None:
+    with OpenAIServer([cut(), text("whole")]) as server:
+        model = chat(server)
+        assert model.chat(HELLO).text == "whole"
+    with pytest.raises(ChatError, match=r"no answer from http://127\.0\.0\.1") as caught:
+        chat(server, max_retries=0).chat(HELLO)
+    assert caught.value.reason == "connection"
 
 
 async def test_cancelling_abandons_the_request() -> None:
@@ -124,22 +119,6 @@ async def test_cancelling_abandons_the_request() -> None:
             await task
         await model.aclose()
     assert len(server.requests) == 1
-
-
-def test_nobody_listens() -> None:
-    with OpenAIServer() as server:
-        model = chat(server, max_retries=0)
-    with pytest.raises(ChatError, match=r"no answer from http://127\.0\.0\.1") as caught:
-        model.chat(HELLO)
-    assert caught.value.reason == "connection"
-
-
-def test_a_reply_that_is_cut_is_asked_for_again() -> None:
-    with OpenAIServer([cut(), text("whole")]) as server:
-        assert chat(server).chat(HELLO).text == "whole"
-    with OpenAIServer(default=cut()) as server, pytest.raises(ChatError) as caught:
-        chat(server, max_retries=0).chat(HELLO)
-    assert caught.value.reason == "connection"
 
 
 @pytest.mark.parametrize(
@@ -235,11 +214,11 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
-    with OpenAIServer() as server, pytest.raises(ChatError, match="not Unicode text"):
+    with OpenAIServer() as server, pytest.raises(ChatError, match="UnicodeEncodeError"):
         chat(server).chat([Message.user("\ud800")])
     assert not server.requests
     for url in ("not a url", "localhost:8000/v1", "ftp://host/v1", "http://", "http://host:port/v1", "http://[x/v1"):
-        with pytest.raises(InvalidInput, match=r"OpenAIChat.base_url: .* is no address of an endpoint"):
+        with pytest.raises(InvalidInput, match=r"base_url: .* is no address of an endpoint"):
             OpenAIChat("tiny", url)
     with pytest.raises(InvalidInput) as refused:
         OpenAIChat("tiny", "htp://user:secret@host/v1")

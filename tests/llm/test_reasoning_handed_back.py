@@ -19,50 +19,49 @@ CALLS = (
 )
 
 
-def thinking(turn: int, of: str = "message") -> Behaviour:
-    """The reply of a turn: a call, and a thought in the message, or its signature in the call."""
+def thinking(turn: int, *, message: dict[str, Any] | None = None, call: dict[str, Any] | None = None) -> Behaviour:
+    """The reply of a turn: a call, with a thought in the message, or its signature in the call."""
     name, arguments = CALLS[turn]
-    call: dict[str, Any] = {
-        "id": f"c{turn}",
-        "type": "function",
-        "function": {"name": name, "arguments": json.dumps(arguments)},
-    }
-    message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    if of == "message":
-        message["reasoning_content"] = f"thought {turn}"
-    else:
-        call["extra_content"] = {"google": {"thought_signature": f"s{turn}"}}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    whole = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
-    return body(json.dumps(whole))
+    made = {"id": f"c{turn}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    said = {"role": "assistant", "content": None, "tool_calls": [made | (call or {})]} | (message or {})
+    choice = {"index": 0, "message": said, "finish_reason": "tool_calls"}
+    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}))
 
 
-def said(request: Request) -> list[Any]:
+def thought(turn: int) -> dict[str, Any]:
+    return {"reasoning_content": f"thought {turn}"}
+
+
+def signature(turn: int) -> dict[str, Any]:
+    return {"extra_content": {"google": {"thought_signature": f"s{turn}"}}}
+
+
+def replies(request: Request) -> list[Any]:
     return [message for message in request.messages if message["role"] == "assistant"]
 
 
 def wants_thoughts(request: Request) -> Behaviour:
     """As DeepSeek's endpoint does."""
-    if any(message.get("reasoning_content") != f"thought {turn}" for turn, message in enumerate(said(request))):
+    turns = replies(request)
+    if any(not thought(at).items() <= turn.items() for at, turn in enumerate(turns)):
         return status(400, "The reasoning_content in the thinking mode must be passed back")
-    return thinking(len(said(request)))
+    return thinking(len(turns), message=thought(len(turns)))
 
 
 def wants_signatures(request: Request) -> Behaviour:
     """As Google's endpoint does."""
-    for turn, message in enumerate(said(request)):
-        signed = {"google": {"thought_signature": f"s{turn}"}}
-        if any(call.get("extra_content") != signed for call in message["tool_calls"]):
-            return status(400, "Function call is missing a thought_signature")
-    return thinking(len(said(request)), "call")
+    turns = replies(request)
+    if any(not signature(at).items() <= call.items() for at, turn in enumerate(turns) for call in turn["tool_calls"]):
+        return status(400, "Function call is missing a thought_signature")
+    return thinking(len(turns), call=signature(len(turns)))
 
 
 def refuses_thoughts(request: Request) -> Behaviour:
     """As Groq's endpoint does."""
-    if any("reasoning_content" in message for message in said(request)):
+    turns = replies(request)
+    if any("reasoning_content" in turn for turn in turns):
         return status(400, "property 'reasoning_content' is unsupported")
-    return thinking(len(said(request)))
+    return thinking(len(turns), message=thought(len(turns)))
 
 
 @pytest.mark.parametrize("endpoint", [wants_thoughts, wants_signatures, refuses_thoughts])

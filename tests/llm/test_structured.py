@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 
 import pytest
@@ -117,16 +116,6 @@ def test_any_type_will_do_and_native_can_be_off() -> None:
     assert formats == [None, "json_schema", None]
     with pytest.raises(InvalidInput, match="empty"):
         ask_json(model, [], City)
-
-
-async def test_many_at_once_do_not_mix() -> None:
-    def echo(request) -> Behaviour:
-        return json_text({"title": request.messages[-1]["content"]})
-
-    with OpenAIServer(echo) as server:
-        model = chat(server)
-        answers = await asyncio.gather(*(aask_json(model, [Message.user(f"city {i}")], CITY) for i in range(20)))
-    assert [answer.value.title for answer in answers] == [f"city {i}" for i in range(20)]
 
 
 def test_schemas_are_short_and_strict_where_they_can_be() -> None:

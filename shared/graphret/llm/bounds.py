@@ -13,8 +13,8 @@ from graphret.llm.chat import ChatError
 _MOST_BYTES = 16 * 2**20
 
 
-class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """The body of a response, until it is too much."""
+class BoundedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The body of a response, until it is too much: then a `ChatError`."""
 
     def __init__(self, stream: Any, model: str, most_seconds: float) -> None:
         self._stream, self._model, self._most_seconds = stream, model, most_seconds
@@ -22,14 +22,11 @@ class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
 
     def _count(self, chunk: bytes) -> bytes:
         self._read += len(chunk)
-        if self._read > _MOST_BYTES:
-            raise self._refused(f"the reply has more than {_MOST_BYTES:,} bytes")
-        if time.monotonic() > self._until:
-            raise self._refused(f"the reply did not end within {self._most_seconds:g} s")
+        late = time.monotonic() > self._until
+        if late or self._read > _MOST_BYTES:
+            why = f"did not end within {self._most_seconds:g} s" if late else f"has more than {_MOST_BYTES:,} bytes"
+            raise ChatError(f"the reply {why}", model=self._model, reason="invalid_reply")
         return chunk
-
-    def _refused(self, why: str) -> ChatError:
-        return ChatError(why, model=self._model, reason="invalid_reply")
 
     def __iter__(self) -> Iterator[bytes]:
         return map(self._count, self._stream)
@@ -43,13 +40,3 @@ class _Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def bound(response: httpx.Response, *, model: str, most_seconds: float) -> None:
-    """Bound what is read of a response: a hook for httpx's clients."""
-    response.stream = _Bounded(response.stream, model, most_seconds)
-
-
-async def abound(response: httpx.Response, *, model: str, most_seconds: float) -> None:
-    """`bound` for its asynchronous clients."""
-    bound(response, model=model, most_seconds=most_seconds)

@@ -1,8 +1,4 @@
-"""What graphret knows of a language model: messages in, a reply out.
-
-`ChatModel` is the whole contract. `graphret.llm.OpenAIChat` implements it over any OpenAI-compatible endpoint, the
-adapter packages over the models of LlamaIndex and LangChain; anything with the same two methods will do.
-"""
+"""What graphret knows of a language model: messages in, a reply out. `ChatModel` is the whole contract."""
 
 from __future__ import annotations
 
@@ -26,9 +22,6 @@ MOST_CHARS = 100_000
 class ToolCall:
     """A model's request to run a tool.
 
-    The arguments are model output, so they can be anything: `parsed` is the decoded object, or `None` with the reason
-    in `error`. An agent answers a broken call with `Message.tool(call, call.error)` and lets the model try again.
-
     Parameters
     ----------
     id
@@ -36,7 +29,7 @@ class ToolCall:
     name
         The tool that the model asks for; it need not be one that was offered.
     arguments
-        The arguments as the model wrote them; the empty string and ``null`` count as no arguments.
+        The arguments as the model wrote them, so they can be anything. The empty string and ``null`` count as none.
 
     Examples
     --------
@@ -57,7 +50,7 @@ class ToolCall:
 
     @property
     def error(self) -> str | None:
-        """Why the arguments are no object; `None` where they are one."""
+        """Why the arguments are no object, to be told to the model; `None` where they are one."""
         return self._read[1]
 
     @cached_property
@@ -88,16 +81,12 @@ class Message:
 
     Parameters
     ----------
-    role
-        ``system``, ``user``, ``assistant`` or ``tool``.
-    content
-        The text.
+    role, content
+        Who speaks, and the text.
     tool_calls
         What an assistant asks to be run.
-    tool_call_id
-        In a ``tool`` message: the id of the call that this answers.
-    name
-        In a ``tool`` message: the tool that ran; elsewhere an optional name of the speaker.
+    tool_call_id, name
+        In a ``tool`` message: the id of the call that this answers, and the tool that ran.
     native
         See `Reply`; what another model left there is ignored.
 
@@ -179,14 +168,8 @@ class Message:
 class Tool:
     """A tool that a model may ask for.
 
-    Parameters
-    ----------
-    name
-        At most 64 letters, digits, ``_`` and ``-``: what every endpoint accepts.
-    description
-        What it does and when to use it; the model reads this.
-    parameters
-        JSON schema of the arguments, an object.
+    Its name has at most 64 letters, digits, ``_`` and ``-``, which every endpoint accepts; the model reads the
+    description; the parameters are a JSON schema of the arguments, an object.
     """
 
     name: str
@@ -244,9 +227,8 @@ class Reply:
     model
         The model that answered, as the endpoint names it.
     native
-        What its provider wants handed back with this turn, as it came: many refuse a conversation in which a model's
-        reasoning, or its signature, is missing before the answers to its calls. JSON, under the name of the adapter
-        and the model that alone read it; `None` where the rest says all.
+        What its provider wants handed back with this turn, as its reasoning or a signature: JSON, by the name of the
+        adapter and the model that alone read it; `None` where the rest says all.
     """
 
     text: str = ""
@@ -265,19 +247,8 @@ class Reply:
 class ChatOptions(TypedDict, total=False):
     """What a call of a chat model may ask for; what it leaves out, or gives as `None`, is up to the implementation.
 
-    Attributes
-    ----------
-    tools
-        What the model may call.
-    temperature
-        Sampling temperature.
-    max_tokens
-        Most tokens to write.
-    json_schema
-        Ask for JSON of this schema. A wish, not a guarantee: a model that cannot enforce it ignores it, so say it in
-        the messages too and validate the answer; `ask_json` does both.
-    timeout
-        Seconds to wait.
+    `json_schema` asks for JSON of this schema. That is a wish, not a guarantee: a model that cannot enforce it ignores
+    it, so say it in the messages too and validate the answer; `ask_json` does both. `timeout` is in seconds.
     """
 
     tools: Sequence[Tool] | None
@@ -292,7 +263,7 @@ class ChatModel(Protocol):
     """A language model that answers a conversation, synchronously and asynchronously.
 
     Implementations are safe to call from several threads and tasks at once, retry what is worth retrying themselves,
-    and raise `ModelError` (better: `ChatError`) for what remains; they return the model's output unchecked.
+    and raise `ChatError` for what remains; they return the model's output unchecked.
     """
 
     @property

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-_lock = threading.Lock()
-
-
-class _Background(NamedTuple):
-    loop: asyncio.AbstractEventLoop
-    thread: threading.Thread
-
-
-_background: _Background | None = None
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end, while the caller blocks, and return its result.
 
-    All that is run this way shares one event loop in a daemon thread, since the asynchronous clients of many packages
-    keep connections that belong to the loop which opened them: over a new loop for each call they fail, or send
-    requests twice. An interrupt cancels the coroutine. What it runs may call `run_sync` itself, and then gets a loop
-    of its own.
+    All that is run this way shares one event loop in a daemon thread, since the clients of many packages keep
+    connections that belong to the loop which opened them. An interrupt cancels the coroutine. What it runs may call
+    `run_sync` in another thread, as `in_thread` does, but not in its own.
     """
-    loop, thread = _started()
-    if threading.current_thread() is thread:
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    if asyncio._get_running_loop() is _loop():  # it would wait for itself
+        raise RuntimeError("a synchronous call within the event loop that serves it; await its asynchronous form there")
+    future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
     try:
         return future.result()
     except BaseException:
@@ -62,21 +50,12 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(outcome)
 
 
-def _started() -> _Background:
-    global _background
-    with _lock:
-        if _background is None:
-            loop = asyncio.new_event_loop()
-            _background = _Background(loop, threading.Thread(target=loop.run_forever, daemon=True, name="graphret"))
-            _background.thread.start()
-        return _background
-
-
-def _begin_anew() -> None:
-    """Threads stay behind when a process is forked."""
-    global _lock, _background
-    _lock, _background = threading.Lock(), None
+@functools.cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="graphret").start()
+    return loop
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_loop.cache_clear)  # threads stay behind when a process is forked

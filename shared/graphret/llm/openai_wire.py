@@ -5,27 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from graphret.llm.chat import Message, ToolCall, Usage
 from graphret.llm.schema import strict_schema
 
-#: How a JSON schema is handed over: by schema, as any JSON object, or not at all.
-JSONMode = Literal["schema", "object", "none"]
-
-#: Where endpoints put a model's reasoning and its signatures: DeepSeek, vLLM and OpenRouter in the message, Google in
-#: each call, LiteLLM in both.
-NATIVE = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking_blocks",
-    "extra_content",
-    "provider_specific_fields",
-)
+# Where endpoints put a model's reasoning and its signatures: DeepSeek, vLLM and OpenRouter in the message, Google in
+# each call, LiteLLM in both.
+_NATIVE = "reasoning_content reasoning reasoning_details thinking_blocks extra_content provider_specific_fields".split()
 
 #: How endpoints say that they do not take a JSON schema, or JSON as a format.
 FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+_UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 
 
 def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -34,16 +25,14 @@ def wire_message(message: Message, native: Mapping[str, Any] | None = None) -> d
     `native` is what `native_parts` found in it.
     """
     out = message.to_dict()
-    of_calls = native["tool_calls"] if native else {}
+    of_message, of_calls = (native["message"], native["tool_calls"]) if native else ({}, {})
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
         if not call.parsed:
             sent["function"]["arguments"] = json.dumps({"malformed": call.arguments} if call.error else {})
         sent.update(of_calls.get(call.id, {}))
-    if native:
-        out.update(native["message"])
     if message.tool_calls and not message.content:
         out["content"] = None
-    return out
+    return out | of_message
 
 
 def native_parts(message: Any) -> dict[str, Any] | None:
@@ -54,23 +43,38 @@ def native_parts(message: Any) -> dict[str, Any] | None:
 
 
 def _native(holder: Any) -> dict[str, Any]:
-    return {name: value for name in NATIVE if (value := (getattr(holder, "model_extra", None) or {}).get(name))}
+    extra = getattr(holder, "model_extra", None) or {}
+    return {name: extra[name] for name in _NATIVE if extra.get(name)}
 
 
-def sends_back(request: Mapping[str, Any], complaint: str) -> bool:
-    """Whether a request has one of `NATIVE` that a complaint names."""
+def refused_part(request: Mapping[str, Any], message: str, parameter: str | None) -> str | None:
+    """Return what an endpoint does not take of a request, by its complaint; `None` if it complains of something else.
+
+    Returns
+    -------
+    str or None
+        ``json_schema`` or ``json_object``, the type of the format; ``reasoning``; ``temperature``; ``max_tokens``.
+    """
+    complaint = f"{parameter or ''} {message}"
+    if "response_format" in request and FORMAT_REFUSED.search(complaint):
+        return str(request["response_format"]["type"])
     turns = request["messages"]
     parts = [*turns, *(call for turn in turns for call in turn.get("tool_calls", ()))]
-    return any(name in part and name in complaint for name in NATIVE for part in parts)
+    if any(name in part and name in complaint for name in _NATIVE for part in parts):
+        return "reasoning"
+    for name in ("temperature", "max_tokens"):
+        if name in request and re.search(rf"\b{name}\b", complaint) and _UNSUPPORTED.search(message):
+            return name
+    return None
 
 
-def response_format(mode: JSONMode, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a JSON schema is asked for."""
-    if mode == "object":
-        return {"type": "json_object"}
-    strict = strict_schema(schema)
-    described = {"name": "answer", "schema": dict(strict or schema), "strict": strict is not None}
-    return {"type": "json_schema", "json_schema": described}
+def response_format(schema: Mapping[str, Any], refused: set[str]) -> dict[str, Any] | None:
+    """Return how a JSON schema is asked for: by schema, as any JSON object, or, if both are `refused`, not at all."""
+    if "json_schema" not in refused:
+        strict = strict_schema(schema)
+        described = {"name": "answer", "schema": dict(strict or schema), "strict": strict is not None}
+        return {"type": "json_schema", "json_schema": described}
+    return None if "json_object" in refused else {"type": "json_object"}
 
 
 def content_text(content: Any) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, ChatModel, ChatOptions, Message, Reply, Usage
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: A reply is searched for JSON up to this many characters,
-MAX_REPLY_CHARS = 1_000_000
-#: and from this many opening brackets.
-MAX_CANDIDATES = 64
+# A reply is searched for JSON up to so many characters, and from so many opening brackets.
+_MAX_REPLY_CHARS, _MAX_CANDIDATES = 1_000_000, 64
 _QUOTED_CHARS = 4_000
-_FENCE = re.compile(r"```[\w+-]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
@@ -56,18 +53,13 @@ def ask_json(
     """Ask a model for a value of a given type.
 
     The JSON schema is stated in the system message, and also handed to the model as `json_schema` for endpoints that
-    enforce it. JSON is found in the reply even inside code fences or prose. Where it does not validate, the model is
-    shown the error and answers again.
+    enforce it. JSON is found in the reply even inside prose. Where it does not validate, the model is shown the error
+    and answers again.
 
     Parameters
     ----------
-    model
-        Any `ChatModel`.
-    messages
-        The question.
     schema
-        What to return: a dataclass, a pydantic model, a ``TypedDict``, ``list[...]``, whatever pydantic's
-        ``TypeAdapter`` takes, or such an adapter (build it once if you ask often).
+        What to return: whatever pydantic's ``TypeAdapter`` takes, such as a dataclass, or such an adapter.
     repairs
         How many further replies to ask for after one that cannot be used.
     native
@@ -95,8 +87,7 @@ def ask_json(
     >>> value, usage, attempts = ask_json(model, [Message.user("Who wrote Emma?")], Person)  # doctest: +SKIP
     """
     dialogue = _Dialogue(model.name, messages, schema, repairs)
-    if native:
-        options["json_schema"] = dialogue.native_schema
+    options["json_schema"] = dialogue.native_schema if native else None
     while True:
         with dialogue.counting():
             reply = model.chat(dialogue.messages, **options)
@@ -115,8 +106,7 @@ async def aask_json(
 ) -> Answer[T]:
     """`ask_json` without blocking the event loop."""
     dialogue = _Dialogue(model.name, messages, schema, repairs)
-    if native:
-        options["json_schema"] = dialogue.native_schema
+    options["json_schema"] = dialogue.native_schema if native else None
     while True:
         with dialogue.counting():
             reply = await model.achat(dialogue.messages, **options)
@@ -132,16 +122,18 @@ class _Dialogue(Generic[T]):
 
         if not messages:
             raise InvalidInput("ask_json: messages is empty")
-        self.model = model
+        self.model, self.repairs, self.attempts, self.usage = model, repairs, 0, Usage()
         self.adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
         plain = plain_schema(self.adapter.json_schema())
         # Endpoints that enforce a schema want an object at its root.
-        self.native_schema: Mapping[str, Any] | None = plain if plain.get("type") == "object" else None
-        self.question = _instructed(messages, _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False)))
-        self.messages: list[Message] = self.question
-        self.repairs = repairs
-        self.attempts = 0
-        self.usage = Usage()
+        self.native_schema = plain if plain.get("type") == "object" else None
+        instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
+        first, *rest = messages
+        if first.role == "system":
+            self.question = [replace(first, content=f"{first.content}\n\n{instruction}"), *rest]
+        else:
+            self.question = [Message.system(instruction), *messages]
+        self.messages = self.question
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -157,29 +149,17 @@ class _Dialogue(Generic[T]):
         self.attempts += 1
         self.usage += reply.usage
         found = parse_json(reply.text, self.adapter)
-        if found.problem is None:
-            return Answer(cast("T", found.value), self.usage, self.attempts)
         problem = found.problem
+        if problem is None:
+            return Answer(cast("T", found.value), self.usage, self.attempts)
         if reply.finish_reason == "length":
             problem = f"it was cut off at the token limit; be briefer ({problem})"
         if self.attempts > self.repairs:
-            raise ChatError(
-                f"no usable JSON after {self.attempts} replies: {problem}",
-                model=self.model,
-                reason="invalid_reply",
-                usage=self.usage,
-            )
-        said = [Message.assistant(reply.text[:_QUOTED_CHARS])] if reply.text.strip() else []
-        self.messages = [*self.question, *said, Message.user(_REPAIR.format(error=problem))]
+            said = f"no usable JSON after {self.attempts} replies: {problem}"
+            raise ChatError(said, model=self.model, reason="invalid_reply", usage=self.usage)
+        quoted = [Message.assistant(reply.text[:_QUOTED_CHARS])] if reply.text.strip() else []
+        self.messages = [*self.question, *quoted, Message.user(_REPAIR.format(error=problem))]
         return None
-
-
-def _instructed(messages: Sequence[Message], instruction: str) -> list[Message]:
-    """`messages` with `instruction` at the end of the leading system message, which is made if there is none."""
-    first, *rest = messages
-    if first.role != "system":
-        return [Message.system(instruction), *messages]
-    return [replace(first, content=f"{first.content}\n\n{instruction}"), *rest]
 
 
 class Parsed(NamedTuple, Generic[T]):
@@ -192,37 +172,29 @@ class Parsed(NamedTuple, Generic[T]):
 def parse_json(text: str, adapter: TypeAdapter[T]) -> Parsed[T]:
     """Find the JSON value in a model's reply and validate it.
 
-    The whole text is tried first, then code fences, then what follows each opening bracket; reasoning in ``<think>``
-    tags is skipped. The first value that validates wins.
+    The first value that validates wins: of what follows each opening bracket, then the whole text. Reasoning in
+    ``<think>`` tags is skipped.
 
     Returns
     -------
     Parsed
-        ``(value, None)``, or ``(None, problem)`` with what is wrong with the most promising candidate.
+        ``(value, None)``, or ``(None, problem)`` with what is wrong with the first candidate.
     """
     from pydantic import ValidationError
 
-    text = _THOUGHT.sub("", text[:MAX_REPLY_CHARS]).strip()
-    if not text:
-        return Parsed(None, "it is empty")
-    malformed = invalid = ""
-    for piece in _candidates(text):
+    text = _THOUGHT.sub("", text[:_MAX_REPLY_CHARS]).strip()
+    problem = "" if text else "it is empty"
+    for piece in (*_json_values(text), text):
         try:
             return Parsed(adapter.validate_json(piece))
         except ValidationError as error:
-            problem = _explained(error)
-            if error.errors()[0]["type"] == "json_invalid":
-                malformed = malformed or problem
-            else:
-                invalid = invalid or problem
-    return Parsed(None, invalid or malformed)
+            problem = problem or _explained(error)
+    return Parsed(None, problem)
 
 
-def _candidates(text: str) -> Iterator[str]:
-    yield text
-    yield from (match.group(1).strip() for match in _FENCE.finditer(text))
+def _json_values(text: str) -> Iterator[str]:
     decoder, position = json.JSONDecoder(), 0
-    for _ in range(MAX_CANDIDATES):
+    for _ in range(_MAX_CANDIDATES):
         opening = _OPENING.search(text, position)
         if opening is None:
             return
@@ -233,9 +205,7 @@ def _candidates(text: str) -> Iterator[str]:
             position = opening.end()
 
 
-def _explained(error: ValidationError, most: int = 5) -> str:
+def _explained(error: ValidationError) -> str:
     """A validation error in one line, without the values, which may be long."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}" for each in found[:most]]
-    more = f"; and {len(found) - most} more" if len(found) > most else ""
-    return "; ".join(lines) + more
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}" for each in found[:5])
