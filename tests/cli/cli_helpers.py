@@ -58,9 +58,8 @@ def graphret(*arguments: object, charset: str = "utf-8") -> Ran:
 def write_corpus(folder: Path, records: list[dict[str, Any]] | None = None) -> Path:
     """Write records as JSON Lines and return the file."""
     path = folder / "corpus.jsonl"
-    path.write_text(
-        "\n".join(json.dumps(record, ensure_ascii=False) for record in (records or CORPUS)), encoding="utf-8"
-    )
+    lines = [json.dumps(record, ensure_ascii=False) for record in records or CORPUS]
+    path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 

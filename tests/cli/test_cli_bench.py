@@ -38,14 +38,8 @@ def test_a_benchmark_prints_and_writes_the_same_result(data: Path, tmp_path: Pat
     assert written["counts"]["questions"] == 2
     assert written["rows"]["tiny/default"]["recall@2"] == 100.0
     assert written["rows"].keys() >= {"tiny/bm25", "tiny/paper", "tiny/propagate", "tiny/coverage", "tiny/lexical"}
-    again = graphret("bench", "multihop", "--data", data, "--encoder", "none", "--k", "1,2", "--json", "-").json
-    assert again["rows"] == written["rows"]
-
-
-def test_a_limit_is_of_questions(data: Path) -> None:
-    ran = graphret("bench", "multihop", "--data", data, "--encoder", "none", "--limit", 1, "--json", "-")
-    assert ran.json["counts"]["questions"] == 1
-    assert ran.json["counts"]["nodes"] == 4
+    again = graphret("bench", "multihop", "--data", data, "--encoder", "none", "--limit", 1, "--json", "-").json
+    assert (again["counts"]["questions"], again["counts"]["nodes"]) == (1, 4)
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,9 @@ from graphret.explain import Marker, name_of, reasons, render, store_lookup
 from graphret.explain.pictures import BROUGHT, FOUND, found_by_question, retrieval_picture
 from graphret.explain.words import edge_text
 
-SEGMENT = Node(
-    "t#1",
-    ("Table",),
-    "Films",
-    properties={
-        "section": "List",
-        "table_header": ["Film", "Year"],
-        "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]],
-        "table_row_start": 10,
-        "table_row_end": 12,
-    },
-)
+ROWS = {"table_header": ["Film", "Year"], "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]]}
+PLACE = {"section": "List", "table_row_start": 10, "table_row_end": 12}
+SEGMENT = Node("t#1", ("Table",), "Films", properties=ROWS | PLACE)
 PERSON = Node("p", ("Document",), "Ann Ames", "Ann Ames made Dusk.")
 
 
@@ -69,7 +60,9 @@ def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_
     assert (reason.text, reason.source, reason.arrow) == ("MENTIONS “Ann Ames” · row 12 · column “By”", other.id, arrow)
 
 
-def test_every_kind_of_evidence_has_words() -> None:
+def test_every_kind_of_evidence_has_words_and_every_node_a_name() -> None:
+    assert name_of(SEGMENT) == "Films · List · rows 11–12"
+    assert name_of(Node("only-an-id")) == "only-an-id"
     votes = Evidence("votes", rank=2, properties={"votes": 2, "of": 3, "agents": [1, 3]})
     kinds = [Evidence("seed", rank=4), Evidence("fill"), Evidence("rank", rank=2, retriever="bm25"), votes]
     texts = [reason.text for reason in reasons(Hit(PERSON, 1.0, tuple(kinds)))]
@@ -77,12 +70,6 @@ def test_every_kind_of_evidence_has_words() -> None:
         *("found by the question, rank 4", "fills a free place", "rank 2 in bm25"),
         "selected by 2 of 3 agents (1, 3), at place 2 at best",
     ]
-
-
-def test_words_of_the_question_are_marked_whatever_their_form() -> None:
-    pieces = Marker("Which directors were born in Café?").pieces("The Director, BORN in a café, in which.")
-    assert "".join(text for text, _ in pieces) == "The Director, BORN in a café, in which."
-    assert [text for text, marked in pieces if marked] == ["Director", "BORN", "café"]
 
 
 def test_an_answer_is_marked_where_it_stands_word_for_word() -> None:
@@ -97,7 +84,9 @@ def test_an_answer_is_marked_where_it_stands_word_for_word() -> None:
     assert "".join(part for part, _ in row) == "Film: Dawn · Year: «1999»"
 
 
-def test_a_snippet_is_the_part_that_says_most() -> None:
+def test_a_snippet_is_the_part_that_says_most_with_words_of_the_question_marked_whatever_their_form() -> None:
+    pieces = Marker("Which directors were born in Café?").pieces("The Director, BORN in a café, in which.")
+    assert [text for text, marked in pieces if marked] == ["Director", "BORN", "café"]
     text = "Nothing here. " * 100 + "Ann Ames was born in Ohio. " + "And nothing there. " * 100
     snippet = "".join(part for part, _ in Marker("Where was Ann Ames born?").snippet(Node("n", text=text)))
     assert "Ann Ames was born" in snippet
@@ -107,21 +96,10 @@ def test_a_snippet_is_the_part_that_says_most() -> None:
 
 
 def test_a_node_without_a_text_says_what_its_properties_say() -> None:
-    properties = {
-        "plot": "A robbery.",
-        "tags": ["crime", "noir"],
-        "sea": {"of": "whales"},
-        "year": 1995,
-        "vector": [0.5],
-    }
+    properties = {"plot": "A robbery.", "tags": ["crime", "noir"], "sea": {"of": "whales"}, "year": 1995, "v": [0.5]}
     snippet = Marker("robbery").snippet(Node("n", ("film",), "Heat", "", properties))
     assert "".join(part for part, _ in snippet) == "plot: A robbery. sea: of whales tags: crime noir"
     assert ("robbery", True) in snippet
-
-
-def test_a_segment_is_called_by_its_section_and_rows() -> None:
-    assert name_of(SEGMENT) == "Films · List · rows 11–12"
-    assert name_of(Node("only-an-id")) == "only-an-id"
 
 
 def test_the_terminal_shows_rank_reason_and_snippet() -> None:

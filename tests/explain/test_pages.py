@@ -12,7 +12,6 @@ from explain_helpers import QUESTION as ASKED
 from page_parsing import Parsed
 from timeline_helpers import QUESTION, RELATION, explored
 
-from graphret import Evidence, Hit, Node, Retrieval
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import Figures, Panel, html_page, store_lookup, timeline_page, write_html, write_timeline
 from graphret.types import Trace
@@ -94,13 +93,6 @@ def test_figures_are_bars_as_long_as_they_are_high() -> None:
         "width:80.0%",
     ]
     assert page.count('<tr class="best">') == 1
-
-
-def test_a_node_that_is_gone_is_drawn_by_its_id() -> None:
-    hit = Hit(Node("b", ("X",), "B", "text"), 1.0, (Evidence("neighbor", "a<gone>", "KNOWS", 0.5),))
-    parsed = Parsed(html_page(Panel(Retrieval("q", 1, [hit]))))
-    assert "a<gone>" in parsed.text
-    assert "KNOWS" in parsed.text
 
 
 def test_files_are_written_with_their_folders_and_are_the_same_each_time(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from explain_helpers import EVIL, asked
 from rich.console import Console
-from timeline_helpers import QUESTION, RELATION, explored, one_agent
+from timeline_helpers import QUESTION, RELATION, explored
 
 from graphret.ark import CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.errors import InvalidInput
-from graphret.explain import render_timeline, step_text, store_lookup, timeline
+from graphret.explain import render_timeline, store_lookup, timeline
 from graphret.explain.pictures import MOST_NODES, run_picture
 from graphret.explain.runs import Lane, Timeline, call_text, outcome_text
 from graphret.fusion import Vote
@@ -49,6 +49,9 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
     assert lines[0].ranking == [Vote("ann", (0, 1), 1), Vote(EVIL, (0,), 2)]
     assert [lane.stop for lane in lines[0].lanes] == ["finished", "finished", "failed"]
     assert [note for note in lines[0].notes if note.startswith("agent 3")]
+    for no_trace in (None, [], {"stages": "vote"}, {"stages": [5]}, {"stages": [{"seconds": 0}]}):
+        with pytest.raises(InvalidInput, match="trace: an object with a list of stages is expected"):
+            Trace.from_dict(no_trace)
 
 
 def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
@@ -60,14 +63,6 @@ def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
     assert [len(lane.steps) for lane in timeline(trace).lanes] == [
         len(lane.steps) for lane in timeline(retrieval).lanes
     ]
-
-
-def test_a_trace_without_agents_has_no_lanes() -> None:
-    _, sage, _ = asked()
-    assert not timeline(sage).lanes
-    shown = printed(sage.trace)
-    assert shown == printed(render_timeline(sage))
-    assert sage.trace.stages[0].name in shown
 
 
 def test_depths_are_counted_from_what_a_search_found() -> None:
@@ -101,62 +96,39 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "came", "text", "outcome"),
+    ("given", "came", "line"),
     [
-        (("global_search", {"query": "x", "k": 3}), {"shown": 2, "total": 2}, 'global_search("x", k=3)', "2 shown"),
-        (("global_search", {"query": None}), {}, "global_search()", "0 shown"),
-        (("select", {"nodes": list("abcde")}), {"shown": 5}, 'select(["a", "b", "c", … 2 more])', "5 selected"),
         (
-            ("explore_neighborhood", {"node": "a"}),
-            {"shown": 3, "total": 9},
-            'explore_neighborhood("a")',
-            "3 of 9 shown",
+            ("global_search", {"query": "x", "k": 3}),
+            {"shown": 2, "total": 2},
+            'global_search(query="x", k=3) → 2 shown',
         ),
-        (("explore_neighborhood", {"node": 3}), {"remembered": True}, "explore_neighborhood(3)", "from memory"),
-        (("finish", {}), {}, "finish()", ""),
-        (("odd", "{no\nJSON"), {"failed": True}, "odd {no JSON", "refused, and the model told why"),
-        (("odd", "x" * 99), {"failed": True}, f"odd {'x' * 59}…", "refused, and the model told why"),
+        (("global_search", {"query": None}), {}, "global_search() → 0 shown"),
+        (
+            ("explore_neighborhood", {"node": 3}),
+            {"shown": 3, "total": 9},
+            "explore_neighborhood(node=3) → 3 of 9 shown",
+        ),
+        (("select", {"nodes": ["a"]}), {"shown": 1}, 'select(nodes=["a"]) → 1 selected'),
+        (("explore_neighborhood", {}), {"remembered": True}, "explore_neighborhood() → from memory"),
+        (("finish", {}), {}, "finish() → "),
+        (("odd", "{no\nJSON"), {"failed": True}, "odd {no JSON → refused, and the model told why"),
+        (("odd", "x" * 99), {"failed": True, "error": "e"}, f"odd {'x' * 59}… → not answered, the agent was stopped"),
     ],
 )
-def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], text: str, outcome: str) -> None:
+def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], line: str) -> None:
     call = CallRecord(*given, **came)
-    assert call_text(call) == text
-    assert outcome_text(call) == outcome
-
-
-def test_agents_that_did_the_same_are_told_once() -> None:
-    trace = Trace()
-    for agent, node in ((1, "a"), (2, "b"), (3, "a")):
-        step = searched(node).to_dict()
-        trace.note(f"explore/agent {agent}/step 1", **step, model_seconds=step.pop("seconds"))
-        trace.note(f"explore/agent {agent}", stop="finished", selected=[])
-    assert timeline(trace).same == {3: 1}
-    assert "agent 3 did what agent 1 did" in printed(render_timeline(trace))
+    assert f"{call_text(call)} → {outcome_text(call)}" == line
 
 
 def test_the_terminal_shows_lanes_steps_and_votes() -> None:
     store, retrieval, _ = explored()
     shown = printed(render_timeline(retrieval, store_lookup(store)))
-    assert "agent 1" in shown
-    assert "failed: " in shown
-    assert 'explore_neighborhood("dawn") → 2 shown: ' in shown
-    assert "Ann <b>Ames</b>" in shown
-    assert 'explore_neighborhood("nobody <u>") → refused, and the model told why' in shown
-    assert "from memory" in shown
-    assert "2 of 3" in shown
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
+    _, sage, _ = asked()
+    assert sage.trace.stages[0].name in printed(sage.trace) == printed(render_timeline(sage))
+    for said in ("agent 1", "failed: ", "Ann <b>Ames</b>", "from memory", "2 of 3"):
+        assert said in shown
+    assert 'explore_neighborhood(node="dawn") → 2 shown: ' in shown
+    assert 'explore_neighborhood(node="nobody <u>") → refused, and the model told why' in shown
+    assert not {"\x1b", "\x07"} & set(shown)
     assert "select" not in printed(render_timeline(retrieval, steps=False))
-
-
-def test_steps_are_shown_as_they_happen_each_once() -> None:
-    session = one_agent("dawn", "dusk").sessions[0]
-    counts = [printed(step_text(session, since)).count("agent 1 step") for since in (0, 1, 2)]
-    assert counts == [2, 1, 0]
-    assert printed(step_text(session, 2)) == "agent 1 finished\n"
-
-
-@pytest.mark.parametrize("given", [None, [], {"stages": "vote"}, {"stages": [5]}, {"stages": [{"seconds": 0}]}])
-def test_what_is_no_trace_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidInput, match="trace: an object with a list of stages is expected"):
-        Trace.from_dict(given)

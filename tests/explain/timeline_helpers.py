@@ -6,7 +6,7 @@ from ark_support import Follows, call, turns
 from explain_helpers import EVIL
 
 from graphret.ark import Ark, ArkSettings, Run
-from graphret.llm.chat import ChatError, Message, Reply, Usage
+from graphret.llm.chat import ChatError, Reply, Usage
 from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node, Retrieval
@@ -31,7 +31,7 @@ def _failing(messages: object) -> Reply:
     raise ChatError(f"gone {EVIL}", model="dead <s>", reason="server")
 
 
-def explored(on_failure: str = "fallback") -> tuple[MemoryStore, Retrieval, Run]:
+def explored() -> tuple[MemoryStore, Retrieval, Run]:
     """A graph, what three agents found in it, and their run: the second finds less, the third has no model."""
     store, runs = graph(), list[Run]()
     search, walk = call("global_search", query="Dawn"), call("explore_neighborhood", node="dawn")
@@ -43,30 +43,6 @@ def explored(on_failure: str = "fallback") -> tuple[MemoryStore, Retrieval, Run]
     )
     second = turns([search], [walk], [call("select", nodes=["ann"]), call("nonsense <hr>", x=EVIL), call("finish")])
     models = [Follows(first, "one"), Follows(second, "two <s>"), Follows(_failing, "dead <s>")]
-    ark = Ark(
-        models,
-        store,
-        BM25Index.of_store(store),
-        settings=ArkSettings(early_stop=False),
-        on_run=runs.append,
-        on_failure=on_failure,
-    )
+    index, settings = BM25Index.of_store(store), ArkSettings(early_stop=False)
+    ark = Ark(models, store, index, settings=settings, on_run=runs.append)
     return store, ark.retrieve(QUESTION, 3), runs[0]
-
-
-def one_agent(*ids: str) -> Run:
-    """A run of one agent that selects what a search shows."""
-    store, runs = graph(), list[Run]()
-    policy = turns([call("global_search", query="Dawn Dusk")], [call("select", nodes=list(ids)), call("finish")])
-
-    def follow(messages: list[Message]) -> object:
-        return policy(messages)
-
-    Ark(
-        Follows(follow),
-        store,
-        BM25Index.of_store(store),  # type: ignore[arg-type]
-        settings=ArkSettings(n_agents=1),
-        on_run=runs.append,
-    ).retrieve(QUESTION, 3)
-    return runs[0]

@@ -19,13 +19,7 @@ pytestmark = pytest.mark.xdist_group("torch")  # with the others that import it,
 INFO: dict[int, dict[str, Any]] = {
     0: {"id": "9796", "type": "gene/protein", "name": "PHYHIP", "source": "NCBI", "details": {"aliases": ["DYRK1AP3"]}},
     1: {"id": "7918", "type": "gene/protein", "name": "GPANK1", "source": "NCBI"},
-    2: {
-        "id": "D1",
-        "type": "disease",
-        "name": "Refsum disease",
-        "description": "A rare disease.",
-        "onset": float("nan"),
-    },
+    2: {"id": "D1", "type": "disease", "name": "Refsum disease", "description": "A rare disease.", "x": float("nan")},
     3: {"brand_name": "Acme", "score": np.float32(0.5), "seen": {1, 2}},
 }
 TYPES = {0: "gene/protein", 1: "disease", 2: "brand", 3: "never used"}
@@ -67,15 +61,15 @@ def test_nodes_and_edges_are_those_of_the_files(tmp_path: Path) -> None:
     assert set(edges) == {Edge("0", "ppi", "1"), Edge("1", "ppi", "0"), Edge("0", "associated with", "2")}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_or_damaged_file_is_named(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path) / name
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(InvalidInput, match=name):
-        read_stark(tmp_path)
-    path.unlink()
-    with pytest.raises(InvalidInput, match=name):
-        read_stark(tmp_path)
+def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
+    for name in FILES:
+        path = write(tmp_path) / name
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        with pytest.raises(InvalidInput, match=name):
+            read_stark(tmp_path)
+        path.unlink()
+        with pytest.raises(InvalidInput, match=name):
+            read_stark(tmp_path)
 
 
 @pytest.mark.parametrize(

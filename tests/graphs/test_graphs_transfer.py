@@ -84,9 +84,8 @@ def test_places_are_told_apart(tmp_path: Path) -> None:
     ]
     assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
     assert place_of("bolt://h:7687/a?x=y") != place_of("bolt://h:7687/b?x=y")
-    for wrong in ("", "http://h"):
-        with pytest.raises(InvalidInput):
-            kind_of(wrong)
+    with pytest.raises(InvalidInput):
+        kind_of("")
     for missing in (str(tmp_path / "none.lbug"), str(tmp_path / "none")):
         with pytest.raises(NotAnIndex, match="no such"), opened(missing):
             pass
@@ -105,7 +104,7 @@ def test_what_a_database_refuses_is_named(tmp_path: Path) -> None:
     ("source", "columns", "said"),
     [
         (KB, Columns(id="key"), "--id-column: the format metaqa"),
-        ("movies", Columns(id="key"), "name no columns"),
+        ("movies", Columns(id="key"), "--id-column: .*is no table"),
         ("movies.lbug", Columns(source="from"), "--source-column: .*is no table"),
     ],
     ids=str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json as json_
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,11 @@ from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
 
+_CHOICES = ("split", "k", "limit", "method", "policy", "hops", "agents", "seed", "graph", "model")
+
 
 def bench(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
     data: Annotated[Path, option("The folder with the data.", metavar="DIR")],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
@@ -45,18 +48,9 @@ def bench(
 
     measure = getattr(evaluation, f"bench_{name}")
     known = inspect.signature(measure).parameters
-    given: dict[str, Any] = {
-        "split": split,
-        "limit": limit,
-        "method": method,
-        "policy": policy,
-        "agents": agents,
-        "seed": seed,
-        "graph": graph,
-        "model": None if model is None else options.chat_model(model, base_url),
-    }
-    given |= {"k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
-    chosen = {option: value for option, value in given.items() if value is not None}
+    given = {**context.params, "k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
+    given["model"] = None if model is None else options.chat_model(model, base_url)
+    chosen = {name: given[name] for name in _CHOICES if given[name] is not None}
     if unknown := chosen.keys() - known.keys():
         raise InvalidInput(f"--{min(unknown)}: the benchmark {name} does not know it")
     if "encoder" in known:
@@ -69,7 +63,6 @@ def bench(
     stdout().print(evaluation.render(result))
     if json is not None:
         with writing_to(json):
-            json.parent.mkdir(parents=True, exist_ok=True)
             json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -16,18 +16,11 @@ if TYPE_CHECKING:
 _UNSEEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def stdout() -> Console:
-    """Return the console for results."""
-    return _console()
+def stdout(*, stderr: bool = False) -> Console:
+    """Return the console for results.
 
-
-def stderr() -> Console:
-    """Return the console for progress and remarks."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool = False) -> Console:
-    """A console that prints no control character of what it shows: names and texts are data, whoever wrote them."""
+    It prints no control character of what it shows: names and texts are data, whoever wrote them.
+    """
     from rich.console import Console, ConsoleOptions, RenderHook
     from rich.segment import Segment
 
@@ -46,6 +39,11 @@ def _console(*, stderr: bool = False) -> Console:
     console = Console(stderr=stderr, highlight=False)
     console.push_render_hook(Hook())
     return console
+
+
+def stderr() -> Console:
+    """Return the console for progress and remarks."""
+    return stdout(stderr=True)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

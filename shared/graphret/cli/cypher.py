@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -12,15 +10,11 @@ import typer
 from graphret.cli.console import print_json, stdout
 from graphret.cli.errors import USAGE
 from graphret.cli.options import JsonFlag
-from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from graphret.cypher.report import Finding
-    from graphret.schema import GraphSchema
-
-DIALECTS = ("neo4j", "ladybug")
 
 cypher = typer.Typer(help="Check Cypher that a model or a person wrote.", no_args_is_help=True)
 
@@ -33,33 +27,31 @@ def _group() -> None:
 @cypher.command()
 def check(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")],
-    schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A schema as `graphret schema --json` writes it.")
-    ] = None,
     graph: Annotated[str | None, typer.Option(metavar="WHERE", help="The graph with the schema.")] = None,
     dialect: Annotated[
         Literal["neo4j", "ladybug"] | None, typer.Option(help="That of the graph by default, or neo4j.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say what is wrong with a query, and what may not run; without a schema its names are taken as right.
+    """Say what is wrong with a query, and what may not run; without a graph its names are taken as right.
 
     The exit code is 2 where there is an error.
     """
     from graphret.cypher.check import check as check_query
     from graphret.explain.runs import counted
+    from graphret.graphs.locations import opened
 
-    if schema is not None and graph is not None:
-        raise InvalidInput("--schema and --graph: one of them is enough")
-    text = sys.stdin.read() if query == "-" else query
-    known, spoken = _of_graph(graph) if graph is not None else _read(schema) if schema is not None else (None, None)
-    report = check_query(text, known, dialect=dialect or spoken or DIALECTS[0])
+    text, schema, spoken = sys.stdin.read() if query == "-" else query, None, None
+    if graph is not None:
+        with opened(graph) as store:
+            schema, spoken = store.schema(), getattr(store, "dialect", None)
+    report = check_query(text, schema, dialect=dialect or spoken or "neo4j")
     if json:
         print_json(report.to_dict())
     else:
         console = stdout()
         for finding in report.findings:
-            console.print(shown(text, finding), soft_wrap=True)
+            console.print(_shown(text, finding), soft_wrap=True)
         verdict = "the query may run" if report.ok else "the query may not run"
         found = counted(len(report.errors), "error"), counted(len(report.warnings), "warning")
         console.print(f"{verdict}: {', '.join(found)}")
@@ -67,29 +59,7 @@ def check(
         raise typer.Exit(USAGE)
 
 
-def _of_graph(where: str) -> tuple[GraphSchema, str | None]:
-    """The schema of a graph, and the dialect of its store where it answers Cypher."""
-    from graphret.graphs.locations import opened
-
-    with opened(where) as store:
-        return store.schema(), getattr(store, "dialect", None)
-
-
-def _read(file: Path) -> tuple[GraphSchema, str | None]:
-    """What `graphret schema --json` wrote: the schema, and the dialect where it says one."""
-    from graphret.schema import GraphSchema
-
-    try:
-        values = json_.loads(file.read_text(encoding="utf-8"))
-        found, dialect = GraphSchema.from_dict(values), values.get("dialect")
-    except (OSError, ValueError, InvalidInput) as error:
-        raise InvalidInput(f"--schema: {file}: {error}") from error
-    if dialect not in (None, *DIALECTS):
-        raise InvalidInput(f"--schema: {file}: 'dialect' must be one of {', '.join(DIALECTS)}, not {dialect!r}")
-    return found, dialect
-
-
-def shown(query: str, finding: Finding) -> Text:
+def _shown(query: str, finding: Finding) -> Text:
     """Return a finding above its line of the query, with carets under its place."""
     from rich.text import Text
 

@@ -40,16 +40,9 @@ def demo(
         agents = {**explored.to_dict(), "page": str(drawn), "graph": str(out / FILMS)}
         print_json({**result.to_dict(), "page": str(written), "graph": str(out / GRAPH), "ark": agents})
         return
-    console = stdout()
-    console.print(draw(result))
-    for line in (
-        f"\npage   {written}",
-        f'graph  {out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n',
+    for shown, where, graph in (
+        (draw(result), written, f'{out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n'),
+        (draw_explored(explored), drawn, f'{out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}'),
     ):
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(draw_explored(explored))
-    for line in (
-        f"\npage   {drawn}",
-        f'graph  {out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}',
-    ):
-        console.print(line, markup=False, soft_wrap=True)
+        stdout().print(shown)
+        stdout().print(f"\npage   {where}\ngraph  {graph}", markup=False, soft_wrap=True)

@@ -59,14 +59,11 @@ def build(
         )
         graph.save(folder)
     seconds = time.perf_counter() - start
-    result = {"folder": str(folder), **_counts(graph), "encoder": _encoder(graph), "seconds": round(seconds, 3)}
-    result |= _described(extractor)
-    if json:
-        print_json(result)
-    else:
+    encoded = {"encoder": graph.encoder.name if graph.encoder else None, "seconds": round(seconds, 3)}
+    if not json:
         stdout().print(graph.report())
-        stdout().print(f"written to {folder} in {seconds:.1f} s", markup=False, soft_wrap=True)
-    _require_answers(extractor)
+    result = {"folder": str(folder), **_counts(graph), **encoded}
+    _finish(extractor, result, f"written to {folder} in {seconds:.1f} s", json)
 
 
 def add(
@@ -91,15 +88,11 @@ def add(
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
         with storage.writing(path):  # from before it is read until after it is written: two changes never cross
             graph = options.open_graph(folder, metadata=extractor)
-            held = {str(properties.get("source_id")) for properties in graph.nodes.properties}
-            below = {one.rpartition("/")[2]: one for one in held if "/" in one}
-            for one in sorted({item.id for item in corpus.items} & below.keys() - held):
-                remark(f"{one} is new beside {below[one]}, which add replaces where it is given the folder above it")
             added = graph.add(corpus)
             graph.save(path)
-    result = {"folder": str(path), "added": added, **_counts(graph), **_described(extractor)}
-    _print_change(result, f"added {len(added):,} nodes", json)
-    _require_answers(extractor)
+    counts = _counts(graph)
+    done = _changed(f"added {len(added):,} nodes", counts)
+    _finish(extractor, {"folder": str(path), "added": added, **counts}, done, json)
 
 
 def remove(
@@ -118,7 +111,9 @@ def remove(
         graph = options.open_graph(folder)
         removed = graph.remove(ids)
         graph.save(path)
-    _print_change({"folder": str(path), "removed": removed, **_counts(graph)}, f"removed {len(removed):,} nodes", json)
+    counts = _counts(graph)
+    done = _changed(f"removed {len(removed):,} nodes", counts)
+    _finish(None, {"folder": str(path), "removed": removed, **counts}, done, json)
 
 
 def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
@@ -154,30 +149,19 @@ def _counts(graph: Any) -> dict[str, Any]:
     return {name: getattr(report, name) for name in ("nodes", "edges", "labels", "relations")}
 
 
-def _encoder(graph: Any) -> str | None:
-    return graph.encoder.name if graph.encoder else None
-
-
-def _described(extractor: Any) -> dict[str, Any]:
-    """Return what a model did for the metadata, and say so where it failed; nothing where there is none."""
-    if (report := getattr(extractor, "report", None)) is None:
-        return {}
-    if report.fell_back:
-        remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
-    return {"metadata": asdict(report)}
-
-
-def _require_answers(extractor: Any) -> None:
-    """Exit with the code of a model that failed where it answered none of the questions that it was asked."""
+def _finish(extractor: Any, result: dict[str, Any], done: str, json: bool) -> None:
+    """Print what was done, and what a model did for the metadata; exit with its code where it answered nothing."""
     report = getattr(extractor, "report", None)
+    if report is not None and report.fell_back:
+        remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
+    if json:
+        print_json(result if report is None else {**result, "metadata": asdict(report)})
+    else:
+        stdout().print(done, markup=False, soft_wrap=True)
     if report is not None and report.asked and sum(report.failures.values()) == report.asked:
         remark(f"the model {extractor.model.name!r} answered nothing")
         raise typer.Exit(MODEL)
 
 
-def _print_change(result: dict[str, Any], done: str, json: bool) -> None:
-    if json:
-        print_json(result)
-    else:
-        said = f"{done}; the graph has {result['nodes']:,} nodes and {result['edges']:,} edges"
-        stdout().print(said, markup=False, soft_wrap=True)
+def _changed(done: str, counts: dict[str, Any]) -> str:
+    return f"{done}; the graph has {counts['nodes']:,} nodes and {counts['edges']:,} edges"

@@ -28,13 +28,7 @@ EXIT_CODES = {
     STORE: "a database cannot be reached, or refuses",
     INTERRUPTED: "interrupted",
 }
-_KINDS: tuple[tuple[type[Exception], int], ...] = (
-    (InvalidInput, USAGE),
-    (StorageError, STORAGE),
-    (MissingDependency, MISSING),
-    (ModelError, MODEL),
-    (StoreError, STORE),
-)
+_KINDS = {InvalidInput: USAGE, StorageError: STORAGE, MissingDependency: MISSING, ModelError: MODEL, StoreError: STORE}
 DEBUG = "--debug"
 
 logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver logs is told once, as an error
@@ -66,15 +60,16 @@ class Commands(TyperGroup):
         sys.exit(code if isinstance(code, int) else OK)
 
 
-def exit_code(error: BaseException) -> int:
+def exit_code(error: BaseException | None) -> int:
     """Return the exit code of an error: its own kind's, or that of what it was raised from."""
-    cause: BaseException | None = error
-    while cause is not None:
-        for kind, code in _KINDS:
-            if isinstance(cause, kind):
+    if hasattr(error, "format_message"):  # of the parser of command lines
+        return USAGE
+    while error is not None:
+        for kind, code in _KINDS.items():
+            if isinstance(error, kind):
                 return code
-        cause = cause.__cause__
-    return USAGE if hasattr(error, "format_message") else UNEXPECTED
+        error = error.__cause__
+    return UNEXPECTED
 
 
 def _message(error: Exception, code: int) -> str:
@@ -89,8 +84,9 @@ def _message(error: Exception, code: int) -> str:
 
 @contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Name a file that the user asked for where it cannot be written."""
+    """Make the folder of a file that the user asked for, and name the file where it cannot be written."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,10 +23,10 @@ def _column(holds: str) -> Any:
 
 
 _TO = "A folder, a Ladybug file, or the address of a Neo4j."
-_TYPE = "Of CSV: string, integer, float, boolean or json, instead of a guess; may be repeated."
 
 
 def import_(
+    context: typer.Context,
     sources: Annotated[
         list[str],
         typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False),
@@ -45,9 +46,7 @@ def import_(
     properties_column: Annotated[str | None, _column("properties, as JSON objects")] = None,
     label: Annotated[str, option("The label where no column has one.", panel=TABLES)] = "Node",
     relation: Annotated[str | None, option("The relation where no column has one.", panel=TABLES)] = None,
-    label_separator: Annotated[str, option("What stands between several labels.", panel=TABLES)] = ";",
     delimiter: Annotated[str | None, option("What stands between the fields of CSV.", panel=TABLES)] = None,
-    types: Annotated[list[str] | None, option(_TYPE, "--type", metavar="COLUMN=TYPE", panel=TABLES)] = None,
     make_nodes: Annotated[
         bool, option("Make nodes of ids that only edges have.", "--make-nodes", panel=TABLES)
     ] = False,
@@ -61,21 +60,12 @@ def import_(
 ) -> None:
     """Read a graph in another format, or copy one, to where graphret can open it."""
     from graphret.graphs import Columns, ReadOptions, import_graph
+    from graphret.graphs.columns import USUAL
 
     columns = Columns(
-        id=id_column,
-        label=label_column,
-        name=name_column,
-        text=text_column,
-        source=source_column,
-        target=target_column,
-        relation=relation_column,
-        weight=weight_column,
-        properties=properties_column,
-        label_separator=label_separator,
+        **{role: context.params[f"{role}_column"] for role in USUAL},
         default_label=label,
         default_relation=relation,
-        types=_types(types or []),
         delimiter={"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter) if delimiter else None,
     )
     _require_room(to, replace)
@@ -95,9 +85,9 @@ def import_(
     if done.merged:
         remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
     if json:
-        print_json({"source": sources, **done.to_dict(), "seconds": round(seconds, 3)})
+        print_json({"source": sources, **asdict(done), "seconds": round(seconds, 3)})
         return
-    stdout().print(summary(done.nodes, done.edges, done.labels, done.relations))
+    stdout().print(_summary(done.nodes, done.edges, done.labels, done.relations))
     stdout().print(f"imported into {to} in {seconds:.1f} s", markup=False, soft_wrap=True)
 
 
@@ -176,7 +166,10 @@ def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
         plain = MemoryStore.load(folder, verify=False).graph
         report = GraphReport.of(plain.nodes, plain.edges)
     if plot is not None:
-        _plot(report, plot)
+        if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
+            raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {plot}")
+        with writing_to(plot):
+            report.plot(plot)
     if json:
         about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
         print_json({"folder": str(folder), **report.to_dict(), "encoder": encoder, **about})
@@ -187,28 +180,18 @@ def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
     stdout().print(f"{size}; {by}", markup=False, soft_wrap=True)
 
 
-def _plot(report: Any, path: Path) -> None:
-    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
-        raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {path}")
-    with writing_to(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        report.plot(path)
-
-
 def _inspect_database(where: str, json: bool) -> None:
     from graphret.graphs.locations import opened
     from graphret.graphs.transfer import relation_counts
 
     with opened(where) as store:
         nodes, edges = store.count()
-        found = store.schema()
+        labels = {label: n for label, n in store.schema().labels.items() if n}
         relations = relation_counts(store)
-    labels = {label: n for label, n in found.labels.items() if n}
     if json:
-        counts = {"nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
-        print_json({"where": where, **counts})
+        print_json({"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations})
         return
-    stdout().print(summary(nodes, edges, labels, relations))
+    stdout().print(_summary(nodes, edges, labels, relations))
 
 
 def _require_room(to: str, replace: bool) -> None:
@@ -226,17 +209,7 @@ def _require_room(to: str, replace: bool) -> None:
             raise InvalidInput(f"--to {to}: --replace replaces the graph there, of {nodes:,} nodes and {edges:,} edges")
 
 
-def _types(given: list[str]) -> dict[str, str]:
-    types = {}
-    for one in given:
-        column, equals, kind = one.rpartition("=")
-        if not equals or not column:
-            raise InvalidInput(f"--type: COLUMN=TYPE is expected, as zip=string, not {one!r}")
-        types[column] = kind
-    return types
-
-
-def summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
+def _summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
     """Draw the counts of a graph."""
     from rich.table import Table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -66,20 +65,18 @@ def metadata_of(
         return HeuristicMetadata()
     if not model:
         raise InvalidInput("--metadata llm needs --model")
-    asked = chat_model(model, base_url)
     return LLMMetadata(
-        asked, cache=cache, on_failure=on_failure, progress=lambda done, total: report("describe", done, total)
+        chat_model(model, base_url),
+        cache=cache,
+        on_failure=on_failure,
+        progress=lambda done, total: report("describe", done, total),
     )
 
 
 def chat_model(name: str, base_url: str | None) -> OpenAIChat:
     """Return the model that ``--model`` and ``--base-url`` name."""
-    from graphret.llm.openai_chat import OpenAIChat, require_endpoint
+    from graphret.llm.openai_chat import OpenAIChat
 
-    if base_url is not None:
-        require_endpoint("--base-url", base_url)
-    elif base := os.environ.get("OPENAI_BASE_URL"):
-        require_endpoint("OPENAI_BASE_URL", base)
     return OpenAIChat(name, base_url=base_url)
 
 

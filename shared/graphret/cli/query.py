@@ -18,8 +18,9 @@ from graphret.cli.options import ARK, MODELS, SPARK, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphret.ark import ArkSession
     from graphret.explain import Lookup
+    from graphret.retriever import Retriever
+    from graphret.sage import SageGraph
     from graphret.search import TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
@@ -35,7 +36,6 @@ _BELONG = {
     **dict.fromkeys(("agents", "steps", "record", "verbose"), ("ark",)),
     **dict.fromkeys(("expand", "show_values", "repair_calls"), ("spark",)),
 }
-
 
 _GRAPH = "A folder that graphret wrote, a Ladybug file or the address of a Neo4j; sage takes folders, spark databases."
 _ENCODER = (
@@ -80,57 +80,43 @@ def query(
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
-    method = method or ("sage" if options.holds_documents(graph) else "ark")
-    if method not in METHODS:
+    from graphret.explain import Panel, store_lookup, write_html, write_timeline
+    from graphret.retriever import IndexRetriever
+
+    told = SimpleNamespace(**context.params)
+    told.method = method or ("sage" if options.holds_documents(graph) else "ark")
+    if told.method not in METHODS:
         raise InvalidInput(f"--method: there is no method {method!r}; known are {', '.join(METHODS)}")
-    options.refuse_others(context, method, _BELONG)
+    options.refuse_others(context, told.method, _BELONG)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    told = SimpleNamespace(**context.params)
-    told.where = _condition(where)
-    if method == "sage":
-        _ask_sage(text, told)
-        return
-    told.encoder = options.encoder_of("none" if encoder is None else encoder)
-    if model is None and base_url is not None:
+    if told.model is None and base_url is not None:
         raise InvalidInput("--base-url: it needs --model, the name of a model there")
-    (_ask_ark if method == "ark" else _ask_spark)(text, told)
-
-
-def _ask_sage(text: str, told: Any) -> None:
-    """Ask a graph of documents; `told` has the options of the command by name."""
-    from graphret.expansion import RANKINGS, Expand
-    from graphret.explain import Panel, store_lookup, write_html
-    from graphret.retriever import IndexRetriever, Retriever
-    from graphret.search.arrays import ArrayIndex
-
-    opened = options.open_graph(told.graph, encoder=options.encoder_of(told.encoder or "saved"))
-    index: ArrayIndex = opened.index
-    retriever: Retriever = opened.retriever(told.ranking)
-    if told.encoder == "none":
-        index = opened.index.lexical
-        retriever = Expand(None, opened.store, index, ranking=RANKINGS[told.ranking]())
-    retrieval, lookup = retriever.retrieve(text, told.k, told.where), store_lookup(opened.store)
-    if told.explain is not None:
-        panel = Panel(retrieval, IndexRetriever(index).retrieve(text, told.k, told.where))
-        with writing_to(told.explain):
-            write_html(told.explain, panel, lookup=lookup, limit=told.k)
-    _print(retrieval, lookup, told)
+    told.where = _condition(where)
+    with _opened(told) as (retriever, store, index):
+        retrieval, lookup = retriever.retrieve(text, k, told.where), store_lookup(store)
+        if explain is not None:
+            with writing_to(explain):
+                if told.method == "ark":
+                    write_timeline(explain, retrieval, lookup=lookup)
+                else:
+                    flat = IndexRetriever(index, store).retrieve(text, k, told.where)
+                    write_html(explain, Panel(retrieval, flat), lookup=lookup, limit=k)
+        _print(retrieval, lookup, told)
+    _require_answers(retrieval, told)
 
 
 def _condition(where: str | None) -> dict[str, Any] | None:
-    if where is None:
-        return None
     try:
-        condition = json_.loads(where)
+        condition = None if where is None else json_.loads(where)
     except ValueError as error:
         raise InvalidInput(f"--where: it is no JSON: {error}") from error
-    if not isinstance(condition, dict):
+    if condition is not None and not isinstance(condition, dict):
         raise InvalidInput(f"--where: a JSON object is expected, not {where}")
     return condition
 
 
-def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = True) -> None:
+def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
     """Print the hits, of agents that were asked for what they did, and where it was drawn and recorded."""
     from graphret.explain import fallback_text, render, render_timeline
 
@@ -141,7 +127,7 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = Tru
         remark(f"fallback: {fallback_text(stage)}")
     console = stdout()
     if told.verbose:
-        console.print(render_timeline(retrieval, lookup, steps=steps))
+        console.print(render_timeline(retrieval, lookup))
         console.print()
     console.print(render(retrieval, lookup) if retrieval.hits else "nothing qualifies")
     for what, path in (("drawn", told.explain), ("recorded", told.record)):
@@ -149,124 +135,100 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any, *, steps: bool = Tru
             console.print(f"{what} in {path}", markup=False, soft_wrap=True)
 
 
-# -- agents that explore
-
-
-def _ask_ark(question: str, told: Any) -> None:
-    """Let agents explore, print what they found and, where asked, draw and record how; for `told` see `_ask_sage`."""
-    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
-    from graphret.ark.trajectory import Recorder
-    from graphret.explain import store_lookup, write_timeline
-
-    if told.record is not None:
-        with writing_to(told.record):  # before the models are asked, not after
-            told.record.parent.mkdir(parents=True, exist_ok=True)
-            told.record.open("ab").close()
-    watch = _Watch() if told.verbose and stderr().is_terminal else None
-    with _opened(told) as (store, index):
-        ark = Ark(
-            ScriptedExplorer() if told.model is None else options.chat_model(told.model, told.base_url),
-            store,
-            index,
-            settings=ArkSettings(n_agents=told.agents, max_steps=told.steps),
-            hints=told.hints,
-            on_failure=told.on_failure,
-            on_step=watch,
-            on_run=None if told.record is None else Recorder(told.record),
-        )
-        retrieval = ark.retrieve(question, told.k, told.where)
-        lookup = store_lookup(store)
-        if told.explain is not None:
-            with writing_to(told.explain):
-                write_timeline(told.explain, retrieval, lookup=lookup)
-        _print(retrieval, lookup, told, steps=watch is None)
-    failed = [stage.details for stage in retrieval.trace.fallbacks if "agent " in str(stage.details.get("failed"))]
+def _require_answers(retrieval: Retrieval, told: Any) -> None:
+    """Exit with the code of a model that failed where no agent selected anything, or no plan was made."""
+    stages = retrieval.trace.stages
+    if told.method == "spark" and all("error" in one.details for one in stages if one.name.endswith("plan")):
+        raise typer.Exit(MODEL)
+    failed = [one.details for one in retrieval.trace.fallbacks if "agent " in str(one.details.get("failed"))]
     selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
-    if told.model is not None and len(failed) == told.agents and not selected:
+    if told.method == "ark" and told.model is not None and len(failed) == told.agents and not selected:
         why = failed[0]["error"] or "it called no tools"
         remark(f"the model {told.model!r} selected nothing, and the hits are those of plain search: {why}")
         raise typer.Exit(MODEL)
 
 
-def _ask_spark(question: str, told: Any) -> None:
-    """Let a model plan, run its plan and print what it found; for `told` see `_ask_sage`."""
+# -- the methods
+
+
+@contextmanager
+def _opened(told: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
+    """Open a graph and make the retriever that the options of the command describe, by name in `told`."""
+    if told.method == "sage":
+        graph = options.open_graph(
+            told.graph, encoder=options.encoder_of("saved" if told.encoder is None else told.encoder)
+        )
+        yield _sage(graph, told), graph.store, graph.index.lexical if told.encoder == "none" else graph.index
+        return
+    from graphret.graphs.locations import opened
+    from graphret.search.encoder import as_encoder
+
+    make = _ark if told.method == "ark" else _spark
+    encoder = options.encoder_of("none" if told.encoder is None else told.encoder)
+    if options.holds_documents(told.graph):
+        graph = options.open_graph(told.graph, encoder=encoder)
+        own = graph.index.lexical if encoder is None else graph.index
+        yield make(graph.store, own, told), graph.store, own
+        return
+    if encoder == "saved":
+        raise InvalidInput(f"--encoder saved: {told.graph} has none; name one, or leave it out")
+    with opened(told.graph) as store:
+        index = _index(told.graph, store, as_encoder(encoder))
+        yield make(store, index, told), store, index
+
+
+def _sage(graph: SageGraph, told: Any) -> Retriever:
+    from graphret.expansion import RANKINGS, Expand
+
+    if told.encoder == "none":
+        return Expand(None, graph.store, graph.index.lexical, ranking=RANKINGS[told.ranking]())
+    return graph.retriever(told.ranking)
+
+
+def _ark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
+    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
+    from graphret.ark.trajectory import Recorder
+
+    if told.record is not None:
+        with writing_to(told.record):  # before the models are asked, not after
+            told.record.open("ab").close()
+    return Ark(
+        ScriptedExplorer() if told.model is None else options.chat_model(told.model, told.base_url),
+        store,
+        index,
+        settings=ArkSettings(n_agents=told.agents, max_steps=told.steps),
+        hints=told.hints,
+        on_failure=told.on_failure,
+        on_run=None if told.record is None else Recorder(told.record),
+    )
+
+
+def _spark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
     from graphret.expansion import Expand
-    from graphret.explain import Panel, store_lookup, write_html
-    from graphret.retriever import IndexRetriever, Retriever
     from graphret.spark import Spark, SparkSettings
 
     if told.model is None:
         raise InvalidInput("--method spark: it needs --model, which writes the plan")
     settings = SparkSettings(show_values=told.show_values, repair_calls=told.repair_calls)
-    with _opened(told) as (store, index):
-        model = options.chat_model(told.model, told.base_url)
-        spark: Retriever = Spark(
-            model,
-            store,  # type: ignore[arg-type]  # Spark refuses one that answers no Cypher
-            index,
-            settings=settings,
-            hints=told.hints,
-            on_failure=told.on_failure,
-        )
-        retriever = spark if told.expand == "no" else Expand(spark, store, index, policy=told.expand)
-        retrieval, lookup = retriever.retrieve(question, told.k, told.where), store_lookup(store)
-        if told.explain is not None:
-            panel = Panel(retrieval, IndexRetriever(index, store).retrieve(question, told.k, told.where))
-            with writing_to(told.explain):
-                write_html(told.explain, panel, lookup=lookup, limit=told.k)
-        _print(retrieval, lookup, told)
-    plans = [stage.details for stage in retrieval.trace.stages if stage.name.rpartition("/")[2] == "plan"]
-    if all("error" in plan for plan in plans):
-        raise typer.Exit(MODEL)
+    more: dict[str, Any] = {"settings": settings, "hints": told.hints, "on_failure": told.on_failure}
+    spark = Spark(options.chat_model(told.model, told.base_url), store, index, **more)  # type: ignore[arg-type]  # it refuses others
+    return spark if told.expand == "no" else Expand(spark, store, index, policy=told.expand)
 
 
-class _Watch:
-    """Shows the steps of agents as they happen."""
-
-    def __init__(self) -> None:
-        self._console = stderr()
-        self._shown: dict[int, tuple[int, str | None]] = {}
-
-    def __call__(self, session: ArkSession) -> None:
-        from graphret.explain import step_text
-
-        before = self._shown.get(session.agent, (0, None))
-        self._shown[session.agent] = now = len(session.steps), session.stop
-        if now != before:
-            self._console.print(step_text(session, before[0]))
-
-
-@contextmanager
-def _opened(told: Any) -> Iterator[tuple[GraphStore, TextIndex]]:
-    """Open a graph and an index over it: its own, where it has one that does."""
+def _index(where: str, store: GraphStore, encoder: Encoder | None) -> TextIndex:
+    """Return a Neo4j's own index, or one for this question of a graph's text, in properties too (ARK, section 3)."""
     from graphret.errors import StoreMismatch
-    from graphret.graphs.locations import NEO4J, kind_of, opened
-    from graphret.search.encoder import as_encoder
-
-    if options.holds_documents(told.graph):
-        graph = options.open_graph(told.graph, encoder=told.encoder)
-        yield graph.store, graph.index.lexical if told.encoder is None else graph.index
-        return
-    if told.encoder == "saved":
-        raise InvalidInput(f"--encoder saved: {told.graph} has none; name one, or leave it out")
-    encoder = as_encoder(told.encoder)
-    with opened(told.graph) as store:
-        index: TextIndex | None = None
-        if kind_of(told.graph) == NEO4J:
-            from graphret.search import Neo4jTextIndex
-
-            try:
-                index = Neo4jTextIndex.open(store, encoder=encoder)  # type: ignore[arg-type]
-            except StoreMismatch as error:
-                remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
-        yield store, index or _index(store, encoder)
-
-
-def _index(store: GraphStore, encoder: Encoder | None) -> TextIndex:
-    """Index the text of a graph, in properties too (ARK, section 3), for this one question."""
+    from graphret.graphs.locations import NEO4J, kind_of
     from graphret.search import BM25Index, HybridIndex, NodeText
     from graphret.where import PROPERTIES
 
+    if kind_of(where) == NEO4J:
+        from graphret.search import Neo4jTextIndex
+
+        try:
+            return Neo4jTextIndex.open(store, encoder=encoder)  # type: ignore[arg-type]
+        except StoreMismatch as error:
+            remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
     nodes, _ = store.count()
     if nodes >= _LARGE:
         remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")

@@ -36,35 +36,28 @@ def replay(
     from graphret.explain import clean, render_timeline, write_timeline
 
     runs = recorded_runs(file)
-    id_ = _chosen(runs, run, file)
-    chosen = runs[id_]
+    if not runs:
+        raise InvalidInput(f"{file}: it holds no run")
+    found = list(runs)[-1:] if run is None else [id_ for id_ in runs if run and id_.startswith(run)]
+    if len(found) != 1:
+        raise InvalidInput(f"--run {run}: {len(found)} runs begin so; there are {', '.join(list(runs)[-_LISTED:])}")
+    chosen = runs[found[0]]
     if html is not None:
         with writing_to(html):
             write_timeline(html, chosen)
     if json:
-        print_json(_as_dict(id_, chosen))
+        print_json(_as_dict(found[0], chosen))
         return
     if run is None and len(runs) > 1:
         remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(list(runs)[-2 : -2 - _LISTED : -1])}")
     console = stdout()
     console.print(Text(clean(chosen.question), style="bold"))
-    console.print(Text(clean(f"run {id_}, {chosen.created}\n"), style="dim"))
+    console.print(Text(clean(f"run {found[0]}, {chosen.created}\n"), style="dim"))
     if chosen.cut_short:
         console.print(Text("It was cut short: this is what was done until then.\n", style="yellow"))
     console.print(render_timeline(chosen))
     if html is not None:
         console.print(f"drawn in {html}", markup=False, soft_wrap=True)
-
-
-def _chosen(runs: dict[str, Run], wanted: str | None, file: Path) -> str:
-    if not runs:
-        raise InvalidInput(f"{file}: it holds no run")
-    if wanted is None:
-        return list(runs)[-1]
-    found = [id_ for id_ in runs if wanted and id_.startswith(wanted)]
-    if len(found) != 1:
-        raise InvalidInput(f"--run {wanted}: {len(found)} runs begin so; there are {', '.join(list(runs)[-_LISTED:])}")
-    return found[0]
 
 
 def _as_dict(id_: str, run: Run) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from graphret.explain.pages import Figures, Panel, html_page, timeline_page, write_html, write_timeline
 from graphret.explain.runs import Lane, Timeline, fallback_text, timeline
-from graphret.explain.terminal import clean, render, render_timeline, step_text
+from graphret.explain.terminal import clean, render, render_timeline
 from graphret.explain.words import Lookup, Marker, Reason, name_of, reasons, store_lookup
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "reasons",
     "render",
     "render_timeline",
-    "step_text",
     "store_lookup",
     "timeline",
     "timeline_page",

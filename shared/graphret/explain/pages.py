@@ -27,18 +27,9 @@ _KINDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A retrieval on the page.
+    """A retrieval on the page, beside what flat search returns for the same question.
 
-    Parameters
-    ----------
-    retrieval
-        What is drawn.
-    flat
-        What flat search returns for the same question, to stand beside it.
-    gold
-        Ids of right answers.
-    answer, note
-        The answer, which is marked where texts hold it, and a remark, to stand below the question.
+    `gold` holds ids of right answers; `answer`, which is marked where texts hold it, and `note` stand below the query.
     """
 
     retrieval: Retrieval
@@ -118,11 +109,9 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
     )
 
 
-def write_timeline(
-    path: str | os.PathLike[str], source: Source, *, title: str = "graphret", lookup: Lookup | None = None
-) -> Path:
-    """Write `timeline_page` to a file, making its folder if need be, and return its path."""
-    return _written(path, timeline_page(source, title=title, lookup=lookup))
+def write_timeline(path: str | os.PathLike[str], source: Source, **options: Any) -> Path:
+    """Write `timeline_page`, which takes the same options, to a file as `write_html` does, and return its path."""
+    return _written(path, timeline_page(source, **options))
 
 
 def _written(path: str | os.PathLike[str], page: str) -> Path:
@@ -146,20 +135,19 @@ def _environment() -> Environment:
 
 def _rendered(template: str, **given: Any) -> str:
     """Fill in a template; the texts come last, as filling it in numbers them."""
-    numbers: dict[str, int] = {}
-    records: list[dict[str, Any]] = []
+    nodes: dict[str, tuple[int, Node]] = {}
     kinds: dict[str, int] = {}
 
     def number(node: Node) -> int:
         """Return the number of a node whose text the page can show, entering it the first time."""
-        if node.id not in numbers:
-            numbers[node.id] = len(records)
-            records.append(_record(node))
-        return numbers[node.id]
+        return nodes.setdefault(node.id, (len(nodes), node))[0]
 
     def kind(node: Node) -> int:
         """Return the colour of a node's label: the first six labels on a page have one each."""
         return kinds.setdefault(node.label, len(kinds)) % _KINDS
+
+    def records() -> list[dict[str, Any]]:
+        return [_record(node) for _, node in nodes.values()]
 
     made = _environment().get_template(template)
     return made.render(name_of=name_of, number=number, kind=kind, records=records, **given)
@@ -167,14 +155,13 @@ def _rendered(template: str, **given: Any) -> str:
 
 def _record(node: Node) -> dict[str, Any]:
     record: dict[str, Any] = {"id": node.id, "name": name_of(node), "label": node.label}
-    rows = node.properties.get("table_rows")
+    given, rows = node.properties, node.properties.get("table_rows")
     if not isinstance(rows, list):
         return {**record, "text": text_of(node)[:_MAX_TEXT]}
-    about = (node.properties.get("introduction"), node.properties.get("section_text"))
+    about = (given.get("introduction"), given.get("section_text"))
     record["about"] = "\n\n".join(part for part in about if isinstance(part, str) and part)[:_MAX_TEXT]
-    record["header"] = [str(cell) for cell in node.properties.get("table_header") or ()]
-    record["rows"] = [[str(cell) for cell in row] for row in rows]
-    return record
+    cells = [list(map(str, row)) for row in (given.get("table_header") or (), *rows)]
+    return {**record, "header": cells[0], "rows": cells[1:]}
 
 
 def _panel(panel: Panel, lookup: Lookup | None, limit: int) -> dict[str, Any]:

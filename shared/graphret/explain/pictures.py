@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from graphret.explain.runs import Reached, Timeline
+from graphret.explain.runs import Timeline
 from graphret.explain.words import edge_text
 from graphret.types import Hit, Node
 
@@ -115,39 +115,21 @@ def found_by_question(hits: Sequence[Hit]) -> set[str]:
 
 
 def run_picture(run: Timeline, known: Mapping[str, Node]) -> Picture:
-    """Lay out the nodes that were explored or selected, those that led there, and the edges shown among them.
+    """Lay out the nodes that were explored or selected, and the edges shown among them.
 
     There is a column for each step away from what a search found.
     """
     found = run.reached()
     ranks = {vote.id: rank for rank, vote in enumerate(run.ranking, start=1)}
+    explored, selected = ([id_ for id_ in found if getattr(found[id_], by)] for by in ("explored", "selected"))
+    drawn = [id_ for id_ in dict.fromkeys([*explored, *ranks, *selected]) if id_ in found][:MOST_NODES]
     columns: dict[int, list[str]] = {}
-    for id_ in sorted(_drawn(found, run.edges, ranks), key=lambda id_: ranks.get(id_, len(ranks) + 1)):
+    for id_ in sorted(drawn, key=lambda id_: ranks.get(id_, len(ranks) + 1)):
         columns.setdefault(min(found[id_].depth, MOST_COLUMNS - 1), []).append(id_)
     spans = [(at, at + _WIDTH) for at in range(_MARGIN, _MARGIN + _PITCH * len(columns), _PITCH)]
     edges = [edge for edge in run.edges if edge[0] != edge[2]]
     ordered = [ids for _, ids in sorted(columns.items())]
-    others = len(found) - sum(map(len, ordered))
-    return _laid_out(ordered, edges, known, ranks, spans, (8, 3, _MARGIN - 4), others)
-
-
-def _drawn(found: Mapping[str, Reached], edges: Iterable[_Edge], ranks: Iterable[str]) -> list[str]:
-    """Return the nodes to draw: the vote's first, then those explored, each with the nodes that led to it."""
-    parents: dict[str, str] = {}
-    for source, _, target in edges:
-        for id_, start in ((target, source), (source, target)):
-            if id_ in found and start in found and found[start].depth < found[id_].depth:
-                parents.setdefault(id_, start)
-    kept: dict[str, None] = {}
-    explored = [id_ for id_, node in found.items() if node.explored]
-    selected = [id_ for id_, node in found.items() if node.selected]
-    for id_ in [*(id_ for id_ in ranks if id_ in found), *explored, *selected]:
-        path = [id_]
-        while path[-1] in parents:
-            path.append(parents[path[-1]])
-        if len(kept.keys() | path) <= MOST_NODES:
-            kept |= dict.fromkeys(path)
-    return [id_ for id_ in found if id_ in kept]
+    return _laid_out(ordered, edges, known, ranks, spans, (8, 3, _MARGIN - 4), len(found) - len(drawn))
 
 
 def _laid_out(

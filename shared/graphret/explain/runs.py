@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.records import CallRecord, StepRecord
@@ -78,13 +78,13 @@ class Lane:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reached:
     """A node that agents came to: how many edges were walked to it from what a search found, the agents to which it was
     shown, who explored its neighbours, and who selected it.
     """
 
-    depth: int
+    depth: int = 0
     agents: set[int] = field(default_factory=set)
     explored: set[int] = field(default_factory=set)
     selected: set[int] = field(default_factory=set)
@@ -111,29 +111,12 @@ class Timeline:
         return max([self.seconds, *(span[-1] for lane in self.lanes for span in lane.spans)])
 
     @property
-    def counted(self) -> str:
-        """The way of voting, in words."""
-        known = {"votes": "by votes, then by the best place", "ordered": "agent after agent"}
-        return known.get(self.how) or f"by {self.how.replace('reciprocal', 'reciprocal ranks')}"
-
-    @property
     def summary(self) -> str:
         """What was spent, in words."""
         steps = [step for lane in self.lanes for step in lane.steps]
         calls = counted(sum(len(step.calls) for step in steps), "call")
         said = [counted(len(self.lanes), "agent"), counted(len(steps), "step"), calls]
         return " · ".join([*said, tokens_text(steps), duration(self.end)])
-
-    @property
-    def same(self) -> dict[int, int]:
-        """The agents that did just what an earlier one did, each with that one."""
-        first: dict[str, int] = {}
-        what = {
-            lane.agent: repr([(s.text, s.error, [(c.tool, c.arguments, c.nodes) for c in s.calls]) for s in lane.steps])
-            for lane in self.lanes
-            if lane.steps
-        }
-        return {agent: first[one] for agent, one in what.items() if first.setdefault(one, agent) != agent}
 
     @property
     def edges(self) -> list[tuple[str, str, str]]:
@@ -143,20 +126,18 @@ class Timeline:
 
     def reached(self) -> dict[str, Reached]:
         """Return the nodes that tools showed or agents selected, by id."""
-        depths = self._depths()
         found: dict[str, Reached] = {}
-
-        def at(id_: str) -> Reached:
-            return found.setdefault(id_, Reached(depths.get(id_, 0)))
-
         for lane in self.lanes:
             for call in lane.explored:
                 for id_ in call.nodes:
-                    at(id_).agents.add(lane.agent)
+                    found.setdefault(id_, Reached()).agents.add(lane.agent)
                 if call.explored is not None and not call.failed:
-                    at(call.explored).explored.add(lane.agent)
+                    found.setdefault(call.explored, Reached()).explored.add(lane.agent)
             for id_ in lane.selection:
-                at(id_).selected.add(lane.agent)
+                found.setdefault(id_, Reached()).selected.add(lane.agent)
+        depths = self._depths()
+        for id_, node in found.items():
+            node.depth = depths.get(id_, 0)
         return found
 
     def _depths(self) -> dict[str, int]:
@@ -243,23 +224,17 @@ def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
 def call_text(call: CallRecord) -> str:
     """Return a call as one line."""
     if not isinstance(call.arguments, Mapping):
-        return f"{call.tool} {_short(str(call.arguments))}"
-    given = {name: _value(value) for name, value in call.arguments.items() if value is not None}
-    first = {"global_search": "query", "explore_neighborhood": "node", SELECT: "nodes"}.get(call.tool)
-    ordered = sorted(given.items(), key=lambda one: one[0] != first)
-    shown = [value if name == first else f"{name}={value}" for name, value in ordered]
+        return f"{call.tool} {shortened(str(call.arguments))}"
+    given = {name: value for name, value in call.arguments.items() if value is not None}
+    shown = (f"{name}={shortened(json.dumps(value, ensure_ascii=False))}" for name, value in given.items())
     return f"{call.tool}({', '.join(shown)})"
 
 
 def outcome_text(call: CallRecord) -> str:
-    """Return what came of a call in a few words: how many nodes of how many, or that it could not be run.
-
-    Where nodes follow it ends in what they are.
-    """
-    if call.failed and not call.tokens and not call.seconds and call.error:
-        return "not answered, the agent was stopped"
+    """Return what came of a call in a few words: how many nodes of how many, or that it could not be run."""
     if call.failed:
-        return "refused, and the model told why" + ("; close to it" if call.nodes else "")
+        stopped = call.error and not call.tokens and not call.seconds
+        return "not answered, the agent was stopped" if stopped else "refused, and the model told why"
     if call.remembered:
         return "from memory"
     if call.tool == FINISH:
@@ -278,14 +253,13 @@ def trouble_text(step: StepRecord) -> str:
 def names_text(ids: Sequence[str], names: Mapping[str, str], most: int = 12) -> str:
     """Return the names of the first nodes and how many more there are."""
     more = f" + {len(ids) - most} more" if len(ids) > most else ""
-    return "; ".join(_short(names.get(id_, id_)) for id_ in ids[:most]) + more
+    return "; ".join(shortened(names.get(id_, id_)) for id_ in ids[:most]) + more
 
 
 def times_text(step: StepRecord) -> str:
     """Return when a step began, how long it took and what it spent."""
     tools = duration(sum(call.seconds for call in step.calls))
-    said = [f"at {duration(step.started)}", f"model {duration(step.seconds)}", f"tools {tools}"]
-    return ", ".join([*said, tokens_text([step])] if step.tokens else said)
+    return f"at {duration(step.started)}, model {duration(step.seconds)}, tools {tools}, {tokens_text([step])}"
 
 
 def tokens_text(steps: Sequence[StepRecord]) -> str:
@@ -301,9 +275,7 @@ def counted(number: int, what: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return seconds for a reader."""
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 or not seconds else f"{1000 * seconds:.2f} ms"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
 
 
 def fallback_text(stage: Stage) -> str:
@@ -313,16 +285,7 @@ def fallback_text(stage: Stage) -> str:
     return f"{given['failed']}: {said}" if given.get("failed") else said
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(_short(value), ensure_ascii=False)
-    if isinstance(value, list):
-        most = 3
-        more = f", … {len(value) - most} more" if len(value) > most else ""
-        return f"[{', '.join(map(_value, value[:most]))}{more}]"
-    return _short(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return a text in one line of at most 60 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

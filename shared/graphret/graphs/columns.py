@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from graphret.errors import InvalidInput
 
@@ -19,7 +19,6 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": ("weight",),
     "properties": ("properties",),
 }
-TYPES = ("string", "integer", "float", "boolean", "json")
 _OF_NODES = ("id", "label", "name", "text", "properties")
 _OF_EDGES = ("source", "target", "relation", "weight", "properties")
 
@@ -31,19 +30,14 @@ class Columns:
     Parameters
     ----------
     id, label, name, text
-        Columns of node tables. Where one is `None`, a column of the usual name is taken: ``id``; ``labels``, ``label``
-        or ``type``; ``name``; ``text``.
+        Columns of node tables. Where one is `None`, a column of a usual name (`USUAL`) is taken.
     source, target, relation, weight
-        Columns of edge tables; ``source`` or ``from``, ``target`` or ``to``, ``relation`` or ``type``, ``weight``.
+        Columns of edge tables.
     properties
-        A column of JSON objects, whose fields become properties; ``properties``.
-    label_separator
-        What stands between the labels of a node with several, where they are one string.
+        A column of JSON objects, whose fields become properties.
     default_label, default_relation
         The label of nodes and the relation of edges in tables with no such column; with no relation such a table is
         refused.
-    types
-        The types of CSV columns that are not to be guessed: ``string``, ``integer``, ``float``, ``boolean``, ``json``.
     delimiter
         What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
     """
@@ -57,62 +51,41 @@ class Columns:
     relation: str | None = None
     weight: str | None = None
     properties: str | None = None
-    label_separator: str = ";"
     default_label: str = "Node"
     default_relation: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
-
-    def __post_init__(self) -> None:
-        for column, kind in self.types.items():
-            if kind not in TYPES:
-                raise InvalidInput(f"type of column {column!r}: one of {', '.join(TYPES)} is expected, not {kind!r}")
 
     def named(self) -> dict[str, str]:
         """Return the columns that were named, by role."""
         given = {role: getattr(self, role) for role in USUAL}
         return {role: column for role, column in given.items() if column is not None}
 
-    def of(self, header: Sequence[str], role: str) -> str | None:
-        """Return the column of a table that has a role, `None` if there is none."""
-        named = getattr(self, role)
-        return next((name for name in ([named] if named is not None else USUAL[role]) if name in header), None)
-
     def has_edges(self, header: Sequence[str]) -> bool:
         """Whether a table with these columns holds edges."""
-        return self.of(header, "source") is not None and self.of(header, "target") is not None
+        return {"source", "target"} <= self._found(header).keys()
 
-    def roles(self, header: Sequence[str]) -> dict[str, str]:
-        """Return the column of each role that a table has.
-
-        Raises
-        ------
-        InvalidInput
-            If a node table has no id, an edge table no relation, or one column was named for two roles.
-        """
-        edges = self.has_edges(header)
-        found: dict[str, str] = {}
+    def roles(self, header: Sequence[str], table: object) -> dict[str, str]:
+        """Return the column of each role that a table has; an `InvalidInput` says that one is missing."""
+        edges, found = self.has_edges(header), self._found(header)
+        roles: dict[str, str] = {}
         for role in _OF_EDGES if edges else _OF_NODES:
-            column = self.of(header, role)
-            if column is not None and column not in found.values():
-                found[role] = column
-            elif column is not None and role in self.named():
-                raise InvalidInput(f"the column {column!r} cannot be two things")
+            if role in found and found[role] not in roles.values():
+                roles[role] = found[role]
         needed = "relation" if edges else "id"
-        if needed not in found and not (edges and self.default_relation):
+        if needed not in roles and not (edges and self.default_relation):
             more = "one relation for all edges (--relation)" if edges else "for edges --source-column, --target-column"
-            raise InvalidInput(
-                f"no column holds the {needed}; the columns are {', '.join(map(repr, header))}; "
-                f"name one (--{needed}-column), or {more}"
-            )
-        return found
+            shown = ", ".join(map(repr, header))
+            said = f"no column holds the {needed}; the columns are {shown}; name one (--{needed}-column), or {more}"
+            raise InvalidInput(f"{table}: {said}")
+        return roles
+
+    def _found(self, header: Sequence[str]) -> dict[str, str]:
+        usual = {role: next((name for name in names if name in header), "") for role, names in USUAL.items()}
+        return {role: name for role, name in (usual | self.named()).items() if name in header}
 
     def require_in(self, header: Sequence[str], source: str) -> None:
         """Raise an `InvalidInput` if a column was named that is not among those that a source has."""
-        shown = f"; the columns are {', '.join(map(repr, header))}" if header else ""
         for role, column in self.named().items():
             if column not in header:
+                shown = f"; the columns are {', '.join(map(repr, header))}" if header else ""
                 raise InvalidInput(f"--{role}-column: {source} has no column {column!r}{shown}")
-        for column in self.types:
-            if column not in header:
-                raise InvalidInput(f"--type: {source} has no column {column!r}{shown}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,11 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
         The folder, or for GraphML the file.
     format
         ``parquet`` is the layout in which public ARK graphs are published: ``nodes.parquet`` with the columns ``id,
-        name, type, properties``, ``edges.parquet`` with ``from, to, type, properties``; properties are JSON objects.
-        What that has no place for is in columns of its own: ``labels`` and ``text`` of nodes, ``weight`` of edges.
-        `import_graph` reads it all back.
+        name, type, properties``, ``edges.parquet`` with ``from, to, type, properties`` (JSON objects), and beside them
+        ``labels``, ``text`` and ``weight``. `import_graph` reads it all back.
 
-        ``graphml`` is for Gephi, yEd, Cytoscape: networkx writes it, and holds it in memory. A node has the keys
-        ``label`` (its primary label), ``labels`` (all of them, as JSON), ``name`` and ``text``, an edge ``relation``
-        and ``weight``; both have one for each property, and a property of one of these names is written as
-        ``properties.name``. Lists and maps are JSON. Characters that XML forbids become U+FFFD.
+        ``graphml`` is for Gephi, yEd, Cytoscape; networkx holds it in memory. Lists and maps are JSON, a property that
+        is called like a field is written as ``properties.name``, and characters that XML forbids become U+FFFD.
 
     Raises
     ------
@@ -74,13 +72,11 @@ def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Expor
     text = pa.string()
     of_nodes: dict[str, Any] = dict.fromkeys(("id", "name", "type", "properties"), text)
     of_edges: dict[str, Any] = dict.fromkeys(("from", "to", "type", "properties"), text)
-    nodes = ([_node_row(node) for node in block] for block in store.nodes())
-    edges = ([_edge_row(edge) for edge in block] for block in store.edges())
     counts, done = store.count(), 0
     with _replacing(folder) as fresh:
         for name, schema, blocks in (
-            (NODES, pa.schema({**of_nodes, "labels": pa.list_(text), "text": text}), nodes),
-            (EDGES, pa.schema({**of_edges, "weight": pa.float64()}), edges),
+            (NODES, pa.schema({**of_nodes, "labels": pa.list_(text), "text": text}), map(_node_rows, store.nodes())),
+            (EDGES, pa.schema({**of_edges, "weight": pa.float64()}), map(_edge_rows, store.edges())),
         ):
             with parquet.ParquetWriter(fresh / name, schema) as writer:
                 for rows in blocks:
@@ -89,14 +85,20 @@ def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Expor
     return Exported([folder / NODES, folder / EDGES], *counts)
 
 
-def _node_row(node: Node) -> dict[str, Any]:
-    own = {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels)}
-    return {**own, "text": node.text, "properties": to_json(dict(node.properties))}
+def _node_rows(nodes: Iterable[Node]) -> list[dict[str, Any]]:
+    return [
+        {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels)}
+        | {"text": node.text, "properties": to_json(dict(node.properties))}
+        for node in nodes
+    ]
 
 
-def _edge_row(edge: Edge) -> dict[str, Any]:
-    own = {"from": edge.source, "to": edge.target, "type": edge.relation, "weight": edge.weight}
-    return {**own, "properties": to_json(dict(edge.properties))}
+def _edge_rows(edges: Iterable[Edge]) -> list[dict[str, Any]]:
+    return [
+        {"from": edge.source, "to": edge.target, "type": edge.relation, "weight": edge.weight}
+        | {"properties": to_json(dict(edge.properties))}
+        for edge in edges
+    ]
 
 
 def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exported:
@@ -105,14 +107,12 @@ def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exporte
     except ImportError as error:
         raise MissingDependency("networkx", "import", "Writing GraphML") from error
     counts, graph = store.count(), nx.MultiDiGraph()
-    for nodes in store.nodes():
-        for node in nodes:
-            own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}
-            graph.add_nodes_from([(_clean(node.id), _keys(own, node.properties))])
-    for edges in store.edges():
-        for edge in edges:
-            own = {"relation": edge.relation, "weight": edge.weight}
-            graph.add_edges_from([(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))])
+    for node in chain.from_iterable(store.nodes()):
+        own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}
+        graph.add_nodes_from([(_clean(node.id), _keys(own, node.properties))])
+    for edge in chain.from_iterable(store.edges()):
+        own = {"relation": edge.relation, "weight": edge.weight}
+        graph.add_edges_from([(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))])
     with _replacing(path.parent) as fresh:
         nx.write_graphml(graph, fresh / path.name)
     progress("write", sum(counts), sum(counts))

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from graphret.errors import InvalidInput, MissingDependency
@@ -39,18 +39,23 @@ _FIELDS = ("id", "labels", "label", "name", "text")
 _SEPARATORS = re.compile(r"[#/:]")
 
 
+_Literals: TypeAlias = "defaultdict[str, list[tuple[str, Any]]]"
+
+
 class _Sink:
     """Takes triples from rdflib's parser; literals are pairs of language and value, by predicate."""
 
     def __init__(self) -> None:
         self.types: defaultdict[str, set[str]] = defaultdict(set)
-        self.literals: dict[str, defaultdict[str, list[tuple[str, Any]]]] = {}
+        self.literals: defaultdict[str, defaultdict[str, list[tuple[str, Any]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         self.edges: list[tuple[str, str, str]] = []
         self.ill_typed = 0
 
     def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
         """Take one triple; the parser calls this."""
-        literals, relation = self.literals.setdefault(str(subject), defaultdict(list)), str(predicate)
+        literals, relation = self.literals[str(subject)], str(predicate)
         if hasattr(object_, "toPython") and hasattr(object_, "language"):
             self.ill_typed += bool(object_.ill_typed)
             value = object_.toPython()
@@ -59,33 +64,30 @@ class _Sink:
         elif relation == _RDF_TYPE:
             self.types[str(subject)].add(str(object_))
         else:
-            self.literals.setdefault(str(object_), defaultdict(list))
+            self.literals[str(object_)]
             self.edges.append((str(subject), relation, str(object_)))
 
 
 class _BlankLabels(dict[str, Any]):
     """Keeps the labels that blank nodes have in a file, so that a second import gives the same ids."""
 
-    def __init__(self, prefix: str) -> None:
-        super().__init__()
-        self._prefix = prefix
+    prefix = ""
 
     def get(self, label: str, default: Any = None) -> Any:
-        return f"_:{self._prefix}{label}"
+        return f"_:{self.prefix}{label}"
 
 
 def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str = "en") -> GraphTables:
     """Read RDF in N-Triples.
 
-    An IRI or a blank node is a node, and the IRI its id; a blank node's is its label, as ``_:b0`` (``_:2.b0`` in the
-    second file, since labels belong to a file). Objects of ``rdf:type`` become labels, other objects nodes, literals
-    properties. Labels, relations and properties have short names: what stands behind the last ``#`` or ``/`` of the
-    IRI; where that is not unique, the part before goes in front (``foaf_name``). The name is the best of `NAMES`, the
-    text of `TEXTS`; a node without one is named by its IRI's last part.
+    An IRI or a blank node is a node, with itself as its id (``_:2.b0`` in the second file, since labels belong to a
+    file). Objects of ``rdf:type`` become labels, other objects nodes, literals properties. Labels, relations and
+    properties have short names: what stands behind the last ``#`` or ``/`` of the IRI; where that is not unique, the
+    part before goes in front (``foaf_name``). The name is the best of `NAMES`, the text of `TEXTS`.
 
     Numbers, truth values and dates are what their type says, other literals their text; `GraphTables.remarks` says how
-    many were not of their type. Several values become a list. Values in another language than `language` become a
-    property of their own, as ``comment@fr``.
+    many were not of their type. Several values become a list, and those in another language than `language` a property
+    of their own, as ``comment@fr``.
 
     Parameters
     ----------
@@ -106,22 +108,18 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
         from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
     except ImportError as error:
         raise MissingDependency("rdflib", "import", "Reading RDF") from error
-    sink = _Sink()
+    sink, blank = _Sink(), _BlankLabels()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    logger = logging.getLogger("rdflib.term")  # it would write a traceback for every literal that is not of its type
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        for number, source in enumerate(given, 1):
-            blank = _BlankLabels("" if number == 1 else f"{number}.")
-            parser = W3CNTriplesParser(sink, blank)  # type: ignore[arg-type]
-            for line, text in numbered_lines(Path(source)):
-                try:
-                    parser.parsestring(text)
-                except (ParserError, ValueError, OverflowError) as error:
-                    raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
-    finally:
-        logger.setLevel(level)
+    # It would write a traceback for every literal that is not of its type.
+    logging.getLogger("rdflib.term").setLevel(logging.ERROR)
+    for number, source in enumerate(given, 1):
+        blank.prefix = "" if number == 1 else f"{number}."
+        parser = W3CNTriplesParser(sink, blank)  # type: ignore[arg-type]
+        for line, text in numbered_lines(Path(source)):
+            try:
+                parser.parsestring(text)
+            except (ParserError, ValueError, OverflowError) as error:
+                raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
     if not sink.literals:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
     return _tables(sink, language.lower())

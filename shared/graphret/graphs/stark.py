@@ -28,15 +28,13 @@ def read_stark(source: str | Path) -> GraphTables:
     """Read a processed STaRK knowledge base.
 
     The id of a node is its number, as in the answers of STaRK's questions, and its label the type. Its name is taken
-    from the field ``{type}_name``, ``name``, ``title`` or ``DisplayName``, its text from ``text``, ``abstract`` or
-    ``description`` where that is a string; the other fields are properties, nested as they are. A field ``id`` becomes
-    ``original_id``. What is missing (`None`, NaN) is left out.
+    from the field ``{type}_name`` or one of `NAMES`, its text from one of `TEXTS`; the other fields are properties,
+    nested as they are. A field ``id`` becomes ``original_id``. What is missing (`None`, NaN) is left out.
 
     Parameters
     ----------
     source
-        A folder with ``node_info.pkl``, ``edge_index.pt``, ``edge_types.pt``, ``node_types.pt``,
-        ``node_type_dict.pkl`` and ``edge_type_dict.pkl``.
+        A folder with `FILES`.
 
     Raises
     ------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 import math
 from array import array
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
+from pydantic_core import from_json
 
 from graphret.errors import InvalidInput
 from graphret.stores.memory import MemoryStore
@@ -121,12 +121,8 @@ def json_value(value: Any) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the value of a JSON text; an `InvalidInput` refuses NaN, and a name that comes twice in an object."""
-
-    def refuse(name: str) -> Any:
-        raise ValueError(f"{name} is not JSON")
-
+    """Return the value of a JSON text; an `InvalidInput` refuses what is none, NaN among it."""
     try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
         raise InvalidInput(f"not JSON ({error})") from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.columns import Columns
@@ -17,26 +16,18 @@ _BLOCK_ROWS = 1 << 16
 #: What a column of CSV must hold throughout to be of a type; ``007`` and numbers of more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
-_PATTERNS = {"integer": _INTEGER, "float": _FLOAT, "boolean": "(?i)true|false"}
-_VALUES: dict[str, Callable[[str], Any]] = {
-    "integer": int,
-    "float": float,
-    "boolean": lambda text: {"true": True, "false": False}[text.lower()],
-    "json": parsed_json,
-}
-_Rows = Iterator[tuple[int, dict[str, Any]]]
+_TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table: its columns, and what goes through its rows, without missing values, given the types of columns.
+class _Table(NamedTuple):
+    """A table: its columns, and its rows, without missing values.
 
     Rows have their lines in JSON Lines, and else their numbers, of which the header of CSV is the first.
     """
 
     path: Path
     header: list[str]
-    rows: Callable[[Mapping[str, str]], _Rows]
+    rows: Iterable[tuple[int, dict[str, Any]]]
 
 
 def read_tables(
@@ -73,15 +64,20 @@ def read_tables(
     wanted = SUFFIXES if suffixes is None else tuple(suffixes)
     found = [table for source in given for table in _opened(Path(source), wanted, columns)]
     columns.require_in(list(dict.fromkeys(name for table in found for name in table.header)), "the source")
-    tables = GraphTables()
-    edges = [table for table in found if columns.has_edges(table.header)]
-    for table in found:
-        if table not in edges:
-            _read(table, columns, lambda row, roles: _add_node(tables, row, roles, columns))
-    if len(edges) == len(found) and not make_nodes:
+    if not make_nodes and all(columns.has_edges(table.header) for table in found):
         raise InvalidInput(f"{', '.join(map(str, given))}: no table of nodes; edges alone need --make-nodes")
-    for table in edges:
-        _read(table, columns, lambda row, roles: _add_edge(tables, row, roles, columns, make_nodes))
+    tables = GraphTables()
+    for path, header, rows in sorted(found, key=lambda table: columns.has_edges(table.header)):  # nodes come first
+        has_edges, roles = columns.has_edges(header), columns.roles(header, path)
+        unit = "line" if path.suffix.lower() == ".jsonl" else "row"
+        for number, row in rows:
+            try:
+                if has_edges:
+                    _add_edge(tables, row, roles, columns, make_nodes)
+                else:
+                    _add_node(tables, row, roles, columns)
+            except InvalidInput as error:
+                raise InvalidInput(f"{path}, {unit} {number}: {error}") from error
     return tables
 
 
@@ -100,26 +96,11 @@ def _opened(source: Path, suffixes: tuple[str, ...], columns: Columns) -> Iterat
         yield from opener(path, columns)
 
 
-def _read(table: _Table, columns: Columns, add: Callable[[dict[str, Any], dict[str, str]], None]) -> None:
-    """Add the rows of a table to the graph, and name the line of one that is refused."""
-    try:
-        roles = columns.roles(table.header)
-    except InvalidInput as error:
-        raise InvalidInput(f"{table.path}: {error}") from error
-    own = {column: "float" if role == "weight" else "string" for role, column in roles.items()}
-    unit = "line" if table.path.suffix.lower() == ".jsonl" else "row"
-    for number, values in table.rows({**columns.types, **own}):
-        try:
-            add(values, roles)
-        except InvalidInput as error:
-            raise InvalidInput(f"{table.path}, {unit} {number}: {error}") from error
-
-
 def _add_node(tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns) -> None:
     node_id, name, text = (_text(row, roles, role) for role in ("id", "name", "text"))
     labels: Any = row.pop(roles["label"], None) if "label" in roles else None
     if isinstance(labels, str):
-        labels = parsed_json(labels) if labels.startswith("[") else labels.split(columns.label_separator)
+        labels = parsed_json(labels) if labels.startswith("[") else labels.split(";")
     if labels is None:
         labels = [columns.default_label]
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
@@ -182,16 +163,16 @@ def _arrow(path: Path) -> Iterator[Any]:
 
 
 def _csv(path: Path, columns: Columns) -> list[_Table]:
-    def read(pa: Any, header: Iterable[str], open_: str) -> Any:
+    delimiter = columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+
+    def read(pa: Any, header: Iterable[str], function: str) -> Any:
         from pyarrow import csv
 
         text = dict.fromkeys(header, pa.string())
-        return getattr(csv, open_)(
+        return getattr(csv, function)(
             path,
             csv.ReadOptions(use_threads=False),  # with threads an error names no row
-            csv.ParseOptions(
-                delimiter=columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ","), newlines_in_values=True
-            ),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             csv.ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
         )
 
@@ -200,66 +181,52 @@ def _csv(path: Path, columns: Columns) -> list[_Table]:
     if len(set(header)) < len(header) or not all(name.strip() for name in header):
         raise InvalidInput(f"{path}, line 1: a column has no name, or two have the same: {', '.join(header)}")
 
-    def rows(types: Mapping[str, str]) -> _Rows:
+    def rows() -> Iterator[dict[str, Any]]:
+        texts = [name for role, name in columns.roles(header, path).items() if role != "weight"]
         with _arrow(path) as pa:
             table = read(pa, header, "read_csv")
-        kinds = {name: types.get(name) or _guessed(table[name]) for name in header}
-        numbered = (row for batch in table.to_batches(_BLOCK_ROWS) for row in batch.to_pylist())
-        for number, row in enumerate(numbered, 2):
-            found = {}
-            for name, text in row.items():
-                if text is None:
-                    continue
-                try:
-                    found[name] = _VALUES[kinds[name]](text) if kinds[name] != "string" else text
-                except (ValueError, KeyError) as error:
-                    said = f"column {name!r}: {text!r} is not of the type {kinds[name]}"
-                    raise InvalidInput(f"{path}, row {number}, {said}") from error
-            yield number, found
+        typed = [table[name] if name in texts else _typed(table[name]) for name in header]
+        for batch in pa.table(typed, header).to_batches(_BLOCK_ROWS):
+            yield from ({name: value for name, value in row.items() if value is not None} for row in batch.to_pylist())
 
-    return [_Table(path, header, rows)]
+    return [_Table(path, header, enumerate(rows(), 2))]
 
 
-def _guessed(column: Any) -> str:
-    """Return the type of a column: the first of `_PATTERNS` that all its values have, else string."""
+def _typed(column: Any) -> Any:
+    """Return a column of the first type whose pattern all its values have, else as it is."""
     import pyarrow.compute as pc
 
-    for kind, pattern in _PATTERNS.items():
+    for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
-            return kind
-    return "string"
+            return column.cast(kind)
+    return column
 
 
 def _parquet(path: Path, columns: Columns) -> list[_Table]:
+    def rows() -> Iterator[dict[str, Any]]:
+        with _arrow(path), parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BLOCK_ROWS):
+                yield from map(json_value, batch.to_pylist())
+
     with _arrow(path):
         from pyarrow import parquet
 
-        header: list[str] = parquet.read_schema(path).names
-
-    def rows(types: Mapping[str, str]) -> _Rows:
-        with _arrow(path), parquet.ParquetFile(path) as file:
-            numbered = (row for batch in file.iter_batches(_BLOCK_ROWS) for row in batch.to_pylist())
-            for number, row in enumerate(numbered, 1):
-                yield number, json_value(row)
-
-    return [_Table(path, header, rows)]
+        return [_Table(path, parquet.read_schema(path).names, enumerate(rows(), 1))]
 
 
 def _json_lines(path: Path, columns: Columns) -> list[_Table]:
-    def rows(types: Mapping[str, str]) -> _Rows:
-        for line, text in numbered_lines(path):
-            try:
-                value = parsed_json(text)
-            except InvalidInput as error:
-                raise InvalidInput(f"{path}, line {line}: {error}") from error
-            if not isinstance(value, dict):
-                raise InvalidInput(f"{path}, line {line}: a JSON object is expected, not {type(value).__name__}")
-            yield line, {name: own for name, own in value.items() if own is not None}
-
-    header = list(dict.fromkeys(name for _, row in rows({}) for name in row))
-    if not header:
+    rows = []
+    for line, text in numbered_lines(path):
+        try:
+            value = parsed_json(text)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}, line {line}: {error}") from error
+        if not isinstance(value, dict):
+            raise InvalidInput(f"{path}, line {line}: a JSON object is expected, not {type(value).__name__}")
+        rows.append((line, {name: own for name, own in value.items() if own is not None}))
+    if not rows:
         raise InvalidInput(f"{path}: is empty, and no table")
-    return [_Table(path, header, rows)]
+    return [_Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)]
 
 
 def _graphml(path: Path, columns: Columns) -> list[_Table]:
@@ -276,7 +243,7 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
     found = []
     for rows, needed in ((nodes, ("id",)), (edges, ("source", "target"))):
         header = list(dict.fromkeys((*needed, *(name for row in rows for name in row))))
-        found.append(_Table(path, header, lambda types, rows=rows: enumerate(rows, 1)))  # type: ignore[misc]
+        found.append(_Table(path, header, enumerate(rows, 1)))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,18 +29,12 @@ from graphret.stores.memory import MemoryStore
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 STORE = "store"
+_SUFFIXES = {"csv": (".csv", ".tsv"), "jsonl": (".jsonl",), "parquet": (".parquet",), "graphml": (".graphml",)}
 #: Formats of node and edge tables, with the types of files.
-TABLES = {
-    "csv": (".csv", ".tsv"),
-    "jsonl": (".jsonl",),
-    "parquet": (".parquet",),
-    "graphml": (".graphml",),
-    "tables": SUFFIXES,
-}
+TABLES = {**_SUFFIXES, "tables": SUFFIXES}
 #: Every format that a graph can be read from.
 FORMATS = (*TABLES, "metaqa", "stark", "ntriples", STORE)
-_FORMAT_OF = {suffix: name for name, suffixes in TABLES.items() if name != "tables" for suffix in suffixes}
-_FORMAT_OF |= {".nt": "ntriples", ".ntriples": "ntriples"}
+_FORMAT_OF = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes} | {".nt": "ntriples"}
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -79,10 +73,6 @@ class Imported:
     relations: dict[str, int]
     merged: int = 0
     remarks: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON values."""
-        return asdict(self)
 
 
 def import_graph(
@@ -126,17 +116,19 @@ def import_graph(
         If the graph cannot be written.
     """
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
-    chosen, where, options = format_of(format, given), os.fspath(to), options or ReadOptions()
-    to_folder, remarks = kind_of(where) == FOLDER, list[str]()
+    chosen, where, options = _format_of(format, given), os.fspath(to), options or ReadOptions()
+    to_folder = kind_of(where) == FOLDER
     if to_folder and Path(where).exists():
         with storage.writing(where):  # before the work, not after it: whether the folder can be written
             pass
+    if chosen not in TABLES and chosen != "ntriples" and len(given) != 1:
+        raise InvalidInput(f"--format {chosen} reads one source, and {len(given)} are given")
     if chosen == STORE:
-        named = place_of(_only(given, chosen))
+        named, remarks = place_of(given[0]), list[str]()
         store, read = _read_store(given[0], where, options)
     else:
-        named, tables = ", ".join(given), read_graph(given, chosen, options)
-        store, read, remarks = tables.store(), tables.count()[1], tables.remarks
+        tables = _read_files(given, chosen, options)
+        named, remarks, store, read = ", ".join(given), tables.remarks, tables.store(), tables.count()[1]
     try:
         if to_folder:
             store.save(where)
@@ -150,7 +142,7 @@ def import_graph(
     return Imported(where, chosen, nodes, edges, labels, relation_counts(store), read - edges, tuple(remarks))
 
 
-def format_of(name: str | None, sources: Sequence[str]) -> str:
+def _format_of(name: str | None, sources: Sequence[str]) -> str:
     """Return the format of a name, or that of the sources where none is given."""
     if name is not None:
         if name not in FORMATS:
@@ -169,29 +161,20 @@ def _formats_in(source: str) -> set[str]:
     path = Path(source)
     if kind_of(source) != FOLDER or (path / CURRENT).is_file():
         return {STORE}
-    if path.name == metaqa.FILE or (path / metaqa.FILE).is_file():
-        return {"metaqa"}
-    if (path / stark.INFO).is_file():
-        return {"stark"}
+    for name, file in (("metaqa", metaqa.FILE), ("stark", stark.INFO)):
+        if path.name == file or (path / file).is_file():
+            return {name}
     suffixes = {file.suffix.lower() for file in (path.iterdir() if path.is_dir() else [path])}
     return {_FORMAT_OF[suffix] for suffix in suffixes if suffix in _FORMAT_OF}
 
 
-def read_graph(sources: Sequence[str], format: str, options: ReadOptions | None = None) -> GraphTables:
-    """Read a graph from files or folders of one of `FORMATS`, but for ``store``; MetaQA and STaRK take one."""
-    options = options or ReadOptions()
+def _read_files(sources: Sequence[str], format: str, options: ReadOptions) -> GraphTables:
     if format in TABLES:
         return read_tables(sources, options.columns, suffixes=TABLES[format], make_nodes=options.make_nodes)
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
-    return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(_only(sources, format))
-
-
-def _only(sources: Sequence[str], format: str) -> str:
-    if len(sources) != 1:
-        raise InvalidInput(f"--format {format} reads one source, and {len(sources)} are given")
-    return sources[0]
+    return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(sources[0])
 
 
 def _read_store(source: str, where: str, options: ReadOptions) -> tuple[MemoryStore, int]:
@@ -199,10 +182,9 @@ def _read_store(source: str, where: str, options: ReadOptions) -> tuple[MemorySt
     if place_of(source) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
     fields = options.columns.named()
-    if fields and kind_of(source) == FOLDER:
-        raise InvalidInput(f"{source}: a folder that graphret wrote has an id, a name and a text; name no columns")
-    if (others := fields.keys() - {"id", "name", "text"}) or options.columns.types:
-        raise InvalidInput(f"--{min(others, default='type')}-column: {source} is no table")
+    readable = () if kind_of(source) == FOLDER else ("id", "name", "text")
+    if others := fields.keys() - readable:
+        raise InvalidInput(f"--{min(others)}-column: {source} is no table")
     own: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}
     with opened(source, **own) as store:
         try:
@@ -239,10 +221,9 @@ def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_prog
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
-    """Return how many edges there are of each relation, by relation.
+    """Return how many edges there are of each relation: a Neo4j keeps the counts, of other stores the edges are read.
 
-    A schema cannot tell where nodes have several labels: an edge then counts under every pair of them. A Neo4j keeps
-    the counts, and is asked for them; of other stores the edges are read.
+    A schema cannot tell where nodes have several labels: an edge then counts under every pair of them.
     """
     if isinstance(store, MemoryStore):
         edges = store.graph.edges
