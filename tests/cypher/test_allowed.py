@@ -14,10 +14,9 @@ from graphret.cypher.tokens import tokenise
 LINES = (Path(__file__).parent / "guard" / "allowed.tsv").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize(("verdict", "dialect", "query"), [line.split("\t") for line in LINES])
-def test_what_may_run_and_what_may_not(verdict: str, dialect: str, query: str) -> None:
-    errors = check(query, dialect=dialect).errors
-    assert ("refused" if errors else "accepted") == verdict
+def test_what_may_run_and_what_may_not() -> None:
+    for verdict, dialect, query in (line.split("\t") for line in LINES):
+        assert ("refused" if check(query, dialect=dialect).errors else "accepted") == verdict, query
 
 
 def test_what_may_not_run_is_named_at_its_place() -> None:

@@ -18,7 +18,6 @@ from graphret.cypher import run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
 from graphret.testing.attacks import SECRET, Attacked, Canary
 from graphret.types import Edge, Node
-from graphret.where import Where
 
 ATTACKS = Path(__file__).parent / "attacks"
 #: Names that are put in one statement where a database plans each anew, or in one database where each takes a table.
@@ -78,23 +77,6 @@ def test_the_canaries_sing(attacked: Attacked, canary: Canary) -> None:
         assert read == [[SECRET]]
         attacked.bare(f"COPY (RETURN 1) TO '{canary.out}.csv'")
         assert list(canary.out.parent.glob("out*")) != []
-
-
-def test_the_attacks_are_attacks(neo4j_empty: Any, canary: Canary) -> None:
-    """Most of the queries are right for the server; what stops them is the guard."""
-    import neo4j
-
-    accepted = 0
-    with neo4j_empty.session(default_access_mode="READ") as session:
-        for _, query in queries("neo4j", canary)[::3]:
-            try:
-                session.run(f"EXPLAIN {query}").consume()
-            except neo4j.exceptions.Neo4jError:
-                continue
-            accepted += 1
-            if accepted > 50:
-                return
-    pytest.fail(f"the server takes only {accepted} of them")
 
 
 def test_no_query_leaves_the_graph(attacked: Attacked, canary: Canary) -> None:
@@ -165,14 +147,9 @@ def test_names_as_ids_texts_and_values_come_back_as_they_went_in(attacked: Attac
     assert attacked.state() == attacked.before
 
 
-def _is_sendable(name: str, dialect: str) -> bool:
-    """Neo4j takes no null character in a name; the store says so in one error."""
-    return dialect != "neo4j" or "\0" not in name
-
-
 def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canary) -> None:
     store = attacked.store
-    looked_for = [name for name in names(canary) if name != "Person" and _is_sendable(name, store.dialect)]
+    looked_for = [name for name in names(canary) if name != "Person" and "\0" not in name]  # which no database takes
     assert store.get(looked_for) == [None] * len(looked_for)
     assert store.neighbors(looked_for) == []
     assert store.neighbors(["ann", "bob"], relations=looked_for) == []
@@ -180,7 +157,7 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     assert store.neighbors(["ann", "bob"], where={"name": {"$in": looked_for}}) == []
     assert list(store.nodes(labels=looked_for)) == []
     assert list(store.edges(relations=looked_for)) == []
-    fields = [{name: name} for name in looked_for if _is_field(name)]
+    fields = [{name: name} for name in looked_for if name and not name.startswith("$")]
     assert len(fields) > 100
     for nth, start in enumerate(range(0, len(fields), _TOGETHER)):
         where = {"$or": fields[start : start + _TOGETHER]}
@@ -192,19 +169,6 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     store.delete(looked_for)
     assert not canary.touched
     assert attacked.state() == attacked.before
-
-
-def _may_refuse(name: str) -> bool:
-    """Whether a database cannot hold a name: none takes NUL."""
-    return "\0" in name
-
-
-def _is_field(name: str) -> bool:
-    """Whether a condition can be on a property of this name: an operator or an empty path is none."""
-    try:
-        return Where.parse({name: name}) is not None
-    except InvalidInput:
-        return False
 
 
 def _named(i: int, names: list[str]) -> tuple[list[Node], list[Edge]]:
@@ -219,12 +183,12 @@ def _named(i: int, names: list[str]) -> tuple[list[Node], list[Edge]]:
 def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary, tmp_path: Path) -> None:
     store = attacked.store
     given = names(canary)[::2]  # a database plans anew for each
-    for name in filter(_may_refuse, given):
+    for name in (name for name in given if "\0" in name):
         before = store.count()
         with pytest.raises(InvalidInput):
             store.upsert(*_named(0, [name]))
         assert store.count() == before
-    taken = [name for name in given if not _may_refuse(name)]
+    taken = [name for name in given if "\0" not in name]
     assert len(taken) > 50
     groups = [taken[start : start + _TOGETHER] for start in range(0, len(taken), _TOGETHER)]
     if store.dialect == "neo4j":
@@ -267,7 +231,7 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_au
     from graphret.stores.neo4j import Neo4jStore
 
     asked = [*names(canary), "*:*", "graphret_title:*", "ann OR bob", "a~", "[a TO z]", "/.*/", "+ann -bob", "(", "AND"]
-    asked = [name for name in asked if _is_sendable(name, "neo4j")]
+    asked = [name for name in asked if "\0" not in name]
     with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
         attacked = Attacked(store)
         index = Neo4jTextIndex.create(store)

@@ -48,20 +48,12 @@ def test_rows_of_a_query(store: Any) -> None:
     rows = run_checked(store, NAMES)
     assert (rows.columns, rows.rows, rows.truncated) == (["name"], [("Ann",), ("Bob",)], False)
 
-
-def test_the_schema_of_a_store_fits_its_graph(store: Any) -> None:
-    query = "MATCH (p:Person)-[:knows]->(q:Person) RETURN p.name, q.age LIMIT 3"
-    assert run_checked(store, query, schema=store.schema()).rows == [("Ann", 50)]
+    query = "MATCH (p:Person)-[:knows]->(q:Person) WHERE q.age > $age RETURN p.name, q.age LIMIT 3"
+    assert run_checked(store, query, {"age": 45}, schema=store.schema()).rows == [("Ann", 50)]
 
 
-def test_parameters(store: Any) -> None:
-    rows = run_checked(store, "MATCH (p:Person) WHERE p.age > $age RETURN p LIMIT 3", {"age": 45})
-    assert [row[0].id for row in rows.rows] == ["bob"]
-
-
-@pytest.mark.parametrize("character", ["\xa0", "\u200b", "\u2028", "\x0b", "\x1b", "\ufeff"], ids=ascii)
-def test_names_and_texts_hold_any_character(store: Any, character: str) -> None:
-    name = f"odd{character}one"
+def test_names_and_texts_hold_any_character(store: Any) -> None:
+    name = "odd\xa0\u200b\u2028\x0b\x1b\ufeffone"
     store.upsert([Node("odd", (name,), name, properties={name: name})], [Edge("odd", name + "r", "odd")])
     query = f"MATCH (n:`{name}` {{`{name}`: '{name}'}})-[:`{name}r`]->(m) RETURN n.id AS `{name}` LIMIT 1"
     rows = run_checked(store, query, schema=store.schema())
@@ -92,25 +84,21 @@ def test_what_the_guard_finds_is_in_the_report(store: Any) -> None:
 
 
 def test_what_the_database_refuses_is_refused(store: Any) -> None:
-    with pytest.raises(QueryRefused):
-        run_checked(store, "MATCH (p:Person) RETURN substring(p.name) LIMIT 1")
-    with pytest.raises(QueryRefused):
-        run_checked(store, "MATCH (p:Person) RETURN toInteger(p.name, 1, 2) + date('nonsense') LIMIT 1")
+    for wrong in ("substring(p.name)", "toInteger(p.name, 1, 2) + date('nonsense')"):
+        with pytest.raises(QueryRefused):
+            run_checked(store, f"MATCH (p:Person) RETURN {wrong} LIMIT 1")
 
 
 def test_a_view_runs_nothing(store: Any) -> None:
-    view = store.view({"age": 40})
-    with pytest.raises(QueryRefused):
-        run_checked(view, NAMES)
-    with pytest.raises(QueryRefused):
-        run_checked(view, "RETURN 1 AS one")
+    for query in (NAMES, "RETURN 1 AS one"):
+        with pytest.raises(QueryRefused):
+            run_checked(store.view({"age": 40}), query)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"timeout": 0}, "timeout"),
-        ({"timeout": float("inf")}, "timeout"),
         ({"timeout": None}, "timeout"),
         ({"max_rows": 0}, "limit"),
         ({"max_rows": None}, "max_rows"),

@@ -42,18 +42,15 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     database.close()
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_guard_agrees_with_ladybug(connection: Any, query: str) -> None:
-    try:
-        connection.execute(f"EXPLAIN {query}")
-        accepted = True
-    except RuntimeError:
-        accepted = False
-    report = check(query, SCHEMA, dialect="ladybug")
-    if accepted:
-        assert [str(f) for f in report.errors if f.kind != NOT_ALLOWED] == []
-    else:
-        assert not report.ok
+def test_the_guard_agrees_with_ladybug(connection: Any) -> None:
+    for query in QUERIES:
+        report = check(query, SCHEMA, dialect="ladybug")
+        try:
+            connection.execute(f"EXPLAIN {query}")
+        except RuntimeError:
+            assert not report.ok, query
+        else:
+            assert [str(f) for f in report.errors if f.kind != NOT_ALLOWED] == [], query
 
 
 def test_what_ladybug_lacks_has_a_way_round() -> None:

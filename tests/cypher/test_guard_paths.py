@@ -80,8 +80,6 @@ def test_a_path_for_which_there_is_none_is_an_error(query: str, kind: str) -> No
         ("(:C0)-[*6]->(:C0)", False),
         ("(:C0)-[*1..6]->(:C0)", False),
         ("(:C0)-[*20..21]->(:C0)", True),
-        ("(:C0)-[*22..27]->(:C0)", False),
-        ("(:C0)-[*2]-(:C0)", True),
         ("(:C0)-[*3]-(:C0)", False),
         ("(:C0)-[*7]-(:C0)", True),
         # Of so long a path the hops are not followed one by one, and what any longer one may reach counts.

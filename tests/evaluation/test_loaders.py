@@ -62,6 +62,8 @@ def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(ottqa: Path) -> None:
     assert data.counts["gold_not_in_corpus"] == 1
     assert not [node for node in data.nodes if "Secret" in json.dumps(node.to_dict())]  # the links of cells
     assert [q.half for q in data.questions] == [half("t_0"), half("t_1")]
+    assert len(data.limited(1).questions) == 1
+    assert len(data.limited(1).nodes) == len(data.nodes)
 
 
 def test_nodes_may_be_left_without_titles(ottqa: Path) -> None:
@@ -83,34 +85,35 @@ def test_what_is_missing_or_malformed_is_named(ottqa: Path) -> None:
         load_ottqa(ottqa)
 
 
-def test_hotpotqa_layout(tmp_path: Path) -> None:
-    write(tmp_path / "hotpot_corpus.json", {"A": ["One.", " Two."], "B": ["Three."]})
-    write(tmp_path / "hotpot.json", [{"question": "q?", "supporting_facts": [["A", 0], ["A", 1], ["B", 0]]}])
+A_TWICE = [{"title": "A", "text": "one"}, {"title": "A", "text": "two"}]
+SHOWN = [{"title": "A", "paragraph_text": text, "is_supporting": text == "two"} for text in ("one", "two")]
+FACTS = {"question": "q?", "supporting_facts": [["A", 0]]}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "asked", "texts", "gold"),
+    [
+        ({"A": ["One.", " Two."], "B": ["Three."]}, [FACTS], ["One. Two.", "Three."], [["One. Two."]]),  # HotpotQA
+        ([*A_TWICE, A_TWICE[0]], [{"question": "q?", "paragraphs": SHOWN}], ["one", "two"], [["two"]]),  # MuSiQue
+        (
+            A_TWICE,
+            [FACTS | {"context": [["A", ["t", "wo"]]]}, FACTS],
+            ["one", "two"],
+            [["two"], ["one", "two"]],
+        ),  # 2Wiki
+    ],
+)
+def test_passages_of_one_title_are_told_apart_by_what_a_question_shows(
+    tmp_path: Path, corpus: Any, asked: Any, texts: list[str], gold: list[list[str]]
+) -> None:
+    write(tmp_path / "some_corpus.json", corpus)
+    write(tmp_path / "some.json", asked)
     write(tmp_path / "notes.json", [])
     (data,) = load_multihop(tmp_path)
-    assert data.name == "hotpot"
-    assert {(node.id, node.name, node.text) for node in data.nodes} == {("A", "A", "One. Two."), ("B", "B", "Three.")}
-    assert [q.gold for q in data.questions] == [{"A", "B"}]
-
-
-def test_musique_layout_tells_passages_of_one_title_apart(tmp_path: Path) -> None:
-    passages = [("A", "one"), ("A", "two"), ("A", "one"), ("A (2)", "three")]
-    write(tmp_path / "musique_corpus.json", [{"title": title, "text": text} for title, text in passages])
-    supporting = [{"title": "A", "paragraph_text": text, "is_supporting": text == "two"} for text in ("one", "two")]
-    write(tmp_path / "musique.json", [{"question": "q?", "paragraphs": supporting}])
-    (data,) = load_multihop(tmp_path)
-    assert sorted(node.text for node in data.nodes) == ["one", "three", "two"]
-    (gold,) = data.questions[0].gold
-    assert next(node.text for node in data.nodes if node.id == gold) == "two"
-
-
-def test_2wiki_layout_takes_the_passage_that_the_question_shows(tmp_path: Path) -> None:
-    write(tmp_path / "wiki_corpus.json", [{"title": "A", "text": "one"}, {"title": "A", "text": "two"}])
-    facts = {"question": "q?", "supporting_facts": [["A", 0]]}
-    write(tmp_path / "wiki.json", [facts | {"context": [["A", ["t", "wo"]]]}, facts])
-    (data,) = load_multihop(tmp_path)
-    texts = {node.id: node.text for node in data.nodes}
-    assert [sorted(texts[i] for i in q.gold) for q in data.questions] == [["two"], ["one", "two"]]
+    assert data.name == "some"
+    by_id = {node.id: node.text for node in data.nodes}
+    assert list(by_id.values()) == texts
+    assert [sorted(by_id[id_] for id_ in question.gold) for question in data.questions] == gold
 
 
 def test_gold_that_is_not_in_the_corpus_is_named(tmp_path: Path) -> None:
@@ -120,11 +123,3 @@ def test_gold_that_is_not_in_the_corpus_is_named(tmp_path: Path) -> None:
     write(tmp_path / "x.json", [{"question": "q?", "supporting_facts": [["B", 0]]}])
     with pytest.raises(InvalidInput, match="question 0"):
         load_multihop(tmp_path)
-
-
-def test_the_first_questions_alone(ottqa: Path) -> None:
-    data = load_ottqa(ottqa)
-    assert len(data.limited(1).questions) == 1
-    assert len(data.limited(1).nodes) == len(data.nodes)
-    with pytest.raises(InvalidInput, match="limit"):
-        data.limited(0)

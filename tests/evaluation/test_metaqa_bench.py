@@ -51,11 +51,10 @@ def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(data
 
 
 def test_questions_are_drawn_at_random_the_same_for_a_seed(data: Path) -> None:
-    drawn = {seed: [one.text for one in load_questions(data, 1, limit=2, seed=seed)] for seed in range(8)}
-    assert all(len(texts) == 2 for texts in drawn.values())
-    assert drawn[3] == [one.text for one in load_questions(data, 1, limit=2, seed=3)]
-    assert len({tuple(texts) for texts in drawn.values()}) > 1
-    assert len(load_questions(data, 1, limit=100)) == 4
+    drawn = [tuple(load_questions(data, 1, limit=2, seed=seed)) for seed in range(8)]
+    assert {len(questions) for questions in drawn} == {2}
+    assert drawn[3] == tuple(load_questions(data, 1, limit=2, seed=3))
+    assert len({tuple(one.text for one in questions) for questions in drawn}) > 1
 
 
 def test_what_is_wrong_with_the_files_is_named(data: Path) -> None:
@@ -86,16 +85,8 @@ def test_agents_are_measured_beside_flat_search(data: Path) -> None:
     assert rows["2-hop/ark"]["hit@1"] == pytest.approx(66.67)
     assert rows["3-hop/ark"]["hit@1"] == 100.0
     assert rows["3-hop/bm25"]["hit@1"] == 0.0
-    assert rows["1-hop/ark"]["calls"] >= 4
-    assert rows["3-hop/ark"]["steps"] >= 4
-    assert result["counts"] | {"nodes": 0} == {
-        "nodes": 0,
-        "edges": 21,
-        "agents": 1,
-        "1-hop/questions": 4,
-        "2-hop/questions": 3,
-        "3-hop/questions": 1,
-    }
+    questions = {f"{hops}-hop/questions": n for hops, n in ((1, 4), (2, 3), (3, 1))}
+    assert result["counts"] | {"nodes": 0} == {"nodes": 0, "edges": 21, "agents": 1, **questions}
     assert "not by a language model" in result["notes"][0]
 
 

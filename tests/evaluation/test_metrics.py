@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
@@ -27,6 +27,7 @@ def test_worked_by_hand() -> None:
     assert mrr(ranked, {"z"}) == 0
 
 
+@settings(max_examples=25)
 @given(ids, gold, ks)
 def test_more_places_never_lower_a_measure_and_all_is_full_recall(ranked: list[str], right: set[str], k: int) -> None:
     for measure in (recall_at_k, hit_at_k, all_at_k):
@@ -56,10 +57,7 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time() -> None:
     assert first.mean == pytest.approx(float((ours - theirs).mean()))
     assert first.low > 0
     wider = paired_bootstrap(ours, theirs, confidence=0.99)
-    assert wider.low < first.low
-    assert wider.high > first.high
-    back = paired_bootstrap(theirs, ours)
-    assert (back.low, back.high) == pytest.approx((-first.high, -first.low))
+    assert wider.low < first.low < first.high < wider.high
 
 
 def test_pairing_counts() -> None:
@@ -71,9 +69,8 @@ def test_pairing_counts() -> None:
 
 
 def test_values_of_other_questions_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="same questions"):
-        paired_bootstrap([1.0, 0.0], [1.0])
-    with pytest.raises(InvalidInput, match="same questions"):
-        paired_bootstrap([], [])
+    for ours, theirs in (([1.0, 0.0], [1.0]), ([], [])):
+        with pytest.raises(InvalidInput, match="same questions"):
+            paired_bootstrap(ours, theirs)
     with pytest.raises(InvalidInput, match="confidence"):
         paired_bootstrap([1.0], [0.0], confidence=95)

@@ -85,14 +85,6 @@ def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(multihop: Pa
     assert {"recall@2", "recall@5", "recall@8", "recall@20", "all@8"} < set(result["rows"]["people/bm25"])
 
 
-def test_recall_at_k_does_not_depend_on_the_other_k(multihop: Path) -> None:
-    together = bench_multihop(multihop, k=(1, 2, 3, 4, 6), encoder=None)["rows"]
-    for k in (1, 2, 3, 4, 6):
-        alone = bench_multihop(multihop, k=(k,), encoder=None)["rows"]
-        for row, values in alone.items():
-            assert values[f"recall@{k}"] == together[row][f"recall@{k}"], row
-
-
 def test_limits_and_splits(multihop: Path) -> None:
     assert bench_multihop(multihop, encoder=None, limit=2)["counts"]["questions"] == 2
     with pytest.raises(InvalidInput, match="train"):
@@ -101,10 +93,9 @@ def test_limits_and_splits(multihop: Path) -> None:
         bench_multihop(multihop, k=(0,), encoder=None)
 
 
-def test_tables_of_a_result(multihop: Path, ottqa: Path) -> None:
-    for result in (bench_multihop(multihop, encoder=None), bench_ottqa(ottqa, k=(2, 5), encoder=None)):
-        out = StringIO()
-        Console(file=out, width=200).print(render(result))
-        for row, values in result["rows"].items():
-            assert row.rpartition("/")[2] in out.getvalue()
-            assert f"{values['recall@5']:.1f}" in out.getvalue()
+def test_tables_of_a_result(ottqa: Path) -> None:
+    result, out = bench_ottqa(ottqa, k=(2, 5), encoder=None), StringIO()
+    Console(file=out, width=200).print(render(result))
+    for row, values in result["rows"].items():
+        assert row in out.getvalue()
+        assert f"{values['recall@5']:.1f}" in out.getvalue()
