@@ -176,6 +176,22 @@ def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(store: CypherS
         assert estimate_tokens(spark_of(store, server, prompt_tokens=900).prompt()) <= 900
 
 
+def test_the_prompt_of_a_wide_schema_fits(tmp_path: Any) -> None:
+    from graphret.stores.ladybug import LadybugStore
+
+    nodes = [
+        Node(f"n{i}", (f"KindOfThing{i}",), f"thing {i}", properties={f"property_{i}_{j}": j for j in range(15)})
+        for i in range(20)
+    ]
+    edges = [Edge(f"n{i}", f"RELATES_IN_WAY_{i}_{j}", f"n{(i + j) % 20}") for i in range(20) for j in range(1, 4)]
+    with LadybugStore(tmp_path / "wide.lbug") as wide, OpenAIServer() as server:
+        wide.upsert(nodes, edges)
+        told = [spark_of(wide, server, **given).prompt() for given in ({}, {"prompt_tokens": 1500})]
+    assert [estimate_tokens(text) <= most for text, most in zip(told, (3000, 1500), strict=True)] == [True, True]
+    assert all(f"RELATES_IN_WAY_{i}_{j}" in told[0] for i in range(20) for j in range(1, 4))
+    assert all(f":KindOfThing{i}" in told[1] for i in range(20))
+
+
 def test_an_empty_graph_and_one_without_relations(tmp_path: Any) -> None:
     from graphret.stores.ladybug import LadybugStore
 
@@ -217,7 +233,7 @@ def test_expansion_follows_a_plan_by_policy(ladybug: CypherStore, policy: Any, e
 
 def test_neighbours_of_the_answers_label_come_first() -> None:
     from graphret.retriever import Retriever
-    from graphret.types import Hit, Signals
+    from graphret.types import Edge, Hit, Node, Signals
 
     nodes = [Node("s", ("Film",), "start"), Node("x", ("Person",), "who who"), Node("y", ("Film",), "other")]
     store = MemoryStore.of(nodes, [Edge("s", "BY", "x"), Edge("s", "LIKE", "y")])
