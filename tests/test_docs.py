@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,20 @@ def test_a_page_runs_and_prints_what_it_says(page: Page, tmp_path: Path) -> None
     for (line, _, expected), printed in zip(page.blocks, run_in(tmp_path, page.program()), strict=True):
         if expected is not None:
             assert agrees(expected, printed), f"{page.name}:{line} prints\n{printed}"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("neo4j_empty")
+def test_spark_runs_on_neo4j_as_on_a_file(
+    tmp_path: Path, neo4j_uri: str, neo4j_auth: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page.read(ROOT / "docs/tutorials/spark.md")
+    for variable, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (), strict=False):
+        monkeypatch.setenv(variable, value)
+    there = page.program().replace("movies.lbug", neo4j_uri)
+    assert neo4j_uri in there
+    for (line, _, expected), printed in zip(page.blocks, run_in(tmp_path, there), strict=True):
+        assert expected is None or agrees(expected, printed), f"{page.name}:{line} prints\n{printed}"
 
 
 @pytest.mark.timeout(300)
